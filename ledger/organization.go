@@ -52,6 +52,11 @@ func (o Organization) Provisional() bool {
 	return len(o.Plans) == 0
 }
 
+// HasPlanAt reports whether the organization had a plan at an instant.
+func (o Organization) HasPlanAt(at time.Time) bool {
+	return !o.Provisional() && !at.Before(o.Plans[0].From)
+}
+
 // State is the organization's state at an instant, of which book is the period's.
 func (o Organization) State(book Book, at time.Time) string {
 	plan := o.Plans.At(at)

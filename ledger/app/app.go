@@ -16,8 +16,10 @@ import (
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/console"
 	"github.com/weirlog/weir/ledger/internal/http"
+	"github.com/weirlog/weir/ledger/internal/integrity"
+	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -48,7 +50,7 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
-	service     *service.Service
+	services    *services.Services
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
 	tenants     *consumer.Consumer
@@ -57,9 +59,9 @@ type App struct {
 	credentials *state.Reader
 	projects    *state.Reader // their names, for people
 	accounts    *bus.Accounts
-	checker     *service.Checker
-	advancer    *service.Advancer
-	sealer      *service.Sealer
+	checker     *integrity.Checker
+	advancer    *plans.Advancer
+	sealer      *integrity.Sealer
 	pruner      *prune.Pruner
 	plaintext   *exposure.Watch
 	handler     nethttp.Handler
@@ -94,12 +96,11 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 
 func (a *App) build() (err error) {
 	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
-	a.service = &service.Service{
-		Reads: a.reads, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
-		Writes: a.pool, Decisions: postgres.NewDecisionStore(a.pool), Save: bus.SaveEvents, IDs: newID,
-		Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
-		Deciders: make(chan struct{}, deciders), End: log.End,
-	}
+	a.services = services.New(services.Config{
+		Reads: a.reads, Writes: a.pool, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
+		Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
+		Deciders: deciders, End: log.End,
+	})
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
@@ -110,16 +111,16 @@ func (a *App) build() (err error) {
 	a.relay = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
-	a.accounts = &bus.Accounts{Pool: a.pool, Service: a.service, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
-	a.checker = service.NewChecker(service.CheckerConfig{
+	a.accounts = &bus.Accounts{Pool: a.pool, Services: a.services, Publisher: a.publisher, Clock: a.clock, Logger: a.logger}
+	a.checker = integrity.NewChecker(integrity.CheckerConfig{
 		Pool: a.pool, Log: log, Interval: cmp.Or(a.config.CheckInterval, checkInterval), Clock: a.clock,
 		Logger: a.logger, Metrics: a.metrics.Registerer,
 	})
-	a.advancer = &service.Advancer{
-		Service: a.service, Pool: a.pool, End: log.End, Interval: advanceInterval, Logger: a.logger, Wake: a.relay.Wake,
+	a.advancer = &plans.Advancer{
+		Service: a.services.Plans, Pool: a.pool, End: log.End, Interval: advanceInterval, Logger: a.logger, Wake: a.relay.Wake,
 	}
-	a.sealer = &service.Sealer{
-		Pool: a.pool, Time: a.config.databaseTime(), End: log.End, Interval: sealInterval, Logger: a.logger, Sealed: service.NewSealed(a.metrics.Registerer),
+	a.sealer = &integrity.Sealer{
+		Pool: a.pool, Time: a.config.databaseTime(), End: log.End, Interval: sealInterval, Logger: a.logger, Sealed: integrity.NewSealed(a.metrics.Registerer),
 	}
 	a.pruner = a.newPruner()
 	if err := a.buildAPI(); err != nil {
@@ -132,7 +133,7 @@ func (a *App) build() (err error) {
 }
 
 func (a *App) buildConsumers() (err error) {
-	handler := &bus.Consumer{Service: a.service, Clock: a.clock, Conflicts: bus.NewConflicts(a.metrics.Registerer)}
+	handler := &bus.Consumer{Services: a.services, Clock: a.clock, Conflicts: bus.NewConflicts(a.metrics.Registerer)}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
 	a.logs, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,
@@ -196,9 +197,9 @@ func (a *App) buildAPI() error {
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	api := &http.API{Service: a.service, Projects: projects, Guard: guard}
+	api := &http.API{Services: a.services, Projects: projects, Guard: guard}
 	api.Mount(router)
-	console.Mount(router, console.Config{Service: a.service, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Services: a.services, Directory: projects, Guard: guard})
 	a.handler = router
 	return nil
 }
@@ -233,7 +234,7 @@ func (a *App) Ready() error {
 }
 
 // Report is what the running checks have found so far.
-func (a *App) Report() service.Report { return a.checker.Report() }
+func (a *App) Report() integrity.Report { return a.checker.Report() }
 
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {

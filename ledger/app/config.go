@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -78,7 +78,7 @@ func (c Config) clock() func() time.Time {
 }
 
 // databaseTime is the clock by which something is decided.
-func (c Config) databaseTime() service.DatabaseTime {
+func (c Config) databaseTime() unitofwork.DatabaseTime {
 	if c.Clock == nil {
 		return postgres.Now
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
+	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -25,5 +25,5 @@ func Verify(ctx context.Context, config Config) ([]ledger.Violation, error) {
 		return nil, err
 	}
 	defer pool.Close()
-	return service.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, config.kept(), config.clock()())
+	return integrity.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, config.kept(), config.clock()())
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/contract"
@@ -67,10 +67,10 @@ func compareRange(r ledger.Range, offset int64) int {
 }
 
 // End is where the log ends now.
-func (l *Log) End(ctx context.Context) (service.End, error) {
+func (l *Log) End(ctx context.Context) (horizon.End, error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	topic, bounds, err := reader.Bounds(ctx)
-	end := service.End{Topic: topic, Next: contract.Positions{}}
+	end := horizon.End{Topic: topic, Next: contract.Positions{}}
 	for partition, log := range bounds {
 		end.Next[partition] = log.End
 	}

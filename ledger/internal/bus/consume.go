@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
@@ -23,7 +23,7 @@ import (
 
 // A Consumer applies records to the books, in the transaction that also moves their positions.
 type Consumer struct {
-	Service   *service.Service
+	Services  *services.Services
 	Clock     func() time.Time
 	Conflicts prometheus.Counter // see NewConflicts
 }
@@ -70,11 +70,11 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 		return err
 	}
 	booked := c.Clock().UTC().Truncate(time.Microsecond)
-	events, err := c.Service.Charge(ctx, tx, booked, requests)
+	events, err := c.Services.Booking.Charge(ctx, tx, booked, requests)
 	if err != nil {
 		return err
 	}
-	if err := c.Service.NoteApplied(ctx, tx, reachLate(rangesOf(charges, requests, booked), events)); err != nil {
+	if err := c.Services.Booking.NoteApplied(ctx, tx, reachLate(rangesOf(charges, requests, booked), events)); err != nil {
 		return err
 	}
 	return SaveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
@@ -185,7 +185,7 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 		return err
 	}
 	beginning, deleted := organizationsIn(records)
-	if err := c.Service.HoldBooks(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), beginning, deleted); err != nil {
+	if err := c.Services.Plans.HoldBooks(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), beginning, deleted); err != nil {
 		return err
 	}
 	var events []ledger.Event
@@ -237,7 +237,7 @@ func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Reco
 	if err := json.Unmarshal(record.Value, &event); err != nil || event.Project != "" {
 		return err
 	}
-	return c.Service.Deleted(ctx, tx, event.Organization)
+	return c.Services.Accounts.Deleted(ctx, tx, event.Organization)
 }
 
 func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bus.Record) ([]ledger.Event, error) {
@@ -254,7 +254,7 @@ func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bu
 		Event: record.Header(contract.HeaderID), Source: ledger.FromTenants,
 		Partition: record.Partition, Offset: record.Offset, At: at,
 	}
-	events, err := c.Service.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
+	events, err := c.Services.Plans.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
 	if errors.Is(err, ledger.ErrUnknownTier) {
 		return nil, bus.PermanentRecord(record, err)
 	}

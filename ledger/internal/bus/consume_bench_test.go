@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/integrity"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
@@ -92,7 +92,7 @@ func checkAll(b *testing.B, pool *pgxpool.Pool, partitions int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	checker := service.NewChecker(service.CheckerConfig{
+	checker := integrity.NewChecker(integrity.CheckerConfig{
 		Pool: pool, Log: soundLog{}, Interval: time.Hour, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	ctx, cancel := context.WithCancel(b.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/bus"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -21,7 +21,7 @@ import (
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	return &bus.Consumer{Service: &service.Service{Reads: pool, Tiers: ledger.DefaultTiers(), Clock: time.Now}, Clock: time.Now,
+	return &bus.Consumer{Services: services.New(services.Config{Reads: pool, Writes: pool, Tiers: ledger.DefaultTiers(), Clock: time.Now}), Clock: time.Now,
 		Conflicts: bus.NewConflicts(prometheus.NewRegistry())}, pool
 }
 

@@ -24,11 +24,11 @@ func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record
 		return err
 	}
 	booked := c.Clock().UTC().Truncate(time.Microsecond)
-	events, err := c.Service.Refuse(ctx, tx, booked, refusals)
+	events, err := c.Services.Booking.Refuse(ctx, tx, booked, refusals)
 	if err != nil {
 		return err
 	}
-	if err := c.Service.Count(ctx, tx, booked, tallies); err != nil {
+	if err := c.Services.Booking.Count(ctx, tx, booked, tallies); err != nil {
 		return err
 	}
 	return SaveEvents(ctx, tx, events) // the last of all, as in Logs

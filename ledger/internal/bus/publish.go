@@ -16,8 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/accounts"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
@@ -42,7 +43,7 @@ const accountsAtOnce = 500
 // marker, and only then recorded as published. A crash repeats a round; it can't lose one.
 type Accounts struct {
 	Pool      *pgxpool.Pool
-	Service   *service.Service
+	Services  *services.Services
 	Publisher *publisher.Publisher
 	Clock     func() time.Time
 	Logger    *slog.Logger
@@ -71,7 +72,7 @@ func (a *Accounts) lead(ctx context.Context) error {
 	if mine, err := takeLead(ctx, conn); err != nil || !mine {
 		return err
 	}
-	if err := asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Service.RepublishOnNewTerms(ctx, tx) }); err != nil {
+	if err := asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.RepublishOnNewTerms(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot compare the terms of the tiers: %w", err)
 	}
 	a.Logger.Info("publishing accounts")
@@ -134,13 +135,13 @@ func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before cont
 	if err := a.publishCounted(ctx, round.Counted); err != nil {
 		return before, err
 	}
-	return round.Counted, asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Service.MarkPublished(ctx, tx, round) })
+	return round.Counted, asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.MarkPublished(ctx, tx, round) })
 }
 
-func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round service.Round, err error) {
+func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round accounts.Round, err error) {
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = asSystem(ctx, conn, snapshot, func(tx pgx.Tx) error {
-		round, err = a.Service.NextRound(ctx, tx)
+		round, err = a.Services.Accounts.NextRound(ctx, tx)
 		return err
 	})
 	return round, err
@@ -156,7 +157,7 @@ func asSystem(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, fn fun
 	})
 }
 
-func (a *Accounts) publishAccounts(ctx context.Context, round service.Round) error {
+func (a *Accounts) publishAccounts(ctx context.Context, round accounts.Round) error {
 	var messages []*message.Message
 	for _, state := range round.Accounts {
 		messages = append(messages, accountMessage(newAccount(state, round.Counted), a.Clock()))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/integrity"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -30,7 +30,7 @@ func BenchmarkSeal(b *testing.B) {
 		applying += time.Since(begun)
 	}
 	b.ResetTimer()
-	if err := service.Seal(b.Context(), pool, time.Now().Add(2*time.Hour)); err != nil {
+	if err := integrity.Seal(b.Context(), pool, time.Now().Add(2*time.Hour)); err != nil {
 		b.Fatal(err)
 	}
 	charges := float64(b.N * perBatch)

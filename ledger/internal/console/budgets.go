@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -56,7 +56,7 @@ func (c *console) showBudgets(w http.ResponseWriter, r *http.Request) error {
 
 func (c *console) writeBudgets(w http.ResponseWriter, r *http.Request, status int, form budgetForm, fault ledger.Invalid) error {
 	reader := identity.FromContext(r.Context())
-	found, err := c.Service.Budgets(r.Context(), reader.Organization)
+	found, err := c.Services.Budgets.List(r.Context(), reader.Organization)
 	page := budgetsPage{
 		Known: !errors.Is(err, ledger.ErrNoOrganization), Resets: found.Period.End, May: identity.RoleSetsBudgets(reader.Role()),
 		WhoMay: strings.Join(identity.RolesThatSetBudgets(), "s, ") + "s",
@@ -132,7 +132,7 @@ func (c *console) setBudget(w http.ResponseWriter, r *http.Request) error {
 		if err := c.isOwn(organization, wish.Project); err != nil {
 			return err
 		}
-		_, err = c.Service.SetBudget(r.Context(), organization, request, wish)
+		_, err = c.Services.Budgets.Set(r.Context(), organization, request, wish)
 	}
 	return c.afterBudget(w, r, form, err, "budget-set")
 }
@@ -145,24 +145,24 @@ func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	}
 	form := formOf(r)
 	of := ledger.Spender{Project: form.project, Key: form.key}
-	found, err := c.Service.Budgets(r.Context(), organization)
+	found, err := c.Services.Budgets.List(r.Context(), organization)
 	if err == nil && !found.Has(of) {
 		err = c.isOwn(organization, of.Project) // that of a project which is deleted since can be removed
 	}
 	if err == nil {
-		_, err = c.Service.RemoveBudget(r.Context(), organization, request, of)
+		_, err = c.Services.Budgets.Remove(r.Context(), organization, request, of)
 	}
 	return c.afterBudget(w, r, form, err, "budget-removed")
 }
 
 // deciding is a request of a member who may decide about budgets, with its form read.
-func (c *console) deciding(w http.ResponseWriter, r *http.Request) (organization string, request service.Request, err error) {
+func (c *console) deciding(w http.ResponseWriter, r *http.Request) (organization string, request unitofwork.Request, err error) {
 	reader := identity.FromContext(r.Context())
 	if !identity.RoleSetsBudgets(reader.Role()) {
 		return "", request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 			"Your role here is "+reader.Role()+", which may not set budgets. Ask one of the "+strings.Join(identity.RolesThatSetBudgets(), "s, ")+"s.")
 	}
-	return reader.Organization, service.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context())}, ui.ReadForm(w, r)
+	return reader.Organization, unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context())}, ui.ReadForm(w, r)
 }
 
 // isOwn refuses a project that is none of the organization's. Empty: none is named.

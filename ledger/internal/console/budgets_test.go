@@ -39,7 +39,7 @@ func TestBudgetsPage(t *testing.T) {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	console.Mount(router, console.Config{Service: l.Service, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Services: l.Services, Directory: projects, Guard: guard})
 	ask := func(role, path string, form url.Values, status int, texts ...string) {
 		t.Helper()
 		request := httptest.NewRequest(http.MethodGet, "/console/usage/budgets"+path, nil)
@@ -78,7 +78,7 @@ func TestBudgetsPage(t *testing.T) {
 	ask("viewer", "", url.Values{"key": {"k"}, "size": {"1"}, "unit": {"GiB"}}, http.StatusForbidden, "owners, admins, billings")
 	ask("viewer", "/remove", url.Values{"key": {"key"}}, http.StatusForbidden)
 	ask("billing", "/remove", url.Values{"key": {"key"}}, http.StatusSeeOther)
-	if found, err := l.Budgets(t.Context(), "acme"); err != nil || len(found.Budgets) != 1 || found.Budgets[0].Bytes != 1024 {
+	if found, err := l.Budgets.List(t.Context(), "acme"); err != nil || len(found.Budgets) != 1 || found.Budgets[0].Bytes != 1024 {
 		t.Errorf("left are %+v, %v", found, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/foresight"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -21,13 +21,13 @@ type planPage struct {
 	Known       bool // false: the ledger has not consumed the organization's creation yet
 	Tier        ui.Field
 	OnExhausted ui.Field
-	Preview     *service.Simulation // nil: none was asked for
+	Preview     *foresight.Simulation // nil: none was asked for
 }
 
 // showPlan previews another plan. It decides nothing.
 func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
 	organization := identity.OrganizationOf(r.Context())
-	now, err := c.Service.Subscription(r.Context(), organization)
+	now, err := c.Services.Plans.Subscription(r.Context(), organization)
 	if errors.Is(err, ledger.ErrNoOrganization) {
 		c.pages.Write(w, r, http.StatusOK, "plan", ui.View{Title: "Another plan", Data: planPage{}})
 		return nil
@@ -39,7 +39,7 @@ func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if query.Has("tier") {
 		wanted := ledger.Plan{Tier: ledger.Tier(query.Get("tier")), Overage: query.Get("on_exhausted") == overage}
 		page = newPlanPage(wanted)
-		preview, err := c.Service.Simulate(r.Context(), organization, ledger.Subscription{Plan: wanted})
+		preview, err := c.Services.Foresight.Simulate(r.Context(), organization, ledger.Subscription{Plan: wanted})
 		var invalid ledger.Invalid
 		switch {
 		case errors.As(err, &invalid):

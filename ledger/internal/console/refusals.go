@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/usage"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -21,7 +21,7 @@ type refusalsPage struct {
 
 // A shownRefusal is a refusal in words.
 type shownRefusal struct {
-	service.ExplainedRefusal
+	usage.ExplainedRefusal
 	ProjectName string
 	Suspended   bool
 	Spender     string // whose budget did not cover it; empty: none's
@@ -44,11 +44,11 @@ func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	found, err := c.Service.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	found, err := c.Services.Usage.Refusals(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
 		return err
 	}
-	list := httpapi.NewList(r, found, pageSize, func(last service.ExplainedRefusal) any { return postgres.RefusalPlace(last.Refusal) })
+	list := httpapi.NewList(r, found, pageSize, func(last usage.ExplainedRefusal) any { return postgres.RefusalPlace(last.Refusal) })
 	page := refusalsPage{Pager: ui.NewPager(r, list.NextCursor)}
 	for _, refusal := range list.Items {
 		page.Refusals = append(page.Refusals, c.showRefusal(refusal))
@@ -68,7 +68,7 @@ func spenderOf(r ledger.Refusal) string {
 	return ""
 }
 
-func (c *console) showRefusal(r service.ExplainedRefusal) shownRefusal {
+func (c *console) showRefusal(r usage.ExplainedRefusal) shownRefusal {
 	shown := shownRefusal{
 		ExplainedRefusal: r, ProjectName: c.nameOf(postgres.ByProject, r.Cause.Project), Suspended: r.Reason == contract.ReasonSuspended,
 		Spender: spenderOf(r.Refusal), Grant: r.Remedy.Grant, Tiers: r.Remedy.Tiers, EndsAt: r.EndsAt,

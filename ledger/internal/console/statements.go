@@ -50,7 +50,7 @@ func (c *console) showStatements(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	found, err := c.Service.Statements(r.Context(), identity.OrganizationOf(r.Context()), before.Number, pageSize+1)
+	found, err := c.Services.Statements.List(r.Context(), identity.OrganizationOf(r.Context()), before.Number, pageSize+1)
 	if err != nil && !errors.Is(err, ledger.ErrNoOrganization) {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *console) statement(r *http.Request) (ledger.Statement, error) {
 	if err != nil {
 		return ledger.Statement{}, httpapi.NotFound("statement", text)
 	}
-	statement, err := c.Service.Statement(r.Context(), identity.OrganizationOf(r.Context()), number)
+	statement, err := c.Services.Statements.Statement(r.Context(), identity.OrganizationOf(r.Context()), number)
 	if errors.Is(err, ledger.ErrNoStatement) || errors.Is(err, ledger.ErrNoOrganization) {
 		return statement, httpapi.NotFound("statement", text)
 	}

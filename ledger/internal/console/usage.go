@@ -10,8 +10,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -25,7 +26,7 @@ const pageSize = 25
 
 // Config is what the page works with.
 type Config struct {
-	Service   *service.Service
+	Services  *services.Services
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -62,7 +63,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	overview, err := c.Service.Overview(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	overview, err := c.Services.Balances.Overview(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if errors.Is(err, ledger.ErrNoOrganization) {
 		c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
 		return nil
@@ -75,7 +76,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if page.Chart, err = c.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
-	forecast, err := c.Service.Forecast(r.Context(), overview.Balance.Organization.ID)
+	forecast, err := c.Services.Foresight.Forecast(r.Context(), overview.Balance.Organization.ID)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ type usagePage struct {
 	Pager     ui.Pager
 }
 
-func newUsagePage(b service.Balance) usagePage {
+func newUsagePage(b balances.Balance) usagePage {
 	page := usagePage{
 		Known: true, Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
 		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,

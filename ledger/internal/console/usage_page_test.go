@@ -33,7 +33,7 @@ func TestUsagePage(t *testing.T) {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	console.Mount(router, console.Config{Service: l.Service, Directory: identity.NewDirectory(), Guard: guard})
+	console.Mount(router, console.Config{Services: l.Services, Directory: identity.NewDirectory(), Guard: guard})
 	shows := func(query string, status int, texts ...string) {
 		t.Helper()
 		request := httptest.NewRequest(http.MethodGet, "/console/usage"+query, nil)
@@ -64,7 +64,7 @@ func TestUsagePage(t *testing.T) {
 	shows("", http.StatusOK, "(35%)", "Preview another plan")
 	shows("/refusals", http.StatusOK, "No request was refused")
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.Refuse(ctx, tx, l.Now(), []ledger.Refusal{{Organization: "acme", Bytes: 70, Remaining: 65, Quota: 100, Exhausts: true, Requests: 3,
+		_, err := l.Booking.Refuse(ctx, tx, l.Now(), []ledger.Refusal{{Organization: "acme", Bytes: 70, Remaining: 65, Quota: 100, Exhausts: true, Requests: 3,
 			PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: "req_1", At: l.Now(), Project: "project", Key: "key"}}})
 		return err
 	})
@@ -75,7 +75,7 @@ func TestUsagePage(t *testing.T) {
 	shows("?cursor=x", http.StatusBadRequest, "cursor")
 	shows("/statements", http.StatusOK, "No period has closed yet")
 	l.SetClock(time.Date(2026, 12, 1, 0, 1, 0, 0, time.UTC))
-	if _, err := l.Advance(t.Context(), l.Pool, l.Now()); err != nil {
+	if _, err := l.Plans.Advance(t.Context(), l.Pool, l.Now()); err != nil {
 		t.Fatal(err)
 	}
 	shows("/statements", http.StatusOK, "Statement 3", "2026-11-01 to 2026-11-30", "/console/usage/statements/3")

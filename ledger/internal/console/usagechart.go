@@ -62,7 +62,7 @@ func (v usageView) span(period calendar.Period) (bucket postgres.Bucket, starts 
 func (c *console) chart(r *http.Request, v usageView, period calendar.Period) (chart, error) {
 	bucket, starts, end := v.span(period)
 	query := postgres.UsageQuery{Bucket: bucket, By: map[postgres.Dimension]bool{v.by: true}, From: starts[0], To: end, Limit: chartUses}
-	uses, err := c.Service.Usage(r.Context(), identity.FromContext(r.Context()).Organization, query)
+	uses, err := c.Services.Usage.List(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if err != nil {
 		return chart{}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/accounts"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -22,7 +22,7 @@ type accountBody struct {
 	LastActivity *time.Time `json:"last_activity"`
 }
 
-func newAccountBody(a service.Account) accountBody {
+func newAccountBody(a accounts.Account) accountBody {
 	body := accountBody{
 		Organization: a.Organization.ID, Tier: string(a.Plan.Tier), State: a.State(), Period: periodBody{a.Book.Period.Start, a.Book.Period.End},
 		Granted: a.Book.Granted(), Consumed: a.Book.Used(), Remaining: a.Book.Remaining(),
@@ -50,7 +50,7 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query := service.AccountQuery{Containing: r.URL.Query().Get("q"), State: r.URL.Query().Get("state"), Limit: page.Limit}
+	query := accounts.AccountQuery{Containing: r.URL.Query().Get("q"), State: r.URL.Query().Get("state"), Limit: page.Limit}
 	if query.State != "" && !slices.Contains([]string{ledger.Active, ledger.Exhausted, ledger.Suspended}, query.State) {
 		return httpapi.Invalid("?state", httpapi.CodeInvalidRequest, "There is no such state.", "Use active, exhausted or suspended.")
 	}
@@ -61,7 +61,7 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	query.After = place.After
-	found, next, err := a.Service.Accounts(r.Context(), query)
+	found, next, err := a.Accounts.List(r.Context(), query)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 }
 
 // accountList is a page; one that ends before it is full, for how much was looked at, goes on as well.
-func accountList(r *http.Request, found []service.Account, next string) httpapi.List[accountBody] {
+func accountList(r *http.Request, found []accounts.Account, next string) httpapi.List[accountBody] {
 	list := httpapi.List[accountBody]{Items: make([]accountBody, len(found))}
 	for i, account := range found {
 		list.Items[i] = newAccountBody(account)

@@ -26,7 +26,9 @@ func TestAccounts(t *testing.T) {
 	a.Book(t, a.NewCharge("acme", 30), a.NewCharge("evil", 100), a.NewCharge("nobody", 1))
 	tally := ledger.Tally{Organization: "beta", Process: "run", Sequence: 1, At: a.Now().Add(-2 * time.Hour), Uses: []ledger.Use{
 		{Organization: "beta", Hour: a.Now().Add(-2 * time.Hour).Truncate(time.Hour), Outcome: "rejected", Requests: 1}}}
-	a.As(t, func(ctx context.Context, tx pgx.Tx) error { return a.Count(ctx, tx, a.Now(), []ledger.Tally{tally}) })
+	a.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return a.Booking.Count(ctx, tx, a.Now(), []ledger.Tally{tally})
+	})
 	for query, want := range map[string]string{
 		"":                "acme active 30 2026-11-20T12:00:00Z, beta active 0 2026-11-20T10:00:00Z, evil exhausted 100 2026-11-20T12:00:00Z, idle active 0 <nil>",
 		"state=exhausted": "evil exhausted 100 2026-11-20T12:00:00Z", "q=et": "beta active 0 2026-11-20T10:00:00Z", "state=suspended": "", "q=nobody": "",

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirlog/weir/ledger/internal/grants"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -19,7 +19,7 @@ type adjustmentBody struct {
 	Transfers    []transferBody `json:"transfers"`
 }
 
-func newAdjustmentBody(a service.Adjustment) adjustmentBody {
+func newAdjustmentBody(a grants.Adjustment) adjustmentBody {
 	body := adjustmentBody{ID: a.ID, Organization: a.Organization, Amount: a.Bytes, Reason: a.Reason, At: a.At, Transfers: []transferBody{}}
 	if !a.Of.IsZero() {
 		body.OfPeriod = &a.Of
@@ -44,7 +44,7 @@ func (a *API) adjust(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.Service.Adjust(r.Context(), organization, request, body.Amount, body.Reason, kept(body.Period))
+	made, err := a.Grants.Adjust(r.Context(), organization, request, body.Amount, body.Reason, kept(body.Period))
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -47,7 +47,7 @@ type bookedBody struct {
 	VerifiedThrough contract.Positions `json:"verified_through"`
 }
 
-func newBookedBody(b service.Balance) bookedBody {
+func newBookedBody(b balances.Balance) bookedBody {
 	body := bookedBody{asOfBody: asOfBody{b.At, b.Applied}}
 	if b.Booking == nil {
 		return body
@@ -60,7 +60,7 @@ func newBookedBody(b service.Balance) bookedBody {
 	return body
 }
 
-func newBalanceBody(b service.Balance) balanceBody {
+func newBalanceBody(b balances.Balance) balanceBody {
 	return balanceBody{
 		Organization: b.Organization.ID, Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
 		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
@@ -86,7 +86,7 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	if err := a.await(r); err != nil {
 		return err
 	}
-	balance, err := a.Service.Balance(r.Context(), organization, at)
+	balance, err := a.Balances.Balance(r.Context(), organization, at)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -105,12 +105,12 @@ func (a *API) await(r *http.Request) error {
 		return httpapi.Invalid("?wait", httpapi.CodeInvalidRequest, "wait is neither true nor false.", "Use one of them, or leave it out.")
 	}
 	if query.Get("wait") == "true" {
-		err = a.Service.AwaitAll(r.Context())
+		err = a.Balances.AwaitAll(r.Context())
 	}
 	if err == nil && len(through) > 0 {
-		err = a.Service.AwaitPositions(r.Context(), through)
+		err = a.Balances.AwaitPositions(r.Context(), through)
 	}
-	if errors.Is(err, service.ErrNotBooked) {
+	if errors.Is(err, balances.ErrNotBooked) {
 		return httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
 	}
 	return err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/budgets"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -32,7 +32,7 @@ func newBudgetBody(b ledger.Budget, resets time.Time) budgetBody {
 	return body
 }
 
-func writeBudgets(w http.ResponseWriter, found service.Budgets) {
+func writeBudgets(w http.ResponseWriter, found budgets.Budgets) {
 	list := httpapi.List[budgetBody]{Items: make([]budgetBody, len(found.Budgets))}
 	for i, budget := range found.Budgets {
 		list.Items[i] = newBudgetBody(budget, found.Period.End)
@@ -49,7 +49,7 @@ func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Budgets(r.Context(), organization)
+	found, err := a.Budgets.List(r.Context(), organization)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -89,7 +89,7 @@ func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 		}
 		wishes[i] = ledger.BudgetWish{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes}
 	}
-	made, err := a.Service.SetBudgets(r.Context(), organization, request, wishes)
+	made, err := a.Budgets.SetAll(r.Context(), organization, request, wishes)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -107,7 +107,7 @@ func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	of := ledger.Spender{Project: r.URL.Query().Get("project"), Key: r.URL.Query().Get("key")}
-	found, err := a.Service.Budgets(r.Context(), organization)
+	found, err := a.Budgets.List(r.Context(), organization)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -116,7 +116,7 @@ func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	made, err := a.Service.RemoveBudget(r.Context(), organization, request, of)
+	made, err := a.Budgets.Remove(r.Context(), organization, request, of)
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
 // Budgets are set together, listed with what is used of them, and removed one by one.
@@ -43,7 +43,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	gone := ledger.BudgetWish{Spender: ledger.Spender{Project: "deleted-since"}, Bytes: 1}
-	if _, err := a.Service.SetBudget(t.Context(), "acme", service.Request{ID: "gone"}, gone); err != nil {
+	if _, err := a.Budgets.Set(t.Context(), "acme", unitofwork.Request{ID: "gone"}, gone); err != nil {
 		t.Fatal(err)
 	}
 	if got := shown("DELETE", "?project=deleted-since", ""); got != ofProject {

@@ -45,7 +45,7 @@ func (a *API) chain(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Chain(r.Context(), organization,
+	found, err := a.Integrity.Chain(r.Context(), organization,
 		postgres.LinkQuery{From: page.from, To: page.to, Before: page.after.Before, Limit: page.limit + 1})
 	if err != nil {
 		return answer(err, organization)

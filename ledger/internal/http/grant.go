@@ -80,7 +80,7 @@ func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Grants(r.Context(), organization, after, page.Limit+1)
+	found, err := a.Grants.List(r.Context(), organization, after, page.Limit+1)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -123,7 +123,7 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.Service.Grant(r.Context(), organization, request, body.wish())
+	made, err := a.Grants.Grant(r.Context(), organization, request, body.wish())
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -141,7 +141,7 @@ func (a *API) void(w http.ResponseWriter, r *http.Request) error {
 	if strings.ContainsRune(id, 0) || !utf8.ValidString(id) { // the database has no such text
 		return httpapi.NotFound("grant", id)
 	}
-	made, err := a.Service.Void(r.Context(), organization, request, id)
+	made, err := a.Grants.Void(r.Context(), organization, request, id)
 	if errors.Is(err, ledger.ErrNoGrant) {
 		return httpapi.NotFound("grant", id)
 	}

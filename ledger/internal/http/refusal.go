@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/usage"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -50,7 +50,7 @@ type remedyBody struct {
 // The reasons of refusals, beside those that ingest names.
 const reasonExhausted = "exhausted"
 
-func newRefusalBody(r service.ExplainedRefusal) refusalBody {
+func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
 	body := refusalBody{
 		At: r.Cause.At, RequestID: r.Cause.Event, Requests: r.Requests, Project: r.Cause.Project, Key: r.Cause.Key, Environment: r.Environment,
 		Reason: r.Reason, Bytes: r.Bytes, Remaining: r.Remaining, Quota: r.Quota, UsedBy: []shareBody{},
@@ -81,12 +81,12 @@ func (a *API) refusals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Refusals(r.Context(), organization,
+	found, err := a.Usage.Refusals(r.Context(), organization,
 		postgres.RefusalQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit + 1})
 	if err != nil {
 		return answer(err, organization)
 	}
-	place := func(r service.ExplainedRefusal) postgres.RefusalCursor { return postgres.RefusalPlace(r.Refusal) }
+	place := func(r usage.ExplainedRefusal) postgres.RefusalCursor { return postgres.RefusalPlace(r.Refusal) }
 	httpapi.WriteList(w, r, found, page.limit, newRefusalBody, place)
 	return nil
 }

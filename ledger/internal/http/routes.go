@@ -9,7 +9,8 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -25,7 +26,7 @@ var openAPI []byte
 
 // An API answers service tokens.
 type API struct {
-	Service  *service.Service
+	*services.Services
 	Projects *identity.Directory
 	Guard    *identity.Guard
 }
@@ -65,18 +66,18 @@ func (a *API) Mount(router chi.Router) {
 }
 
 // requestOf is a request that decides something about an organization.
-func requestOf(r *http.Request) (organization string, request service.Request, err error) {
+func requestOf(r *http.Request) (organization string, request unitofwork.Request, err error) {
 	if organization, err = reached(r); err != nil {
 		return "", request, err
 	}
 	key, err := httpapi.IdempotencyKey(r)
-	return organization, service.Request{
+	return organization, unitofwork.Request{
 		Actor: identity.FromContext(r.Context()).ID, ID: httpapi.RequestID(r.Context()), IdempotencyKey: key,
 	}, err
 }
 
 // requestWith is requestOf with the body read into body.
-func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization string, request service.Request, err error) {
+func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization string, request unitofwork.Request, err error) {
 	if organization, request, err = requestOf(r); err != nil {
 		return organization, request, err
 	}

@@ -122,7 +122,7 @@ func (a *API) statements(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Statements(r.Context(), organization, before.Number, page.Limit+1)
+	found, err := a.Statements.List(r.Context(), organization, before.Number, page.Limit+1)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -144,7 +144,7 @@ func (a *API) statement(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return httpapi.NotFound("statement", text)
 	}
-	found, err := a.Service.Statement(r.Context(), organization, number)
+	found, err := a.Statements.Statement(r.Context(), organization, number)
 	if err != nil {
 		return answer(err, organization)
 	}

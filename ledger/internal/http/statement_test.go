@@ -15,7 +15,7 @@ func TestStatements(t *testing.T) {
 	a.Start(t, "acme", ledger.Indie)
 	a.Book(t, a.NewCharge("acme", 30))
 	a.SetClock(time.Date(2026, 12, 1, 0, 1, 0, 0, time.UTC))
-	if _, err := a.Advance(t.Context(), a.Pool, a.Now()); err != nil {
+	if _, err := a.Plans.Advance(t.Context(), a.Pool, a.Now()); err != nil {
 		t.Fatal(err)
 	}
 	status, page := a.get(t, "/v1/organizations/acme/statements?limit=1")

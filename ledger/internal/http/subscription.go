@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -53,7 +53,7 @@ func newTermsBody(plan ledger.Plan, terms ledger.Terms) termsBody {
 	return body
 }
 
-func newSubscriptionBody(s service.Subscription) subscriptionBody {
+func newSubscriptionBody(s plans.Subscription) subscriptionBody {
 	body := subscriptionBody{
 		Organization: s.Organization, termsBody: newTermsBody(s.Plan, s.Terms), Suspended: s.Suspended, State: s.State, Since: s.Plan.From,
 		Period: periodBody{s.Period.Start, s.Period.End},
@@ -109,7 +109,7 @@ func (a *API) subscription(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Subscription(r.Context(), organization)
+	found, err := a.Plans.Subscription(r.Context(), organization)
 	if err != nil {
 		return answer(err, organization)
 	}
@@ -128,7 +128,7 @@ func (a *API) subscribe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	made, err := a.Service.Subscribe(r.Context(), organization, request, wanted)
+	made, err := a.Plans.Subscribe(r.Context(), organization, request, wanted)
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -46,7 +46,7 @@ func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Transfers(r.Context(), organization,
+	found, err := a.Balances.Transfers(r.Context(), organization,
 		postgres.TransferQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit + 1})
 	if err != nil {
 		return answer(err, organization)

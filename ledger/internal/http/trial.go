@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/foresight"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -28,7 +28,7 @@ type trialBody struct {
 	AsOf         asOfBody    `json:"as_of"`
 }
 
-func newTrialBody(t service.Trial) trialBody {
+func newTrialBody(t foresight.Trial) trialBody {
 	b := t.Balance
 	body := trialBody{
 		Organization: b.Organization.ID, Bytes: t.Bytes, Accepted: t.Rule == "", Covered: t.Covered, Overage: t.Overage, Remaining: t.Remaining,
@@ -65,7 +65,7 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
 	if body.Bytes < 1 || body.Bytes > ledger.MaxCharge {
 		return httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
 	}
-	trial, err := a.Service.Try(r.Context(), organization, body.Bytes)
+	trial, err := a.Foresight.Try(r.Context(), organization, body.Bytes)
 	if err != nil {
 		return answer(err, organization)
 	}

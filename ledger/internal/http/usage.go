@@ -83,7 +83,7 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	if mediaType := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); mediaType != httpapi.TypeJSON {
 		return a.exportUsage(w, r, list, mediaType)
 	}
-	found, err := a.Service.Usage(r.Context(), list.organization, list.UsageQuery)
+	found, err := a.Usage.List(r.Context(), list.organization, list.UsageQuery)
 	if err != nil {
 		return answer(err, list.organization)
 	}
@@ -144,7 +144,7 @@ func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq
 	}
 	return func(yield func([]ledger.Use, error) bool) {
 		for {
-			found, err := a.Service.Usage(ctx, list.organization, query)
+			found, err := a.Usage.List(ctx, list.organization, query)
 			if err != nil {
 				yield(nil, answer(err, list.organization))
 				return

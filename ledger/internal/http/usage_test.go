@@ -42,7 +42,9 @@ func (a *api) used(t *testing.T) {
 			{Organization: "acme", Hour: a.Now().Truncate(time.Hour), Project: "project", Key: "key", Environment: "prod", Outcome: "rejected",
 				Reason: "empty_batch", Requests: 2, Bytes: 22},
 		}}
-		a.As(t, func(ctx context.Context, tx pgx.Tx) error { return a.Count(ctx, tx, a.Now(), []ledger.Tally{tally}) })
+		a.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			return a.Booking.Count(ctx, tx, a.Now(), []ledger.Tally{tally})
+		})
 		a.Pass(6 * 24 * time.Hour)
 	}
 }
@@ -119,7 +121,9 @@ func TestUsageExported(t *testing.T) {
 		uses = append(uses, ledger.Use{Organization: "acme", Hour: ledgertest.November.Truncate(time.Hour), Key: fmt.Sprint("many_", i), Outcome: "rejected", Requests: 1})
 	}
 	tally := ledger.Tally{Organization: "acme", Process: "another", Sequence: 1, At: a.Now(), Uses: uses}
-	a.As(t, func(ctx context.Context, tx pgx.Tx) error { return a.Count(ctx, tx, a.Now(), []ledger.Tally{tally}) })
+	a.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return a.Booking.Count(ctx, tx, a.Now(), []ledger.Tally{tally})
+	})
 	const path = "/v1/organizations/acme/usage?by=key,outcome&bucket=hour"
 	status, mediaType, text := a.getAs(t, path, "text/csv")
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -158,7 +162,7 @@ func TestWhyARequestWasRefused(t *testing.T) {
 	crossed := a.Pass(time.Hour)
 	refuse := func(r ledger.Refusal) {
 		a.As(t, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := a.Refuse(ctx, tx, a.Now(), []ledger.Refusal{r})
+			_, err := a.Booking.Refuse(ctx, tx, a.Now(), []ledger.Refusal{r})
 			return err
 		})
 	}
@@ -213,7 +217,7 @@ func TestWhyAllIsUsedUp(t *testing.T) {
 	a.Book(t, last)
 	a.Pass(time.Minute)
 	a.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := a.Refuse(ctx, tx, a.Now(), []ledger.Refusal{a.refusal("req_1", 50, 0, true)})
+		_, err := a.Booking.Refuse(ctx, tx, a.Now(), []ledger.Refusal{a.refusal("req_1", 50, 0, true)})
 		return err
 	})
 	_, page := a.get(t, "/v1/organizations/acme/refusals")

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -31,7 +31,7 @@ type headBody struct {
 	Hash     string    `json:"hash"`
 }
 
-func newVerificationBody(organization string, v service.Verification) verificationBody {
+func newVerificationBody(organization string, v integrity.Verification) verificationBody {
 	body := verificationBody{
 		Organization: organization, At: v.At, Sound: len(v.Violations) == 0, Violations: []violationBody{}, Verified: v.Verified,
 	}
@@ -56,7 +56,7 @@ func (a *API) verify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Service.Verify(r.Context(), organization)
+	found, err := a.Integrity.Verify(r.Context(), organization)
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
+	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/reading"
@@ -31,7 +32,7 @@ const (
 
 // A Ledger is a service on a fresh database, and a clock that the test sets.
 type Ledger struct {
-	*service.Service
+	*services.Services
 	Pool   *pgxpool.Pool
 	now    atomic.Pointer[time.Time]
 	offset atomic.Int64
@@ -72,12 +73,11 @@ func New(t testing.TB) *Ledger {
 func On(pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
-	l.Service = &service.Service{
-		Reads: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
-		Writes: l.Pool, Decisions: postgres.NewDecisionStore(l.Pool), Save: l.note, IDs: l.newID,
-		Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
-		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: make(chan struct{}, Deciders),
-	}
+	l.Services = services.New(services.Config{
+		Reads: l.Pool, Writes: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
+		Save: l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
+		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: Deciders,
+	})
 	return l
 }
 
@@ -133,7 +133,7 @@ func (l *Ledger) Start(t testing.TB, organization string, tier ledger.Tier) {
 	from := November.AddDate(0, -2, 0)
 	cause := ledger.Cause{Event: "created", Source: ledger.FromTenants, Offset: l.offset.Add(1), At: from}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.StartPlan(ctx, tx, from, organization, ledger.Plan{From: from, Tier: tier}, cause)
+		_, err := l.Plans.StartPlan(ctx, tx, from, organization, ledger.Plan{From: from, Tier: tier}, cause)
 		return err
 	})
 }
@@ -150,7 +150,7 @@ func (l *Ledger) NewCharge(organization string, bytes int64) ledger.Charge {
 func (l *Ledger) Book(t testing.TB, charges ...ledger.Charge) (events []ledger.Event) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) (err error) {
-		events, err = l.Charge(ctx, tx, l.Now(), charges)
+		events, err = l.Booking.Charge(ctx, tx, l.Now(), charges)
 		return err
 	})
 	return events
@@ -160,7 +160,7 @@ func (l *Ledger) Book(t testing.TB, charges ...ledger.Charge) (events []ledger.E
 func (l *Ledger) Apply(t testing.TB, charges ...ledger.Charge) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := l.Charge(ctx, tx, l.Now(), charges); err != nil {
+		if _, err := l.Booking.Charge(ctx, tx, l.Now(), charges); err != nil {
 			return err
 		}
 		ranges := map[int]*ledger.Range{}
@@ -176,14 +176,14 @@ func (l *Ledger) Apply(t testing.TB, charges ...ledger.Charge) {
 		for _, r := range ranges {
 			applied = append(applied, *r)
 		}
-		return l.NoteApplied(ctx, tx, applied)
+		return l.Booking.NoteApplied(ctx, tx, applied)
 	})
 }
 
 // BalanceNow is an organization's balance.
-func (l *Ledger) BalanceNow(t testing.TB, organization string) service.Balance {
+func (l *Ledger) BalanceNow(t testing.TB, organization string) balances.Balance {
 	t.Helper()
-	balance, err := l.Balance(t.Context(), organization, time.Time{})
+	balance, err := l.Balances.Balance(t.Context(), organization, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func (l *Ledger) BalanceNow(t testing.TB, organization string) service.Balance {
 func (l *Ledger) CheckSound(t testing.TB) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
+		violations, err := postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
 		for _, v := range violations {
 			t.Errorf("%s: %s", v.Invariant, v.Detail)
 		}

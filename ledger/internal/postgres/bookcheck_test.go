@@ -23,7 +23,7 @@ func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int6
 	r.Add(charge)
 	r.Charge(charge)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.Charge(ctx, tx, booked, []ledger.Charge{charge})
+		_, err := l.Booking.Charge(ctx, tx, booked, []ledger.Charge{charge})
 		return err
 	})
 	return r

@@ -32,7 +32,7 @@ func TestVerifyFinds(t *testing.T) {
 				if _, err := tx.Exec(ctx, tamper); err != nil {
 					return err
 				}
-				violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
+				violations, err := postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
 				if len(violations) != 1 || violations[0].Invariant != invariant {
 					t.Errorf("violations %v", violations)
 				}
@@ -57,7 +57,7 @@ func TestDiscardedRecordsLeaveNoGap(t *testing.T) {
 		if n, err := parked.Discard(ctx, tx, parked.Filter{}); err != nil || n != 1 {
 			t.Errorf("%d discarded, error %v", n, err)
 		}
-		violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
+		violations, err := postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
 		if len(violations) != 1 || violations[0].Invariant != ledger.RangesFollow || violations[0].Detail != "partition 0 before 7: 1 and 0" {
 			t.Errorf("violations %v", violations)
 		}

@@ -29,8 +29,8 @@ func TestIsolation(t *testing.T) {
 		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
 			tally := ledger.Tally{Organization: organization, Process: "run", Sequence: 1, At: l.Now()}
 			refusal := ledger.Refusal{Organization: organization, Requests: 1, Cause: ledger.Cause{Event: "req", At: l.Now()}}
-			_, err := l.Refuse(ctx, tx, l.Now(), []ledger.Refusal{refusal})
-			return errors.Join(err, l.Count(ctx, tx, l.Now(), []ledger.Tally{tally}))
+			_, err := l.Booking.Refuse(ctx, tx, l.Now(), []ledger.Refusal{refusal})
+			return errors.Join(err, l.Booking.Count(ctx, tx, l.Now(), []ledger.Tally{tally}))
 		})
 	}
 	for _, table := range []string{"organizations", "books", "transfers", "usage_days", "usage_hours", "tallies", "refusals", "facts", "unpublished"} {

@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -65,7 +65,7 @@ func TestTransfersFold(t *testing.T) {
 	if days := l.count(t, "usage_days"); days != 5 {
 		t.Errorf("usage has %d rows, want those of the days that are left", days)
 	}
-	if _, err := l.Balance(t.Context(), "acme", ledgertest.November.Add(time.Hour)); err != ledger.ErrNotKept { //nolint:errorlint // exactly it
+	if _, err := l.Balances.Balance(t.Context(), "acme", ledgertest.November.Add(time.Hour)); err != ledger.ErrNotKept { //nolint:errorlint // exactly it
 		t.Errorf("the balance of then: %v", err)
 	}
 	l.exec(t, `UPDATE folded_transfers SET amount = amount + 1 WHERE organization = 'other'`)
@@ -97,7 +97,7 @@ func TestFoldWithoutBook(t *testing.T) {
 func (l checkedLedger) verified(t *testing.T) (found []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := postgres.Verify(ctx, tx, l.Kept, l.Now())
+		violations, err := postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
 		for _, v := range violations {
 			found = append(found, v.Invariant)
 		}
@@ -182,12 +182,12 @@ func TestUnsealedRangesStay(t *testing.T) {
 		l.Apply(t, l.NewCharge("acme", 10))
 		l.Pass(time.Second)
 	}
-	if err := service.Seal(t.Context(), l.Pool, noon.Add(time.Hour)); err != nil {
+	if err := integrity.Seal(t.Context(), l.Pool, noon.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	l.Pass(9 * 24 * time.Hour) // for which nobody sealed
 	l.prune(t)
-	if err := service.Seal(t.Context(), l.Pool, l.Now()); err != nil {
+	if err := integrity.Seal(t.Context(), l.Pool, l.Now()); err != nil {
 		t.Fatal(err)
 	}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

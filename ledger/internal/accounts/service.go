@@ -1,0 +1,14 @@
+package accounts
+
+import (
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+)
+
+// A Service shows the accounts of all organizations: to ingest, and to who runs the installation.
+type Service struct {
+	Reads    *snapshot.Reader
+	Tiers    ledger.Tiers
+	Balances *balances.Service
+}

@@ -1,0 +1,132 @@
+package balances
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Balance is what an organization may send and has sent, with the positions of the log that it
+// counts.
+type Balance struct {
+	Organization ledger.Organization
+	Plan         ledger.Plan
+	Terms        ledger.Terms
+	Book         ledger.Book
+	Applied      contract.Positions
+	At           time.Time
+	Booking      *Booking // nil: of an instant that is past
+}
+
+// State is that of the organization, by the balance.
+func (b Balance) State() string { return b.Organization.State(b.Book, b.At) }
+
+// longestBooking is more than a transaction that books may take: the bus ends it sooner.
+const longestBooking = 2 * time.Minute
+
+// Balance reads the balance of now, or of an instant. The latter is always the same once the
+// instant is past.
+func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
+	if !at.IsZero() && s.Reads.Clock().Sub(at) < longestBooking {
+		if err := s.awaitBooked(ctx, organization); err != nil {
+			return Balance{}, err
+		}
+	}
+	if at.IsZero() {
+		return s.runningBalance(ctx, organization)
+	}
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		balance, err = s.balanceAt(ctx, tx, organization, at)
+		return err
+	})
+	return balance, err
+}
+
+// runningBalance is the balance of now, with how far the log is booked.
+func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
+	end, unknown := s.ends.recent(ctx, s.Reads.Clock().Add(-endAge), s.Reads.Clock, s.readEnd(endWithin))
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		if balance, err = s.Running(ctx, tx, organization); err != nil {
+			return err
+		}
+		booking, err := s.booking(ctx, tx, balance.Applied, end, unknown == nil)
+		balance.Booking = &booking
+		return err
+	})
+	return balance, err
+}
+
+// awaitBooked waits until nothing is booked any more at an instant before the call.
+func (s *Service) awaitBooked(ctx context.Context, organization string) error {
+	leave, err := s.Reads.Turns.Enter(ctx, organization)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := postgres.AwaitApplied(ctx, s.Reads.Pool); err != nil {
+		return err
+	}
+	if err := postgres.AwaitDecided(ctx, s.Reads.Pool, organization); err != nil {
+		return snapshot.NoOrganization(err)
+	}
+	return nil
+}
+
+// Running reads the balance of now in a snapshot of the organization.
+func (s *Service) Running(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
+	now := s.Reads.Clock().UTC()
+	standing, err := postgres.LoadStanding(ctx, tx, organization, now)
+	if err != nil {
+		return Balance{}, err
+	}
+	if !standing.Found || !standing.Organization.HasPlanAt(now) {
+		return Balance{}, ledger.ErrNoOrganization
+	}
+	return s.balance(standing.Organization, now, standing.Applied, standing.Books...)
+}
+
+// balanceAt reads the balance of the period that holds an instant, by what had been booked until
+// then.
+func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
+	o, err := snapshot.OrganizationAt(ctx, tx, organization, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	period := calendar.PeriodAt(at, o.AnchorDay)
+	if period.Start.Before(s.Kept.TransfersSince(s.Reads.Clock())) {
+		return Balance{}, ledger.ErrNotKept
+	}
+	balances, err := postgres.BalancesAt(ctx, tx, organization, period, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	applied, err := postgres.PositionsAt(ctx, tx, at)
+	if err != nil {
+		return Balance{}, err
+	}
+	if o.Pool, err = postgres.PoolAt(ctx, tx, organization, o.Pool, at); err != nil {
+		return Balance{}, err
+	}
+	if balances == (ledger.Balances{}) {
+		return s.balance(o, at, applied)
+	}
+	return s.balance(o, at, applied, ledger.Book{Period: period, Balances: balances})
+}
+
+func (s *Service) balance(o ledger.Organization, at time.Time, applied contract.Positions, books ...ledger.Book) (Balance, error) {
+	plan := o.Plans.At(at)
+	terms, err := plan.Terms(s.Tiers)
+	if err != nil {
+		return Balance{}, err
+	}
+	book, err := ledger.OpenBooks(o, s.Tiers, nil, books...).At(at)
+	return Balance{Organization: o, Plan: plan, Terms: terms, Book: book, Applied: applied, At: at}, err
+}

@@ -1,0 +1,163 @@
+package balances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// ErrNotBooked means that what somebody waited for is not booked yet.
+var ErrNotBooked = errors.New("the log is not booked so far yet")
+
+const (
+	bookedWithin = 5 * time.Second       // somebody waits at most
+	bookedAge    = 20 * time.Millisecond // of what those who wait look at together
+	endAge       = time.Second           // of where the log ends, for those who only want to see how far behind the ledger is
+	endWithin    = time.Second           // the brokers answer, or these do without
+)
+
+// A Booking is how far the log is booked.
+type Booking struct {
+	Verified contract.Positions // the ranges before them are checked
+	Known    bool               // false: the brokers did not answer, and what follows is not known
+	Behind   int64              // records that are in the log, and not booked
+	Lag      time.Duration      // the first of these was accepted no longer ago
+}
+
+// A latest is the last value of something that is asked for more often than it is worth reading. One at a time reads it.
+type latest[T any] struct {
+	reading sync.Mutex
+	last    atomic.Pointer[dated[T]]
+}
+
+// A dated value was read at an instant or later.
+type dated[T any] struct {
+	at    time.Time
+	value T
+	err   error
+}
+
+// since returns a value that was read at an instant or later. It waits for whoever reads it now.
+func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	if last := l.last.Load(); last != nil && last.err == nil && !last.at.Before(instant) {
+		return last.value, nil
+	}
+	return l.read(ctx, clock(), read)
+}
+
+// recent is since for those who rather do without than wait for others, or for what has just failed.
+func (l *latest[T]) recent(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
+	if last := l.last.Load(); last != nil && (!last.at.Before(instant) || !l.reading.TryLock()) {
+		return last.value, last.err
+	} else if last == nil && !l.reading.TryLock() {
+		var none T
+		return none, errReading
+	}
+	defer l.reading.Unlock()
+	return l.read(ctx, clock(), read)
+}
+
+var errReading = errors.New("it is being read for the first time")
+
+func (l *latest[T]) read(ctx context.Context, at time.Time, read func(context.Context) (T, error)) (T, error) {
+	value, err := read(ctx)
+	l.last.Store(&dated[T]{at, value, err})
+	return value, err
+}
+
+// readEnd asks the brokers where the log ends. Whoever asked first may have gone: others wait for the answer.
+func (s *Service) readEnd(within time.Duration) func(context.Context) (horizon.End, error) {
+	return func(ctx context.Context) (horizon.End, error) {
+		if s.End == nil {
+			return horizon.End{}, errors.New("there are no brokers")
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+		defer cancel()
+		return s.End(ctx)
+	}
+}
+
+// AwaitAll waits until all is booked that was acknowledged before the call: who has sent something and asks for the balance then finds it there.
+func (s *Service) AwaitAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
+	defer cancel()
+	end, err := s.ends.since(ctx, s.Reads.Clock(), s.Reads.Clock, s.readEnd(bookedWithin))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotBooked, err)
+	}
+	return s.AwaitPositions(ctx, end.Next)
+}
+
+// AwaitPositions waits until the log is booked through positions.
+func (s *Service) AwaitPositions(ctx context.Context, through contract.Positions) error {
+	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
+	defer cancel()
+	ticker := time.NewTicker(bookedAge)
+	defer ticker.Stop()
+	for {
+		booked, err := s.booked.since(ctx, s.Reads.Clock().Add(-bookedAge/2), s.Reads.Clock, s.readPositions)
+		if err == nil && reaches(booked, through) {
+			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ErrNotBooked
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Service) readPositions(ctx context.Context) (booked contract.Positions, err error) {
+	err = pgx.BeginTxFunc(ctx, s.Reads.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		booked, err = postgres.Positions(ctx, tx)
+		return err
+	})
+	return booked, err
+}
+
+// reaches reports whether positions are at others or behind them.
+func reaches(booked, through contract.Positions) bool {
+	for partition, next := range through {
+		if booked[partition] < next {
+			return false
+		}
+	}
+	return true
+}
+
+// booking finds how far the log is booked. end is where it ended before the snapshot; known is false where nobody knows.
+func (s *Service) booking(ctx context.Context, tx pgx.Tx, applied contract.Positions, end horizon.End, known bool) (b Booking, err error) {
+	b.Known = known
+	if b.Verified, err = postgres.VerifiedPositions(ctx, tx); err != nil || !known {
+		return b, err
+	}
+	var behind []int
+	for partition, next := range end.Next {
+		if more := next - applied[partition]; more > 0 {
+			b.Behind, behind = b.Behind+more, append(behind, partition)
+		}
+	}
+	if b.Behind == 0 {
+		return b, nil
+	}
+	through, found, err := postgres.AcceptedThrough(ctx, tx, behind)
+	b.Known = found
+	if found {
+		b.Lag = max(0, s.Reads.Clock().Sub(through))
+	}
+	return b, err
+}

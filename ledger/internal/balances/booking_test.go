@@ -1,0 +1,53 @@
+package balances_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
+	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A balance says how far the ledger is behind the log. Where the brokers don't answer it is there without, and they are not asked each time.
+func TestBooking(t *testing.T) {
+	l, asked := ledgertest.Acme(t), 0
+	var failure error
+	l.Balances.End = func(context.Context) (horizon.End, error) {
+		asked++
+		return horizon.End{Next: contract.Positions{0: 12, 1: 5}}, failure
+	}
+	l.SetPosition(t, 0, 10, [16]byte{1}, "")
+	l.SetPosition(t, 1, 5, [16]byte{1}, "")
+	charge := l.NewCharge("acme", 1)
+	charge.Cause.Offset = 9
+	l.Book(t, charge)
+	applied := ledger.NewRange(charge, l.Now())
+	applied.Add(charge)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return l.Booking.NoteApplied(ctx, tx, []ledger.Range{applied})
+	})
+	l.Pass(3 * time.Second)
+	if b := l.BalanceNow(t, "acme").Booking; b == nil || !b.Known || b.Behind != 2 || b.Lag != 3*time.Second {
+		t.Errorf("booking %+v", b)
+	}
+	failure = errors.New("no brokers")
+	l.Pass(2 * time.Second)
+	for range 3 {
+		if b := l.BalanceNow(t, "acme"); b.Book.Used() != 1 || b.Booking.Known {
+			t.Errorf("balance %+v, booking %+v", b.Book, b.Booking)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the brokers were asked %d times, want twice", asked)
+	}
+	if err := l.Balances.AwaitAll(t.Context()); !errors.Is(err, balances.ErrNotBooked) {
+		t.Errorf("waiting without brokers: %v", err)
+	}
+}

@@ -1,0 +1,52 @@
+package balances_test
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+)
+
+// Pages of transfers together are all of them, once each, in order.
+func TestPagesOfTransfers(t *testing.T) {
+	l := ledgertest.ThreeDays(t)
+	var sum int64
+	pages := 0
+	for q := (postgres.TransferQuery{From: ledgertest.November, To: ledgertest.November.AddDate(1, 0, 0), Limit: 2}); ; pages++ {
+		page, err := l.Balances.Transfers(t.Context(), "acme", q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, transfer := range page {
+			if transfer.Reason == ledger.Charged {
+				sum += transfer.Amount
+			}
+		}
+		q.After = page[len(page)-1].Cursor()
+	}
+	if pages != 5 || sum != 18 {
+		t.Errorf("%d pages, sum %d", pages, sum)
+	}
+}
+
+// A statement's transfers agree with its balance.
+func TestOverview(t *testing.T) {
+	l := ledgertest.ThreeDays(t)
+	found, err := l.Balances.Overview(t.Context(), "acme", postgres.TransferQuery{To: ledgertest.November.AddDate(1, 0, 0), Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var charged int64
+	for _, transfer := range found.Transfers {
+		if transfer.Reason == ledger.Charged {
+			charged += transfer.Amount
+		}
+	}
+	if used := found.Balance.Book.Used(); charged != 18 || used != charged {
+		t.Errorf("the transfers charge %d, the balance %d", charged, used)
+	}
+}

@@ -1,0 +1,122 @@
+package booking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+)
+
+// Charge books valid charges and returns the events. An unknown organization becomes provisional.
+func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charges []ledger.Charge) ([]ledger.Event, error) {
+	if len(charges) == 0 {
+		return nil, nil
+	}
+	known, err := postgres.LockOrganizations(ctx, tx, booked, organizationsOf(charges))
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the books: %w", err)
+	}
+	if err := postgres.EnsureDays(ctx, tx, daysOf(charges)...); err != nil {
+		return nil, err
+	}
+	opened, err := s.open(ctx, tx, known, charges)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
+	for _, charge := range charges {
+		if err := opened[charge.Organization].Charge(charge); err != nil {
+			return nil, err
+		}
+	}
+	if err := ensureLate(ctx, tx, opened); err != nil {
+		return nil, err
+	}
+	if err := postgres.SaveBooks(ctx, tx, booked, opened, charges); err != nil {
+		return nil, fmt.Errorf("cannot write the books: %w", err)
+	}
+	return unitofwork.EventsOf(opened), nil
+}
+
+// ensureLate makes sure that what came late has a day to be in: it counts from the beginning of an open period.
+func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
+	var days []time.Time
+	for _, books := range opened {
+		for _, transfer := range books.Transfers {
+			if transfer.Reason == ledger.Late {
+				days = append(days, transfer.Effective())
+			}
+		}
+	}
+	if len(days) == 0 {
+		return nil
+	}
+	return postgres.EnsureDays(ctx, tx, days...)
+}
+
+// NoteApplied notes which ranges of the log the transaction applied, for the Checker.
+func (s *Service) NoteApplied(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
+	if err := postgres.SaveRanges(ctx, tx, ranges); err != nil {
+		return fmt.Errorf("cannot note what was applied: %w", err)
+	}
+	return nil
+}
+
+func daysOf(charges []ledger.Charge) []time.Time {
+	days := make([]time.Time, len(charges))
+	for i, charge := range charges {
+		days[i] = charge.Cause.At
+	}
+	return days
+}
+
+// organizationsOf lists the charged organizations, each once, sorted.
+func organizationsOf(charges []ledger.Charge) []string {
+	seen := make(map[string]bool, len(charges))
+	var ids []string
+	for _, charge := range charges {
+		if !seen[charge.Organization] {
+			seen[charge.Organization] = true
+			ids = append(ids, charge.Organization)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// open loads the books of every period that the charges touch.
+func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization, charges []ledger.Charge) (map[string]*ledger.Books, error) {
+	books, err := postgres.LoadBooks(ctx, tx, bookKeys(known, charges))
+	if err != nil {
+		return nil, err
+	}
+	grants, err := postgres.LiveGrants(ctx, tx, withGrants(known))
+	if err != nil {
+		return nil, err
+	}
+	return unitofwork.Open(ctx, tx, s.Tiers, known, grants, books)
+}
+
+func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[postgres.BookKey]bool {
+	keys := make(map[postgres.BookKey]bool, len(known))
+	for _, charge := range charges {
+		period := known[charge.Organization].BookedIn(charge.Cause.At)
+		keys[postgres.BookKey{Organization: charge.Organization, Start: period.Start}] = true
+	}
+	return keys
+}
+
+// withGrants are the organizations that have anything left of their grants.
+func withGrants(known map[string]ledger.Organization) (ids []string) {
+	for id, organization := range known {
+		if organization.Pool > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,108 @@
+package budgets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Budgets are those of an organization, as they are in a period.
+type Budgets struct {
+	Period  calendar.Period
+	Budgets []ledger.Budget // projects before keys
+}
+
+// Has reports whether the project or key has a budget.
+func (b Budgets) Has(of ledger.Spender) bool {
+	return slices.ContainsFunc(b.Budgets, func(b ledger.Budget) bool { return b.Spender == of })
+}
+
+// List lists the budgets of an organization.
+func (s *Service) List(ctx context.Context, organization string) (found Budgets, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		now := s.Reads.Clock().UTC()
+		o, err := snapshot.OrganizationAt(ctx, tx, organization, now)
+		if err != nil {
+			return err
+		}
+		budgets, err := postgres.LoadBudgets(ctx, tx, []string{o.ID})
+		found = budgetsIn(calendar.PeriodAt(now, o.AnchorDay), budgets[o.ID])
+		return err
+	})
+	return found, err
+}
+
+func budgetsIn(period calendar.Period, budgets []ledger.Budget) Budgets {
+	found := Budgets{Period: period}
+	for _, budget := range budgets {
+		found.Budgets = append(found.Budgets, budget.In(period.Start))
+	}
+	slices.SortFunc(found.Budgets, func(a, b ledger.Budget) int { return ledger.CompareSpenders(a.Spender, b.Spender) })
+	return found
+}
+
+// Set has a project or key have a budget.
+func (s *Service) Set(ctx context.Context, organization string, request unitofwork.Request, wish ledger.BudgetWish) (Budgets, error) {
+	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		used, err := spent(ctx, tx, books, at, []ledger.BudgetWish{wish})
+		if err != nil {
+			return nil, err
+		}
+		return books.SetBudget(wish, used[0])
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, wish, choose, decidedBudgets)
+}
+
+// SetAll has an organization have these budgets and no others.
+func (s *Service) SetAll(ctx context.Context, organization string, request unitofwork.Request, wishes []ledger.BudgetWish) (Budgets, error) {
+	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		used, err := spent(ctx, tx, books, at, wishes)
+		if err != nil {
+			return nil, err
+		}
+		return books.SetBudgets(wishes, used)
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, wishes, choose, decidedBudgets)
+}
+
+// Remove has a project or key have no budget. Where it has none that stays so.
+func (s *Service) Remove(ctx context.Context, organization string, request unitofwork.Request, of ledger.Spender) (Budgets, error) {
+	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		return books.RemoveBudget(of)
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, of, choose, decidedBudgets)
+}
+
+// spent is what the spenders of wishes have used of the period of an instant. Under the lock of the books nothing is charged between this and the
+// decision.
+func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, wishes []ledger.BudgetWish) ([]int64, error) {
+	spenders := make([]ledger.Spender, len(wishes))
+	for i, wish := range wishes {
+		spenders[i] = wish.Spender
+	}
+	period := calendar.PeriodAt(at, books.Organization.AnchorDay)
+	used, err := postgres.Spent(ctx, tx, pg.Organization(books.Organization.ID), spenders, period.Start, period.End)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what was used: %w", err)
+	}
+	return used, nil
+}
+
+// decidedBudgets are those of opened books.
+func decidedBudgets(_ pgx.Tx, books *ledger.Books, at time.Time) (Budgets, error) {
+	budgets := make([]ledger.Budget, len(books.Budgets))
+	for i, budget := range books.Budgets {
+		budgets[i] = *budget
+	}
+	return budgetsIn(calendar.PeriodAt(at, books.Organization.AnchorDay), budgets), nil
+}

@@ -1,0 +1,2 @@
+// Package budgets is what projects and keys may use of their organization's quota. It stands on unitofwork and snapshot.
+package budgets

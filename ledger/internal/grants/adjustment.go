@@ -1,0 +1,47 @@
+package grants
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+)
+
+// An Adjustment is what was made good, and the transfers that did it.
+type Adjustment struct {
+	ID           string
+	Organization string
+	Bytes        int64 // given back, or below zero charged
+	Reason       string
+	Of           time.Time // start of the period that was wrong; zero: none but that of At
+	At           time.Time
+	Transfers    []ledger.Transfer
+}
+
+// adjusting is the input of a request to adjust.
+type adjusting struct {
+	Bytes  int64
+	Reason string
+	Of     time.Time
+}
+
+// InputName is that of before the type was moved.
+func (adjusting) InputName() string { return "service.adjusting" }
+
+// Adjust gives bytes back to an organization, or below zero charges them. of is an instant of the period that was wrong; zero: none but the running one.
+func (s *Service) Adjust(ctx context.Context, organization string, request unitofwork.Request, bytes int64, reason string, of time.Time) (Adjustment, error) {
+	id := "adj_" + s.Work.IDs()
+	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		decision, err := books.Adjust(bytes, reason, id, of, at)
+		return []ledger.Decision{decision}, err
+	}
+	answer := func(_ pgx.Tx, books *ledger.Books, at time.Time) (Adjustment, error) {
+		made := Adjustment{ID: id, Organization: organization, Bytes: bytes, Reason: reason, At: at, Transfers: books.Transfers}
+		made.Of = books.Transfers[len(books.Transfers)-1].Of
+		return made, nil
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, adjusting{bytes, reason, of}, choose, answer)
+}

@@ -1,0 +1,73 @@
+package grants_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+)
+
+// What a grant gives is used, survives a restart of the process, and can be taken back once.
+func TestGrants(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.Book(t, l.NewCharge("acme", 90))
+	made := l.GrantAcme(t, ledgertest.GrantOf(50))
+	l.Book(t, l.NewCharge("acme", 30), l.NewCharge("acme", 5))
+	if b := l.BalanceNow(t, "acme").Book; b.Granted() != 150 || b.Used() != 125 || b.Remaining() != 25 {
+		t.Errorf("book %+v", b)
+	}
+	l.CheckSound(t)
+	for range 2 {
+		voided, err := l.Grants.Void(t.Context(), "acme", unitofwork.Request{}, made.ID)
+		if err != nil || voided.Status != ledger.GrantVoided || voided.Consumed != 25 || voided.Voided != 25 || voided.Remaining != 0 {
+			t.Errorf("voided %+v, error %v", voided, err)
+		}
+	}
+	if _, err := l.Grants.Void(t.Context(), "acme", unitofwork.Request{}, "grt_none"); !errors.Is(err, ledger.ErrNoGrant) {
+		t.Errorf("error %v, want ErrNoGrant", err)
+	}
+	found, err := l.Grants.List(t.Context(), "acme", postgres.GrantCursor{}, 10)
+	if err != nil || len(found) != 1 || found[0].ID != made.ID {
+		t.Errorf("grants %+v, error %v", found, err)
+	}
+	l.CheckSound(t)
+}
+
+// What an organization could use at an instant is the same whenever it is asked for, whatever became of its grants since.
+func TestBalanceOfThenWithGrants(t *testing.T) {
+	l := ledgertest.Acme(t)
+	before := l.Now()
+	l.Pass(time.Minute)
+	made := l.GrantAcme(t, ledgertest.GrantOf(50))
+	l.Book(t, l.NewCharge("acme", 120))
+	between := l.Now()
+	l.Pass(time.Minute)
+	if _, err := l.Grants.Void(t.Context(), "acme", unitofwork.Request{}, made.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		at                 time.Time
+		granted, remaining int64
+	}{{before, 100, 100}, {between, 150, 30}, {l.Now(), 150, 0}} {
+		b, err := l.Balances.Balance(t.Context(), "acme", test.at)
+		if err != nil || b.Book.Granted() != test.granted || b.Book.Remaining() != test.remaining {
+			t.Errorf("at %s: %+v, error %v; want %d granted, %d left", test.at, b.Book, err, test.granted, test.remaining)
+		}
+	}
+}
+
+// An organization has as many grants as it may, and no more.
+func TestGrantsAreBounded(t *testing.T) {
+	l := ledgertest.Acme(t)
+	for range ledger.MaxGrants {
+		l.GrantAcme(t, ledgertest.GrantOf(1))
+	}
+	var full ledger.LimitReached
+	if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, ledgertest.GrantOf(1)); !errors.As(err, &full) {
+		t.Errorf("error %v, want LimitReached", err)
+	}
+}

@@ -1,0 +1,117 @@
+package integrity
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// logThatIsAway can't be read.
+type logThatIsAway struct{}
+
+func (logThatIsAway) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) {
+	return nil, errors.New("no broker answers")
+}
+
+// countedLog counts how often each range is read again.
+type countedLog struct {
+	mu    sync.Mutex
+	calls int
+}
+
+func (l *countedLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls++
+	return nil, nil
+}
+
+// Two replicas check each range once, whichever of them, to the end of what there is and in one
+// round, and a third goes on where they ended.
+func TestCheckersShareRanges(t *testing.T) {
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	now, log := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), &countedLog{}
+	const partitions, ranges = 4, 250
+	apply := func(first int) {
+		t.Helper()
+		_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
+				SELECT $2, $3, p, 1000000, 1, '' FROM generate_series(0, $4 - 1) p ON CONFLICT DO NOTHING)
+			INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
+			SELECT p, n, n + 1, 1, 0, 10, 0, $1, $1, $1 FROM generate_series(0, $4 - 1) p, generate_series($5::int, $5 + $6 - 1) n`,
+			now, contract.GroupLedger, contract.TopicLogs, partitions, first, ranges)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	newChecker := func() *Checker {
+		return NewChecker(CheckerConfig{
+			Pool: pool, Log: log, Clock: func() time.Time { return now }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+		})
+	}
+	apply(0)
+	replicas := []*Checker{newChecker(), newChecker()}
+	var wait sync.WaitGroup
+	for _, checker := range replicas {
+		wait.Go(func() {
+			if err := checker.runOnce(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if err := replicas[0].runOnce(t.Context()); err != nil { // each leaves what the other is at
+		t.Fatal(err)
+	}
+	one, other := replicas[0].Report(), replicas[1].Report()
+	if checked := one.Ranges + other.Ranges; checked != partitions*ranges || len(one.Violations)+len(other.Violations) > 0 {
+		t.Errorf("%d ranges were checked of %d, by %+v and %+v", checked, partitions*ranges, one, other)
+	}
+	if want := int64(log.calls); one.Reread+other.Reread != want || want != 3*partitions {
+		t.Errorf("%d and %d ranges were read again, want one of each hundred", one.Reread, other.Reread)
+	}
+	apply(ranges)
+	third := newChecker()
+	if err := third.runOnce(t.Context()); err != nil || third.Report().Ranges != partitions*ranges {
+		t.Errorf("after a restart: %+v, %v", third.Report(), err)
+	}
+	if lag := testutil.ToFloat64(third.metrics.lag); lag != 0 {
+		t.Errorf("the lag is %v s", lag)
+	}
+}
+
+// What the database shows to be wrong is noted, and when, although the log can't be read: the next
+// round looks elsewhere.
+func TestCheckerNotesWithoutTheLog(t *testing.T) {
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	checker := NewChecker(CheckerConfig{
+		Pool: pool, Log: logThatIsAway{}, Clock: func() time.Time { return now }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+	})
+	if err := checker.runOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($2, $3, 0, 1, 1, ''))
+		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
+		VALUES (0, 0, 1, 1, 1, 10, 10, $1, $1, $1)`, now, contract.GroupLedger, contract.TopicLogs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checker.runOnce(t.Context()); err == nil {
+		t.Error("the log was read from nowhere")
+	}
+	report := checker.Report()
+	if len(report.Violations) != 1 || report.Violations[0].Invariant != ledger.RangeIsTransfers || !report.At.Equal(now) {
+		t.Errorf("report %+v", report)
+	}
+}

@@ -1,0 +1,111 @@
+package integrity
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Sealer makes links of the chains, hour by hour, once everything is booked that was accepted in an hour. Of several one does.
+type Sealer struct {
+	Pool     *pgxpool.Pool
+	Time     unitofwork.DatabaseTime
+	End      horizon.LogEnd
+	Interval time.Duration
+	Logger   *slog.Logger
+
+	Sealed prometheus.Gauge
+
+	booked horizon.Horizon
+}
+
+// NewSealed is the metric of how far all replicas have sealed.
+func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
+	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
+		Name: "weir_ledger_sealed_timestamp_seconds", Help: "Unix time of the end of the last hour that is sealed in the chains; 0 before the first.",
+	})
+}
+
+// Run seals until ctx ends. A failure is logged, and tried again after Interval.
+func (s *Sealer) Run(ctx context.Context) error {
+	ticker := time.NewTicker(s.Interval)
+	defer ticker.Stop()
+	for {
+		if err := s.RunOnce(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.Warn("cannot seal an hour", slog.String("error", err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// RunOnce seals all hours that are over and booked.
+func (s *Sealer) RunOnce(ctx context.Context) error {
+	var now time.Time
+	var due bool
+	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
+		if now, err = s.Time(ctx, tx); err != nil {
+			return err
+		}
+		last, sealed, err := postgres.LastSealed(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if sealed {
+			s.Sealed.Set(float64(last.Add(time.Hour).Unix()))
+		}
+		due, err = postgres.HasUnsealed(ctx, tx, now.Add(-horizon.Settling))
+		return err
+	})
+	if err != nil || !due {
+		return err
+	}
+	through, err := s.booked.Move(ctx, s.Pool, now, s.End)
+	if err != nil || through.IsZero() {
+		return err
+	}
+	return Seal(ctx, s.Pool, through.Add(-horizon.Settling))
+}
+
+// Seal seals the hours that ended by an instant. What was accepted by then has to be booked.
+func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
+	for more := true; more; {
+		err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) (err error) {
+			more, err = postgres.CutHour(ctx, tx, by)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot cut an hour of the log: %w", err)
+		}
+		if err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error { return sealNext(ctx, tx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealNext writes the links of the earliest hour that is cut, also where whoever cut it is gone.
+func sealNext(ctx context.Context, tx pgx.Tx) error {
+	hour, found, err := postgres.UnsealedHour(ctx, tx)
+	if err == nil && found {
+		err = postgres.SealHour(ctx, tx, hour)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot seal the hour %s: %w", hour.Format(time.RFC3339), err)
+	}
+	return nil
+}

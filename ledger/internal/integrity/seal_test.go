@@ -1,0 +1,321 @@
+package integrity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/integrity"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// logged is a record of the log that charges an organization.
+func logged(organization string, partition int, offset int64, at time.Time) ledger.Charge {
+	return ledger.Charge{Organization: organization, Bytes: 10 + offset%7, Entries: 1, Cause: ledger.Cause{
+		Event: fmt.Sprintf("%d-%d/1", partition, offset), Partition: partition, Offset: offset, At: at, Project: "project", Key: "key",
+	}}
+}
+
+// aLog has partitions of records, accepted in the course of some hours and not quite in that order; one partition ends early.
+func aLog(random *rand.Rand) (log [][]ledger.Charge) {
+	for partition := range 3 {
+		at, records := ledgertest.November, []ledger.Charge{}
+		for offset := range 40 - 15*partition {
+			at = at.Add(time.Duration(random.IntN(10)) * time.Minute)
+			shuffled := at.Add(-time.Duration(random.IntN(300)) * time.Second)
+			records = append(records, logged(fmt.Sprint("organization-", random.IntN(3)), partition, int64(offset), shuffled))
+		}
+		log = append(log, records)
+	}
+	return log
+}
+
+// applyAll applies a log in transactions that end anywhere.
+func applyAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge, random *rand.Rand) {
+	t.Helper()
+	left := append([][]ledger.Charge{}, log...)
+	for len(left) > 0 {
+		var charges []ledger.Charge
+		for i := range left {
+			n := random.IntN(min(len(left[i]), 6) + 1)
+			charges, left[i] = append(charges, left[i][:n]...), left[i][n:]
+		}
+		if len(charges) > 0 {
+			l.Apply(t, charges...)
+			l.Pass(time.Second)
+		}
+		kept := left[:0]
+		for _, records := range left {
+			if len(records) > 0 {
+				kept = append(kept, records)
+			}
+		}
+		left = kept
+	}
+}
+
+func seal(t *testing.T, l *ledgertest.Ledger, by time.Time) {
+	t.Helper()
+	if err := integrity.Seal(t.Context(), l.Pool, by); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chains are all heads and the roots, as text.
+func chains(t *testing.T, l *ledgertest.Ledger) (found string) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT concat((SELECT string_agg(concat(organization, sequence, hash), ' ' ORDER BY organization) FROM chains),
+			(SELECT string_agg(concat(hour, root), ' ' ORDER BY hour) FROM seals WHERE EXISTS (SELECT FROM links WHERE links.hour = seals.hour)))`).Scan(&found)
+	})
+	return found
+}
+
+// The same log and decisions make the same chains and roots, however the log was divided into transactions.
+func TestTheSameLogMakesTheSameChain(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	log := aLog(rand.New(rand.NewPCG(seed, 0)))
+	var first string
+	for round := range uint64(3) {
+		l := ledgertest.New(t)
+		l.Start(t, "organization-0", ledger.Scale)
+		l.SetClock(ledgertest.November.Add(8 * time.Hour))
+		suspend(t, l, "organization-0")
+		applyAll(t, l, log, rand.New(rand.NewPCG(seed, round)))
+		seal(t, l, ledgertest.November.Add(12*time.Hour))
+		l.CheckSound(t)
+		found := chains(t, l)
+		if first == "" {
+			first = found
+		}
+		if found == "" || found != first {
+			t.Errorf("round %d made\n%s, the first\n%s", round, found, first)
+		}
+	}
+}
+
+// An hour is sealed once and for all: what is booked before its end later, as it was parked, is in the next link.
+func TestReplaysAreInTheNextLink(t *testing.T) {
+	l, noon := ledgertest.New(t), ledgertest.November
+	l.Apply(t, logged("acme", 0, 0, noon))
+	l.Apply(t, logged("acme", 0, 2, l.Pass(time.Minute)))
+	l.Apply(t, logged("acme", 0, 3, noon.Add(time.Hour)))
+	seal(t, l, noon.Add(time.Hour))
+	l.SetClock(noon.Add(2 * time.Hour))
+	l.Apply(t, logged("acme", 0, 1, noon.Add(time.Minute)))
+	l.Apply(t, logged("acme", 0, 4, noon.Add(2*time.Hour)))
+	seal(t, l, noon.Add(3*time.Hour))
+	var charges []int64
+	for _, link := range links(t, l, "acme") {
+		charges = append(charges, link.Charges)
+	}
+	if fmt.Sprint(charges) != "[1 2 2]" {
+		t.Errorf("links of %v charges, the latest first", charges)
+	}
+	l.CheckSound(t)
+}
+
+func links(t *testing.T, l *ledgertest.Ledger, organization string) (found []ledger.Link) {
+	t.Helper()
+	l.Read(t, organization, func(ctx context.Context, tx pgx.Tx) (err error) {
+		found, err = postgres.Links(ctx, tx, pg.Organization(organization), postgres.LinkQuery{To: l.Now().AddDate(1, 0, 0), Limit: 100})
+		return err
+	})
+	return found
+}
+
+// A look at the books of one organization finds what is wrong with them, and nothing of others.
+func TestVerifyOneOrganization(t *testing.T) {
+	l := sealed(t)
+	found, err := l.Integrity.Verify(t.Context(), "acme")
+	if err != nil || len(found.Violations) > 0 || found.Head.Sequence != 3 || !found.Sealed.Equal(l.Now()) {
+		t.Errorf("found %+v, error %v", found, err)
+	}
+	for tamper, want := range map[string]string{
+		`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1`: ledger.BalanceIsTransfers,
+		`UPDATE usage_hours SET entries = entries + 1`:                          ledger.HoursAreDays,
+		`UPDATE transfers SET key = 'another'`:                                  ledger.ChainIsCharges,
+		`UPDATE links SET bytes = bytes + 1`:                                    ledger.ChainHolds,
+	} {
+		tampered := sealed(t)
+		tampered.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, tamper+` WHERE organization = 'acme'`)
+			return err
+		})
+		found, err := tampered.Integrity.Verify(t.Context(), "acme")
+		if err != nil || len(found.Violations) == 0 || found.Violations[0].Invariant != want {
+			t.Errorf("%s: found %+v, error %v", tamper, found.Violations, err)
+		}
+		if _, err := tampered.Integrity.Verify(t.Context(), "b"); !errors.Is(err, ledger.ErrNoOrganization) {
+			t.Errorf("of an organization that nobody has created: error %v", err)
+		}
+	}
+}
+
+// What became of a grant is compared with its transfers.
+func TestVerifyFindsGrants(t *testing.T) {
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Indie)
+	if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, ledger.Grant{Amount: 50, Priority: 1, Starts: l.Now(), Reason: "gift"}); err != nil {
+		t.Fatal(err)
+	}
+	l.Book(t, l.NewCharge("acme", 30))
+	l.CheckSound(t)
+	for _, tamper := range []string{`UPDATE grants SET consumed = consumed + 1, remaining = remaining - 1`, `UPDATE organizations SET pool = pool + 1`} {
+		err := l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, tamper); err != nil {
+				return err
+			}
+			violations, err := postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
+			if len(violations) == 0 || violations[0].Invariant != ledger.GrantIsTransfers {
+				t.Errorf("%s: found %v", tamper, violations)
+			}
+			return errors.Join(err, pgx.ErrTxClosed) // nothing is kept
+		})
+		if !errors.Is(err, pgx.ErrTxClosed) {
+			t.Error(err)
+		}
+	}
+}
+
+// Nothing is sealed before its hour ends, and who dies between cutting an hour and writing its links leaves it to the next.
+func TestSealGoesOn(t *testing.T) {
+	l, noon := ledgertest.New(t), ledgertest.November
+	l.Start(t, "acme", ledger.Scale)
+	l.Apply(t, logged("acme", 0, 0, noon))
+	seal(t, l, noon.Add(time.Hour-1))
+	if n := len(links(t, l, "acme")); n != 0 {
+		t.Errorf("%d links of an hour that goes on", n)
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		cut, err := postgres.CutHour(ctx, tx, noon.Add(time.Hour))
+		if err == nil && !cut {
+			t.Error("the hour was not cut")
+		}
+		return err
+	})
+	seal(t, l, noon.Add(time.Hour))
+	seal(t, l, noon.Add(9*time.Hour))
+	if found := links(t, l, "acme"); len(found) != 1 || !found[0].Hour.Equal(noon) || found[0].Bytes != 10 {
+		t.Errorf("links %+v", found)
+	}
+	l.CheckSound(t)
+}
+
+// Whoever changes a chain, what it stands for, or the roots, is found.
+func TestChainsFindWhatWasChanged(t *testing.T) {
+	for tamper, invariant := range map[string]string{
+		`UPDATE links SET bytes = bytes + 1 WHERE sequence = 1`:                                   ledger.ChainHolds,
+		`DELETE FROM links WHERE sequence = 2`:                                                    ledger.ChainHolds,
+		`DELETE FROM links WHERE sequence = 3`:                                                    ledger.ChainHolds,
+		`UPDATE chains SET sequence = sequence + 1`:                                               ledger.ChainHolds,
+		`UPDATE transfers SET key = 'another' WHERE "offset" = 1`:                                 ledger.ChainIsCharges,
+		`UPDATE transfers SET event = 'another/1' WHERE "offset" = 0`:                             ledger.ChainIsCharges,
+		`UPDATE transfers SET amount = amount + 1 WHERE "offset" = 1`:                             ledger.ChainIsCharges,
+		`DELETE FROM transfers WHERE "offset" = 2`:                                                ledger.ChainIsCharges,
+		`UPDATE events SET data = '{"suspended": false}'`:                                         ledger.ChainIsCharges,
+		`UPDATE events SET metadata = replace(metadata::text, 'someone', 'anyone')::json`:         ledger.ChainIsCharges,
+		`UPDATE seals SET root = sha256(root)`:                                                    ledger.RootIsChains,
+		`DELETE FROM links WHERE organization = 'b'; DELETE FROM chains WHERE organization = 'b'`: ledger.RootIsChains,
+		`INSERT INTO transfers SELECT organization, effective_at, source, partition, "offset", 9, period_start, from_account, to_account, amount, 0, reason, project,
+			'', event, booked_at FROM transfers WHERE "offset" = 1`: ledger.ChainIsCharges,
+	} {
+		t.Run(tamper, func(t *testing.T) {
+			l := sealed(t)
+			l.CheckSound(t)
+			l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+				if _, err := tx.Conn().PgConn().Exec(ctx, tamper).ReadAll(); err != nil {
+					return err
+				}
+				violations, err := postgres.VerifyChains(ctx, tx, time.Time{})
+				for _, v := range violations {
+					if v.Invariant == invariant {
+						return err
+					}
+				}
+				t.Errorf("found %v", violations)
+				return err
+			})
+		})
+	}
+}
+
+// What is left of a chain whose beginning is gone holds, and is still compared with what was charged.
+func TestTheRestOfAChainHolds(t *testing.T) {
+	l := sealed(t)
+	forget := func(ctx context.Context, tx pgx.Tx) error {
+		for _, table := range []string{"links", "cuts"} {
+			if _, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE hour <= $1`, ledgertest.November); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	l.As(t, forget)
+	l.CheckSound(t)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `UPDATE transfers SET key = 'another' WHERE "offset" = 2`); err != nil {
+			return err
+		}
+		violations, err := postgres.VerifyChains(ctx, tx, time.Time{})
+		if len(violations) != 1 || violations[0].Invariant != ledger.ChainIsCharges {
+			t.Errorf("found %v", violations)
+		}
+		return err
+	})
+}
+
+// sealed is a ledger with three links of an organization, and one of another.
+func sealed(t *testing.T) *ledgertest.Ledger {
+	t.Helper()
+	l, noon := ledgertest.New(t), ledgertest.November
+	l.Start(t, "acme", ledger.Scale)
+	l.Apply(t, logged("acme", 0, 0, noon), logged("b", 1, 0, noon))
+	suspend(t, l, "acme")
+	for offset := range int64(3) {
+		l.SetClock(noon.Add(time.Duration(offset+1) * time.Hour))
+		l.Apply(t, logged("acme", 0, offset+1, l.Now()))
+	}
+	seal(t, l, l.Now())
+	return l
+}
+
+func suspend(t *testing.T, l *ledgertest.Ledger, organization string) {
+	t.Helper()
+	suspended := true
+	wanted := ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Scale}, Suspended: &suspended}
+	if _, err := l.Plans.Subscribe(t.Context(), organization, unitofwork.Request{Actor: "someone", ID: "request"}, wanted); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A charge that was parked for days is in the link of the hour in which it was replayed, also where only the latest links are looked at.
+func TestChecksFindWhatWasParkedForDays(t *testing.T) {
+	l, noon := ledgertest.New(t), ledgertest.November
+	l.Start(t, "acme", ledger.Scale)
+	l.Apply(t, logged("acme", 0, 0, noon))
+	l.SetClock(noon.Add(5 * 24 * time.Hour))
+	l.Apply(t, logged("acme", 0, 2, l.Now()))
+	seal(t, l, l.Now())
+	l.Apply(t, logged("acme", 0, 1, noon.Add(time.Minute)))
+	l.Apply(t, logged("acme", 0, 3, l.Pass(time.Hour)))
+	seal(t, l, l.Pass(2*time.Hour))
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		violations, err := postgres.CheckChain(ctx, tx, "acme", l.Now().Add(-24*time.Hour))
+		if len(violations) != 0 {
+			t.Errorf("found %v", violations)
+		}
+		return err
+	})
+	l.CheckSound(t)
+}

@@ -1,0 +1,100 @@
+package plans_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/plans"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A period is closed once what was accepted in it is booked, by whichever replica: not while a partition is behind the end that the log had
+// then, is stopped, or is of another topic, and not where the brokers don't answer. What comes later is not waited for.
+func TestAPeriodIsClosedOnceTheLogIsBooked(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
+	topic, other := [16]byte{1}, [16]byte{2}
+	var failure error
+	end := horizon.End{Topic: topic, Next: contract.Positions{0: 10, 1: 0, 2: 7}}
+	advancer := &plans.Advancer{
+		Service: l.Plans, Pool: l.Pool, Logger: slog.New(slog.DiscardHandler), Wake: func() {},
+		End: func(context.Context) (horizon.End, error) { return end, failure },
+	}
+	before := len(l.Events())
+	step := func(name string, fails error, closed int) {
+		t.Helper()
+		failure = fails
+		if err := advancer.RunOnce(t.Context()); !errors.Is(err, fails) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if kinds := l.Events()[before:]; len(kinds) != closed || closed > 0 && !slices.Contains(kinds, ledger.PeriodClosed) {
+			t.Errorf("%s: events %v", name, kinds)
+		}
+	}
+	step("no brokers", errors.New("no brokers"), 0)
+	step("nothing is booked", nil, 0)
+	l.SetPosition(t, 0, 10, topic, "")
+	step("a partition was never consumed", nil, 0)
+	l.SetPosition(t, 2, 6, topic, "")
+	step("a partition is behind", nil, 0)
+	l.SetPosition(t, 2, 7, topic, "stopped")
+	step("a partition is stopped", nil, 0)
+	l.SetPosition(t, 2, 7, other, "")
+	step("a position is of another topic", nil, 0)
+	end.Next = contract.Positions{0: 1000, 1: 1000, 2: 1000}
+	l.SetPosition(t, 2, 7, topic, "")
+	step("all is booked", nil, 2) // with the statement
+}
+
+// An organization whose books somebody has when they are due, as one that is always charged, is waited for.
+func TestWhoIsAlwaysChargedIsAdvanced(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
+	charging, err := l.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = charging.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := charging.Exec(t.Context(), `SELECT set_config('weir.organization', '*', true)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := charging.Exec(t.Context(), `SELECT FROM organizations FOR NO KEY UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		advanced int
+		err      error
+	}
+	done := make(chan result, 1)
+	go func() {
+		advanced, err := l.Plans.Advance(t.Context(), l.Pool, l.Now())
+		done <- result{advanced, err}
+	}()
+	testenv.Eventually(t, 30*time.Second, func() error {
+		select {
+		case r := <-done:
+			t.Fatalf("%d were advanced without waiting, error %v", r.advanced, r.err)
+		default:
+		}
+		var waiting bool
+		err := l.Pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+		if err == nil && !waiting {
+			err = errors.New("nobody waits yet")
+		}
+		return err
+	})
+	if err := charging.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; r.err != nil || r.advanced != 1 {
+		t.Errorf("%d were advanced, error %v", r.advanced, r.err)
+	}
+}

@@ -1,0 +1,74 @@
+package plans
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Subscription is what an organization subscribes to.
+type Subscription struct {
+	Organization string
+	Plan         ledger.Plan // in force
+	Terms        ledger.Terms
+	Period       calendar.Period
+	State        string
+	Suspended    bool
+	Next         *ScheduledPlan // nil: nothing is scheduled
+}
+
+// A ScheduledPlan comes into force at its instant.
+type ScheduledPlan struct {
+	Plan  ledger.Plan
+	Terms ledger.Terms
+}
+
+// Subscription reads what an organization subscribes to.
+func (s *Service) Subscription(ctx context.Context, organization string) (found Subscription, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		balance, err := s.Balances.Running(ctx, tx, organization)
+		if err != nil {
+			return err
+		}
+		found, err = NewSubscription(s.Work.Tiers, balance.Organization, balance.Book, balance.At)
+		return err
+	})
+	return found, err
+}
+
+// Subscribe has an organization subscribe to something.
+func (s *Service) Subscribe(ctx context.Context, organization string, request unitofwork.Request, wanted ledger.Subscription) (Subscription, error) {
+	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		return books.Subscribe(wanted, at)
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, wanted, choose, func(_ pgx.Tx, books *ledger.Books, at time.Time) (Subscription, error) {
+		book, err := books.At(at)
+		if err != nil {
+			return Subscription{}, err
+		}
+		return NewSubscription(s.Work.Tiers, books.Organization, book, at)
+	})
+}
+
+// NewSubscription is what an organization subscribes to at an instant, of whose period book is.
+func NewSubscription(tiers ledger.Tiers, o ledger.Organization, book ledger.Book, at time.Time) (Subscription, error) {
+	plan := o.Plans.At(at)
+	terms, err := plan.Terms(tiers)
+	if err != nil {
+		return Subscription{}, err
+	}
+	found := Subscription{
+		Organization: o.ID, Plan: plan, Terms: terms, Period: book.Period, State: o.State(book, at), Suspended: o.Suspended,
+	}
+	if next, scheduled := o.Plans.Next(at); scheduled {
+		found.Next = &ScheduledPlan{Plan: next}
+		found.Next.Terms, err = next.Terms(tiers)
+	}
+	return found, err
+}

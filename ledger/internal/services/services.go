@@ -1,0 +1,79 @@
+package services
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/accounts"
+	"github.com/weirlog/weir/ledger/internal/balances"
+	"github.com/weirlog/weir/ledger/internal/booking"
+	"github.com/weirlog/weir/ledger/internal/budgets"
+	"github.com/weirlog/weir/ledger/internal/foresight"
+	"github.com/weirlog/weir/ledger/internal/grants"
+	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/integrity"
+	"github.com/weirlog/weir/ledger/internal/plans"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/ledger/internal/statements"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/ledger/internal/usage"
+	"github.com/weirlog/weir/shared/reading"
+)
+
+// Services are those of all rooms, on one database.
+type Services struct {
+	Reads *snapshot.Reader
+	Work  *unitofwork.Writer
+
+	Accounts   *accounts.Service
+	Balances   *balances.Service
+	Booking    *booking.Service
+	Budgets    *budgets.Service
+	Foresight  *foresight.Service
+	Grants     *grants.Service
+	Integrity  *integrity.Service
+	Plans      *plans.Service
+	Statements *statements.Service
+	Usage      *usage.Service
+}
+
+// Config is what the services work with.
+type Config struct {
+	Reads    *pgxpool.Pool // for those who ask
+	Writes   *pgxpool.Pool // for those who decide
+	Turns    *reading.Turns
+	Save     unitofwork.SaveEvents
+	IDs      func() string // unique, URL-safe, at most 60 characters
+	Tiers    ledger.Tiers
+	Kept     ledger.Retention
+	Clock    func() time.Time
+	Time     unitofwork.DatabaseTime
+	Deciders int            // how many requests decide at once
+	End      horizon.LogEnd // nil: nobody knows where the log ends
+}
+
+// New makes the services.
+func New(c Config) *Services {
+	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
+	work := &unitofwork.Writer{
+		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Tiers: c.Tiers, Time: c.Time,
+		Deciders: make(chan struct{}, c.Deciders),
+	}
+	balance := &balances.Service{Reads: reads, Tiers: c.Tiers, Kept: c.Kept, End: c.End}
+	return &Services{
+		Reads: reads, Work: work,
+		Accounts:   &accounts.Service{Reads: reads, Tiers: c.Tiers, Balances: balance},
+		Balances:   balance,
+		Booking:    &booking.Service{Tiers: c.Tiers},
+		Budgets:    &budgets.Service{Reads: reads, Work: work},
+		Foresight:  &foresight.Service{Reads: reads, Tiers: c.Tiers, Balances: balance},
+		Grants:     &grants.Service{Reads: reads, Work: work},
+		Integrity:  &integrity.Service{Reads: reads},
+		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
+		Statements: &statements.Service{Reads: reads},
+		Usage:      &usage.Service{Reads: reads, Tiers: c.Tiers},
+	}
+}

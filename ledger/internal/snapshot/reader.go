@@ -1,0 +1,67 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/reading"
+)
+
+// A Reader reads for those who ask, by connections of their own.
+type Reader struct {
+	Pool  *pgxpool.Pool
+	Turns *reading.Turns   // of organizations
+	Clock func() time.Time // of this machine: what is decided goes by that of the database
+}
+
+// Read runs fn in a snapshot of one organization's rows, in its turn. It returns ErrNoOrganization for an
+// impossible id.
+func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
+	leave, err := r.Turns.Enter(ctx, organization)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return pg.Snapshot(ctx, r.Pool, func(tx pgx.Tx) error {
+		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
+			return NoOrganization(err)
+		}
+		return fn(tx, pg.Organization(organization))
+	})
+}
+
+// NoOrganization is the error for an id that nobody can act as. An unreachable database is none.
+func NoOrganization(err error) error {
+	if pg.IsTransient(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ledger.ErrNoOrganization, err)
+}
+
+// Exists returns ErrNoOrganization for an organization without a plan.
+func Exists(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
+	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))
+	if err == nil && (!found || o.Provisional()) {
+		return ledger.ErrNoOrganization
+	}
+	return err
+}
+
+// OrganizationAt reads an organization that has a plan at an instant.
+func OrganizationAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (ledger.Organization, error) {
+	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))
+	switch {
+	case err != nil:
+		return o, err
+	case !found || !o.HasPlanAt(at):
+		return o, ledger.ErrNoOrganization
+	}
+	return o, nil
+}

@@ -1,0 +1,204 @@
+package unitofwork_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A request that is made again with its key has no further effect and the same answer, also at the same time; with another input it is
+// refused. The key of one organization is nothing to another.
+func TestDecidedOnce(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.Start(t, "other", ledger.Indie)
+	request := unitofwork.Request{IdempotencyKey: "key"}
+	ids := map[string]bool{}
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			made, err := l.Grants.Grant(t.Context(), "acme", request, ledgertest.GrantOf(50))
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[made.ID] = true
+		})
+	}
+	wait.Wait()
+	if len(ids) != 1 || l.BalanceNow(t, "acme").Book.Granted() != 150 {
+		t.Errorf("grants %v, balance %+v", ids, l.BalanceNow(t, "acme").Book)
+	}
+	if _, err := l.Grants.Grant(t.Context(), "acme", request, ledgertest.GrantOf(51)); !errors.Is(err, postgres.ErrReused) {
+		t.Errorf("error %v, want ErrReused", err)
+	}
+	if _, err := l.Plans.Subscribe(t.Context(), "acme", request, ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Scale}}); !errors.Is(err, postgres.ErrReused) {
+		t.Errorf("error %v, want ErrReused", err)
+	}
+	if other, err := l.Grants.Grant(t.Context(), "other", request, ledgertest.GrantOf(7)); err != nil || ids[other.ID] {
+		t.Errorf("grant %+v, error %v", other, err)
+	}
+}
+
+// What can't be decided is refused with the field that is wrong, and changes nothing.
+func TestRefusals(t *testing.T) {
+	l := ledgertest.Acme(t)
+	now := l.Now()
+	over := int64(51)
+	grants := map[string]ledger.Grant{
+		"amount":       ledgertest.GrantOf(0),
+		"priority":     {Amount: 1, Priority: ledger.MaxPriority + 1},
+		"expires_at":   {Amount: 1, Expires: now},
+		"starts_at":    {Amount: 1, Starts: now.AddDate(-100, 0, 0)},
+		"rollover_cap": {Amount: 50, RolloverCap: &over},
+		"reason":       {Amount: 1, Reason: "a\x00b"},
+	}
+	for field, wish := range grants {
+		_, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, wish)
+		checkRefusal(t, field, err)
+	}
+	plans := map[string]ledger.Subscription{
+		"tier":                {Plan: ledger.Plan{Tier: "gold"}},
+		"quota":               {Plan: ledger.Plan{Tier: ledger.Indie, Quota: -1}},
+		"requests_per_minute": {Plan: ledger.Plan{Tier: ledger.Indie, RequestsPerMinute: -1}},
+		"overage_cap":         {Plan: ledger.Plan{Tier: ledger.Indie, OverageCap: 5}},
+		"effective":           {Plan: ledger.Plan{Tier: ledger.Indie}, Effective: "later"},
+	}
+	for field, wanted := range plans {
+		_, err := l.Plans.Subscribe(t.Context(), "acme", unitofwork.Request{}, wanted)
+		checkRefusal(t, field, err)
+	}
+	for _, bytes := range []int64{0, ledger.MaxGrant + 1, -ledger.MaxGrant - 1, math.MinInt64} {
+		_, err := l.Grants.Adjust(t.Context(), "acme", unitofwork.Request{}, bytes, "", time.Time{})
+		checkRefusal(t, "amount", err)
+	}
+	_, err := l.Grants.Adjust(t.Context(), "acme", unitofwork.Request{}, 5, "", now.AddDate(1, 0, 0))
+	checkRefusal(t, "period", err)
+	if _, err := l.Grants.Grant(t.Context(), "nobody", unitofwork.Request{}, ledgertest.GrantOf(1)); !errors.Is(err, ledger.ErrNoOrganization) {
+		t.Errorf("error %v, want ErrNoOrganization", err)
+	}
+	if b := l.BalanceNow(t, "acme").Book; b.Granted() != 100 || b.Used() != 0 {
+		t.Errorf("book %+v", b)
+	}
+}
+
+func checkRefusal(t *testing.T, field string, err error) {
+	t.Helper()
+	var refusal ledger.Invalid
+	if !errors.As(err, &refusal) || refusal.Field != field || refusal.Fix == "" {
+		t.Errorf("%s: error %v", field, err)
+	}
+}
+
+// A decision is kept with who made it, and the positions of the log behind which it takes effect.
+func TestDecisionsAreKept(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($1, $2, 3, 77, 1, '')`,
+			contract.GroupLedger, contract.TopicLogs)
+		return err
+	})
+	made := l.GrantAcme(t, ledgertest.GrantOf(50))
+	history, err := l.Work.Decisions.Read(t.Context(), postgres.Decisions("acme"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := history[len(history)-1]
+	var positions contract.Positions
+	if err := json.Unmarshal([]byte(last.Metadata["positions"]), &positions); err != nil {
+		t.Fatal(err)
+	}
+	kept, ok := last.Event.(ledger.Granted)
+	if !ok || kept.Grant.ID != made.ID || last.Metadata["actor"] != "tok_1" || !maps.Equal(positions, contract.Positions{3: 77}) {
+		t.Errorf("kept %+v", last)
+	}
+}
+
+// What a machine's clock says decides nothing: neither does a period end by it, nor is one opened.
+func TestDecidedByTheDatabasesClock(t *testing.T) {
+	l := ledgertest.Acme(t)
+	then := l.DatabaseNow()
+	l.SetClock(l.Now().AddDate(0, 1, 0))
+	l.ClockAhead = l.Now().Sub(then)
+	if made := l.GrantAcme(t, ledgertest.GrantOf(1)); !made.Created.Equal(then) {
+		t.Errorf("granted at %s, by the database it was %s", made.Created, then)
+	}
+	before := len(l.Events())
+	if l.AdvanceAll(t); len(l.Events()) != before {
+		t.Errorf("events %v", l.Events())
+	}
+}
+
+// A clock that goes back, behind the last decision and into a closed period, takes no decision with it, and overwrites no book.
+func TestTimeNeverGoesBack(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.Book(t, l.NewCharge("acme", 90))
+	december := time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC)
+	l.SetClock(december)
+	l.AdvanceAll(t)
+	for _, back := range []time.Duration{time.Hour, 4 * 24 * time.Hour, 20 * 24 * time.Hour} {
+		l.SetClock(december.Add(-back))
+		if made := l.GrantAcme(t, ledgertest.GrantOf(1)); !made.Created.Equal(december) {
+			t.Errorf("granted at %s by a clock that went back by %s", made.Created, back)
+		}
+	}
+	l.SetClock(december)
+	if b, err := l.Balances.Balance(t.Context(), "acme", time.Time{}); err != nil || b.Book.Granted() != 103 {
+		t.Errorf("balance %+v, error %v", b.Book, err)
+	}
+	l.CheckSound(t)
+}
+
+// Those who wait for an organization's books leave connections to those who book.
+func TestDecidersLeaveConnections(t *testing.T) {
+	l := ledgertest.Acme(t)
+	l.Start(t, "other", ledger.Indie)
+	var wait sync.WaitGroup
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if _, _, err := postgres.LockOrganization(ctx, tx, "acme"); err != nil {
+			return err
+		}
+		for range 2 * l.Pool.Config().MaxConns {
+			wait.Go(func() {
+				if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, ledgertest.GrantOf(1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		testenv.Eventually(t, 30*time.Second, func() error { return blocked(ctx, l.Pool, ledgertest.Deciders) })
+		return l.Try(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			_, err := l.Booking.Charge(ctx, tx, l.Now(), []ledger.Charge{l.NewCharge("other", 1)})
+			return err
+		})
+	})
+	wait.Wait()
+}
+
+// blocked is nil as soon as so many wait for a lock.
+func blocked(ctx context.Context, pool *pgxpool.Pool, want int) error {
+	var waiting int
+	err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+	if err == nil && waiting < want {
+		err = fmt.Errorf("%d wait", waiting)
+	}
+	return err
+}

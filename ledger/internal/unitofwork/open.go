@@ -1,0 +1,69 @@
+package unitofwork
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+)
+
+// lock opens the books of an organization that is known and not deleted.
+func (w *Writer) lock(ctx context.Context, tx pgx.Tx, organization string) (*ledger.Books, error) {
+	o, found, err := postgres.LockOrganization(ctx, tx, organization)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the books of organization %q: %w", organization, err)
+	}
+	deleted, err := postgres.IsDeleted(ctx, tx, organization)
+	if err == nil && (!found || o.Provisional() || deleted) {
+		err = ledger.ErrNoOrganization
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened, err := OpenWhole(ctx, tx, w.Tiers, map[string]ledger.Organization{organization: o})
+	return opened[organization], err
+}
+
+// OpenWhole opens all books of organizations that are not closed, with their grants.
+func OpenWhole(ctx context.Context, tx pgx.Tx, tiers ledger.Tiers, known map[string]ledger.Organization) (map[string]*ledger.Books, error) {
+	books, err := postgres.LoadOpenBooks(ctx, tx, known)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
+	ids := make([]string, 0, len(known))
+	for id := range known {
+		ids = append(ids, id)
+	}
+	grants, err := postgres.LiveGrants(ctx, tx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the grants: %w", err)
+	}
+	return Open(ctx, tx, tiers, known, grants, books)
+}
+
+// Open opens books with the budgets of their organizations.
+func Open(ctx context.Context, tx pgx.Tx, tiers ledger.Tiers, known map[string]ledger.Organization,
+	grants map[string][]ledger.Grant, books map[string][]ledger.Book) (map[string]*ledger.Books, error) {
+	budgets, err := postgres.LoadBudgets(ctx, tx, withBudgets(known))
+	if err != nil {
+		return nil, err
+	}
+	opened := make(map[string]*ledger.Books, len(known))
+	for id, organization := range known {
+		opened[id] = ledger.OpenBooks(organization, tiers, grants[id], books[id]...).WithBudgets(budgets[id])
+	}
+	return opened, nil
+}
+
+// withBudgets are the organizations that have any.
+func withBudgets(known map[string]ledger.Organization) (ids []string) {
+	for id, organization := range known {
+		if organization.Budgets > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

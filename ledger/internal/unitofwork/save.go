@@ -1,0 +1,60 @@
+package unitofwork
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/statements"
+)
+
+// SaveDecided stores the books of organizations about which something was decided, and makes the statements of periods that it closed.
+func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
+	for _, books := range opened {
+		if err := postgres.SaveOrganization(ctx, tx, books.Organization, books.Due()); err != nil {
+			return err
+		}
+	}
+	if err := SaveOpened(ctx, tx, at, opened); err != nil {
+		return err
+	}
+	return statements.Issue(ctx, tx, at, opened)
+}
+
+// SaveOpened stores opened books, and makes room for their transfers, whenever these count.
+func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
+	var days []time.Time
+	for _, books := range opened {
+		days = append(days, effectiveDays(books.Transfers)...)
+	}
+	if err := postgres.EnsureDays(ctx, tx, days...); err != nil {
+		return fmt.Errorf("cannot make room for transfers: %w", err)
+	}
+	if err := postgres.SaveBooks(ctx, tx, at, opened, nil); err != nil {
+		return fmt.Errorf("cannot write the books: %w", err)
+	}
+	return nil
+}
+
+func effectiveDays(transfers []ledger.Transfer) []time.Time {
+	days := make([]time.Time, len(transfers))
+	for i, transfer := range transfers {
+		days[i] = transfer.Effective()
+	}
+	return days
+}
+
+// EventsOf lists the events of opened books by organization, so that the outbox has them in one
+// order.
+func EventsOf(opened map[string]*ledger.Books) (events []ledger.Event) {
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		events = append(events, opened[id].Events...)
+	}
+	return events
+}

@@ -1,0 +1,30 @@
+package unitofwork
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+)
+
+// A Writer writes what is decided.
+type Writer struct {
+	Pool      *pgxpool.Pool
+	Decisions *postgres.DecisionStore
+	Save      SaveEvents
+	IDs       func() string // unique, URL-safe, at most 60 characters
+	Tiers     ledger.Tiers
+	Time      DatabaseTime
+	Deciders  chan struct{} // a place for each request that may decide at once: each holds a connection, also while it waits for a lock
+}
+
+// DatabaseTime is the clock by which all replicas decide, read through the transaction that decides: who holds a lock must not wait for a second
+// connection.
+type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
+
+// SaveEvents keeps what others are to be informed of, in the transaction that makes it true, as the last thing that it does.
+type SaveEvents func(ctx context.Context, tx pgx.Tx, events []ledger.Event) error

@@ -1,0 +1,108 @@
+package usage
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// An ExplainedRefusal is a refusal and why it came to it.
+type ExplainedRefusal struct {
+	ledger.Refusal
+	Crossed *Crossing // nil: the organization was suspended, a budget did not cover it, or it is not kept any more
+	EndsAt  time.Time // when the next period begins; zero: the organization was suspended
+	Remedy  ledger.Remedy
+	Budget  int64 // the least that would have covered it; 0: it was no budget that refused it
+}
+
+// A Crossing is how an allowance came to be exhausted: by the request that used up its last bytes, or by one that needed more than was left.
+type Crossing struct {
+	At           time.Time
+	Batch        string // of what was accepted last; empty where a refusal exhausted it
+	Request      string // that was refused first; empty where the allowance was used up
+	Project, Key string
+	Bytes        int64
+	UsedBy       []postgres.Share // by then
+}
+
+// Refusals lists requests that the quota did not cover, the latest first, each with the reason.
+func (s *Service) Refusals(ctx context.Context, organization string, query postgres.RefusalQuery) (found []ExplainedRefusal, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		o, err := snapshot.OrganizationAt(ctx, tx, organization, s.Reads.Clock())
+		if err != nil {
+			return err
+		}
+		refusals, err := postgres.Refusals(ctx, tx, organization, query)
+		if err != nil {
+			return err
+		}
+		found, err = s.explain(ctx, tx, o, refusals)
+		return err
+	})
+	return found, err
+}
+
+// A limit is an allowance of a period, used up or not.
+type limit struct {
+	period calendar.Period
+	quota  int64
+	usedUp bool
+}
+
+// explain finds out once for each limit how it was crossed.
+func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization, refusals []ledger.Refusal) ([]ExplainedRefusal, error) {
+	crossings, explained := map[limit]*Crossing{}, make([]ExplainedRefusal, len(refusals))
+	for i, r := range refusals {
+		explained[i].Refusal = r
+		switch r.Reason {
+		case "":
+		case contract.ReasonProjectBudget, contract.ReasonKeyBudget:
+			explained[i].EndsAt = calendar.PeriodAt(r.Cause.At, o.AnchorDay).End
+			explained[i].Budget = r.Quota - r.Remaining + r.Bytes
+			continue
+		default:
+			continue
+		}
+		at := limit{calendar.PeriodAt(r.Cause.At, o.AnchorDay), r.Quota, r.Remaining == 0}
+		explained[i].EndsAt, explained[i].Remedy = at.period.End, s.Tiers.Remedy(r, at.period)
+		crossing, known := crossings[at]
+		if !known {
+			var err error
+			if crossing, err = crossingOf(ctx, tx, pg.Organization(o.ID), at, r); err != nil {
+				return nil, err
+			}
+			crossings[at] = crossing
+		}
+		explained[i].Crossed = crossing
+	}
+	return explained, nil
+}
+
+// crossingOf is how a limit was crossed that a refusal met; nil where that is not known.
+func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at limit, r ledger.Refusal) (*Crossing, error) {
+	var crossing *Crossing
+	if at.usedUp {
+		charge, found, err := postgres.LastCharge(ctx, tx, organization, at.period, r.Cause.At)
+		if err != nil || !found {
+			return nil, err
+		}
+		crossing = &Crossing{At: charge.Cause.At, Batch: charge.Cause.BatchOfEvent(), Project: charge.Cause.Project, Key: charge.Cause.Key, Bytes: charge.Amount}
+	} else {
+		first, found, err := postgres.FirstRefusal(ctx, tx, organization, at.period, at.quota)
+		if err != nil || !found {
+			return nil, err
+		}
+		crossing = &Crossing{At: first.Cause.At, Request: first.Cause.Event, Project: first.Cause.Project, Key: first.Cause.Key, Bytes: first.Bytes}
+	}
+	var err error
+	crossing.UsedBy, err = postgres.Shares(ctx, tx, organization, at.period.Start, crossing.At)
+	return crossing, err
+}
