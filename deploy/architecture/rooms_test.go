@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -12,50 +13,93 @@ import (
 	"testing"
 )
 
-// tenantRooms are the concepts of tenants: each keeps, serves and shows one of them.
+// tenantRooms are the concepts of tenants: each keeps, serves and shows it.
 var tenantRooms = []string{"keys", "people", "signin", "registry", "audit", "notifications"}
+
+// rooms are the concepts of each module that is cut by concept, each with a Service of its own, and the ground that they all stand on.
+var rooms = map[string][]string{
+	"tenants": tenantRooms,
+	"ledger":  {"accounts", "balances", "booking", "budgets", "foresight", "grants", "integrity", "plans", "statements", "usage", "unitofwork", "snapshot", "horizon"},
+}
 
 // roomsKnow are the rooms that import another one, with the reason. All others use an interface of
 // their own.
-var roomsKnow = map[[2]string]string{}
+var roomsKnow = map[string]string{
+	"ledger: accounts -> balances":     "an account is shown with its balance",
+	"ledger: foresight -> balances":    "what would be begins with what is",
+	"ledger: foresight -> plans":       "a simulation compares subscriptions",
+	"ledger: plans -> balances":        "a subscription is shown with the state of its balance",
+	"ledger: unitofwork -> statements": "a period's statement is made in the transaction that closes it",
+}
 
-const tenantsInternal = prefix + "tenants/internal/"
+// ground are the rooms that every room of their module may import.
+var ground = []string{"unitofwork", "snapshot", "horizon"}
 
-// foreignRooms finds rooms that import one another without a reason.
-func foreignRooms(p goPackage) (found []string) {
-	from := strings.TrimPrefix(p.ImportPath, tenantsInternal)
-	if !slices.Contains(tenantRooms, from) {
+// roomOf is the concept that a package of a module is; "" where it is none.
+func roomOf(importPath string) (of, room string) {
+	of = module(importPath)
+	room, inside := strings.CutPrefix(importPath, prefix+of+"/internal/")
+	if !inside || !slices.Contains(rooms[of], room) {
+		return of, ""
+	}
+	return of, room
+}
+
+// foreignRooms finds rooms that import one another without a reason, and notes the reasons that are used.
+func foreignRooms(p goPackage, used map[string]bool) (found []string) {
+	of, from := roomOf(p.ImportPath)
+	if from == "" {
 		return nil
 	}
 	for _, imported := range p.Imports {
-		to := strings.TrimPrefix(imported, tenantsInternal)
-		if slices.Contains(tenantRooms, to) && roomsKnow[[2]string{from, to}] == "" {
-			found = append(found, fmt.Sprintf("%s imports %s: say why in roomsKnow, or ask by an interface", p.ImportPath, to))
+		_, to := roomOf(imported)
+		if to == "" || slices.Contains(ground, to) {
+			continue
 		}
+		edge := fmt.Sprintf("%s: %s -> %s", of, from, to)
+		if roomsKnow[edge] == "" {
+			found = append(found, edge+": say why in roomsKnow, or ask by an interface")
+			continue
+		}
+		used[edge] = true
 	}
 	return found
 }
 
-// maxServiceMethods is how many exported methods a service may have.
-const maxServiceMethods = 12
-
-// A source is what the rules about tenants look at in a package.
+// A source is what the rules look at in a package.
 type source struct {
 	methods map[string]int // exported ones, by receiver
 	appends []string
 }
 
-func readSource(t *testing.T, files map[string]any) source {
+func readSource(t *testing.T, p goPackage) source {
 	t.Helper()
 	read := source{methods: map[string]int{}}
-	for name, text := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+	for _, name := range p.GoFiles {
+		text, err := os.ReadFile(filepath.Join(p.Dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		read.add(file)
+		read.parse(t, name, string(text))
 	}
 	return read
+}
+
+// parsed is the source of a package of one file.
+func parsed(t *testing.T, text string) source {
+	t.Helper()
+	read := source{methods: map[string]int{}}
+	read.parse(t, "p.go", text)
+	return read
+}
+
+func (s *source) parse(t *testing.T, name, text string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.add(file)
 }
 
 func (s *source) add(file *ast.File) {
@@ -98,20 +142,16 @@ func receiver(method *ast.FuncDecl) string {
 	if pointer, ok := of.(*ast.StarExpr); ok {
 		of = pointer.X
 	}
+	switch generic := of.(type) {
+	case *ast.IndexExpr:
+		of = generic.X
+	case *ast.IndexListExpr:
+		of = generic.X
+	}
 	if name, ok := of.(*ast.Ident); ok {
 		return name.Name
 	}
 	return ""
-}
-
-// crowded finds types of a room with too many methods. A Store has one for each question.
-func crowded(importPath string, read source) (found []string) {
-	for name, methods := range read.methods {
-		if methods > maxServiceMethods && name != "Store" {
-			found = append(found, fmt.Sprintf("%s.%s has %d exported methods, at most %d: split it", importPath, name, methods, maxServiceMethods))
-		}
-	}
-	return found
 }
 
 // otherWriters finds what appends events beside the unit of work.
@@ -122,45 +162,50 @@ func otherWriters(importPath string, read source) []string {
 	return []string{fmt.Sprintf("%s appends events by %q: only unitofwork does", importPath, read.appends)}
 }
 
-// The rooms of tenants keep apart, stay small, and write by the unit of work alone.
-func TestTenantRooms(t *testing.T) {
-	seen := 0
-	for _, p := range list(t, "tenants") {
-		for _, violation := range foreignRooms(p) {
-			t.Error(violation)
+// Rooms keep apart, and write by the unit of work alone.
+func TestRooms(t *testing.T) {
+	seen, used := map[string]bool{}, map[string]bool{}
+	for of := range rooms {
+		for _, p := range list(t, of) {
+			for _, violation := range foreignRooms(p, used) {
+				t.Error(violation)
+			}
+			if !strings.HasPrefix(p.ImportPath, prefix+of+"/internal/") || isForTests(p.ImportPath) {
+				continue
+			}
+			for _, violation := range otherWriters(p.ImportPath, readSource(t, p)) {
+				t.Error(violation)
+			}
+			_, room := roomOf(p.ImportPath)
+			seen[of+"/"+room] = true
 		}
-		if !strings.HasPrefix(p.ImportPath, tenantsInternal) || isForTests(p.ImportPath) {
-			continue
-		}
-		files := map[string]any{}
-		for _, name := range p.GoFiles {
-			files[filepath.Join(p.Dir, name)] = nil
-		}
-		read := readSource(t, files)
-		for _, violation := range otherWriters(p.ImportPath, read) {
-			t.Error(violation)
-		}
-		if !slices.Contains(tenantRooms, path.Base(p.ImportPath)) {
-			continue
-		}
-		seen++
-		for _, violation := range crowded(p.ImportPath, read) {
-			t.Error(violation)
+		for _, room := range rooms[of] {
+			if !seen[of+"/"+room] {
+				t.Errorf("there is no room %s of %s", room, of)
+			}
 		}
 	}
-	if seen < 3 {
-		t.Errorf("found %d rooms of %q", seen, tenantRooms)
+	for edge := range roomsKnow {
+		if !used[edge] {
+			t.Errorf("%s is imported no more", edge)
+		}
 	}
 }
 
 // A breach of each of these rules is found, and what is allowed is not.
 func TestBreachesOfRoomsAreFound(t *testing.T) {
-	keys := tenantsInternal + "keys"
-	if found := foreignRooms(goPackage{ImportPath: keys, Imports: []string{tenantsInternal + "audit"}}); len(found) != 1 {
-		t.Errorf("a room on another: %q", found)
-	}
-	if found := foreignRooms(goPackage{ImportPath: keys, Imports: []string{tenantsInternal + "unitofwork"}}); len(found) != 0 {
-		t.Errorf("a room on a kit: %q", found)
+	const tenants, ledger = prefix + "tenants/internal/", prefix + "ledger/internal/"
+	for _, c := range []struct {
+		from, to string
+		want     int
+	}{
+		{tenants + "keys", tenants + "audit", 1}, {tenants + "keys", tenants + "unitofwork", 0},
+		{ledger + "budgets", ledger + "grants", 1}, {ledger + "unitofwork", ledger + "plans", 1}, {ledger + "booking", ledger + "unitofwork", 0},
+		{ledger + "plans", ledger + "balances", 0}, {ledger + "balances", ledger + "plans", 1}, {ledger + "services", ledger + "plans", 0},
+	} {
+		if found := foreignRooms(goPackage{ImportPath: c.from, Imports: []string{c.to}}, map[string]bool{}); len(found) != c.want {
+			t.Errorf("%s on %s: %q", c.from, c.to, found)
+		}
 	}
 	for text, want := range map[string]int{
 		"package p\nfunc f() { events.AppendTx(ctx) }":                                                    1,
@@ -168,18 +213,8 @@ func TestBreachesOfRoomsAreFound(t *testing.T) {
 		"package p\nimport \"tenants/internal/unitofwork\"\nfunc f() { events.Append(ctx) }":              1,
 		"package p\nimport \"tenants/internal/unitofwork\"\nfunc f() { unitofwork.Append[S, E](ctx, u) }": 0,
 	} {
-		if found := otherWriters(keys, readSource(t, map[string]any{"p.go": text})); len(found) != want {
+		if found := otherWriters(tenants+"keys", parsed(t, text)); len(found) != want {
 			t.Errorf("%s: found %q", text, found)
 		}
-	}
-	text := "package p\n"
-	for i := range maxServiceMethods {
-		text += fmt.Sprintf("func (s *Service) M%d() {}\n", i)
-	}
-	if found := crowded(keys, readSource(t, map[string]any{"p.go": text})); len(found) != 0 {
-		t.Errorf("as many methods as there may be: %q", found)
-	}
-	if found := crowded(keys, readSource(t, map[string]any{"p.go": text + "func (s Service) More() {}"})); len(found) != 1 {
-		t.Errorf("one method more: %q", found)
 	}
 }
