@@ -13,10 +13,15 @@ import (
 
 // Main reads a configuration of type C (kong's struct tags: help, env, default) and runs the
 // service until it ends or SIGINT or SIGTERM comes; a second signal ends it at once. A failure is
-// one line on standard error and exit status 1; --help shows every setting with its variable.
+// one line on standard error and exit status 1; --help shows every setting with its variable. The
+// commands version and ready take none of the settings that C demands.
 func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
+	if len(os.Args) > 1 && isAside(os.Args[1]) {
+		Commands[struct{}](name, description)
+		return
+	}
 	var options options[C]
-	kong.Parse(&options, kong.Name(name), kong.Description(description), kong.UsageOnError())
+	kong.Parse(&options, kong.Name(name), kong.Description(description+asideHelp(name)), kong.UsageOnError())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))
@@ -26,12 +31,27 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 // cmd, help), with a method Run(ctx context.Context, logger *slog.Logger) error. A mistake in its
 // arguments is one line on standard error; standard output is for results.
 func Commands[C any](name, description string) {
-	var options options[C]
+	var options struct {
+		options[C]
+		asides
+	}
 	command := kong.Parse(&options, kong.Name(name), kong.Description(description))
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	command.BindTo(ctx, (*context.Context)(nil))
 	end(name, command.Run(logger))
+}
+
+// asides are the commands that every service has, beside what it is for.
+type asides struct {
+	Ready   ready   `cmd:"" help:"Ask the process that listens at WEIR_LISTEN on this machine whether it can serve: exit status 1 where it can't."`
+	Version Version `cmd:"" help:"Print which version this is."`
+}
+
+func isAside(command string) bool { return command == "ready" || command == "version" }
+
+func asideHelp(name string) string {
+	return fmt.Sprintf("\n\n%[1]s version prints which version this is; %[1]s ready asks the one that serves here whether it can.", name)
 }
 
 type options[C any] struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/deploy/fairness"
+	"github.com/weirlog/weir/shared/process"
 )
 
 const description = `Weir takes batches of log entries over HTTPS, never loses one that it acknowledged, charges each byte exactly once,
@@ -40,6 +41,8 @@ type commands struct {
 	Soak   soakCommand   `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
+
+	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 
 func main() {
