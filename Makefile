@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images clean
+.PHONY: help run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images images try-images clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -69,6 +69,20 @@ bin/weir:
 build: ## build every program into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/ $(PROGRAMS:%=./%)
+
+# What images say of themselves comes from the commit, so that the same commit becomes the same digests.
+images try-images: export VERSION ?= $(shell git describe --tags --always --dirty)
+images try-images: export REVISION ?= $(shell git rev-parse HEAD)
+images try-images: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+images: export IMAGES ?= weir
+images: ## build a container image of every program, as files under bin/images; VERSION=, IMAGES=, ARCH=
+	$(GO) run ./deploy/images/cmd/images
+
+try-images: images ## load the images into the container engine, and start each as a user without rights
+	@for program in $(notdir $(PROGRAMS)); do \
+		docker load --quiet --input bin/images/$$program.tar && \
+		docker run --rm --network=none --read-only --cap-drop=ALL --security-opt=no-new-privileges $(or $(IMAGES),weir)/$$program:$$VERSION version || exit; \
+	done
 
 # As for tests, below; with a bound of the memory, which would else be 3 GB and more.
 lint: export GOGC = 300
