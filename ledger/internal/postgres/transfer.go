@@ -28,20 +28,37 @@ func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, transfers [
 	}
 	for _, partition := range sortedKeys(days) {
 		day := days[partition]
-		source := pgx.CopyFromSlice(len(day), func(i int) ([]any, error) { return transferRow(day[i], booked), nil })
-		if _, err := tx.CopyFrom(ctx, pgx.Identifier{partition}, transferColumns, source); err != nil {
-			return fmt.Errorf("cannot copy %d transfers into %q: %w", len(day), partition, err)
+		if err := pg.Copy(ctx, tx, partition, transferColumns, len(day), func(i int, row *pg.CopyRow) { copyTransfer(row, &day[i], booked) }); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func transferRow(t ledger.Transfer, booked time.Time) []any {
-	return []any{
-		t.Organization, t.Effective(), int16(t.Cause.Source), int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line), t.Period.Start, //nolint:gosec // small
-		int16(t.From), int16(t.To), t.Amount, int32(t.Entries), int16(t.Reason), t.Cause.Project, t.Cause.Key, t.Cause.Event, booked, //nolint:gosec // small
-		t.Grant, orNull(t.Of),
+// copyTransfer appends the values of transferColumns.
+func copyTransfer(row *pg.CopyRow, t *ledger.Transfer, booked time.Time) {
+	row.Text(t.Organization)
+	row.Time(t.Effective())
+	row.Int16(int16(t.Cause.Source))
+	row.Int32(int32(t.Cause.Partition)) //nolint:gosec // small
+	row.Int64(t.Cause.Offset)
+	row.Int16(int16(t.Line)) //nolint:gosec // small
+	row.Time(t.Period.Start)
+	row.Int16(int16(t.From))
+	row.Int16(int16(t.To))
+	row.Int64(t.Amount)
+	row.Int32(int32(t.Entries)) //nolint:gosec // small
+	row.Int16(int16(t.Reason))
+	row.Text(t.Cause.Project)
+	row.Text(t.Cause.Key)
+	row.Text(t.Cause.Event)
+	row.Time(booked)
+	row.Text(t.Grant)
+	if t.Of.IsZero() {
+		row.Null()
+		return
 	}
+	row.Time(t.Of)
 }
 
 // A BookedTransfer is a transfer and when it was booked.
