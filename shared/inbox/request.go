@@ -3,9 +3,11 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/contract"
@@ -61,17 +63,18 @@ type sighting struct {
 	conflicts map[int]bool        // the records that are not what was seen of their part
 }
 
-// A sightings is what is to be remembered, column by column.
-type sightings struct {
-	days      []time.Time
-	batches   []string
-	parts     []int32
-	checksums []int64
+// A sightings is what is to be remembered.
+type sightings []seenPart
+
+// A seenPart is a part as the inbox has it.
+type seenPart struct {
+	part
+	day      time.Time
+	checksum int64
 }
 
 func (s *sightings) add(record *contract.LogsAccepted) {
-	s.days, s.batches = append(s.days, record.Time.UTC()), append(s.batches, record.Batch)
-	s.parts, s.checksums = append(s.parts, partOf(record).part), append(s.checksums, int64(record.Checksum())) //nolint:gosec // the bits are what counts
+	*s = append(*s, seenPart{partOf(record), record.Time.UTC().Truncate(24 * time.Hour), int64(record.Checksum())}) //nolint:gosec // the bits are what counts
 }
 
 type part struct {
@@ -116,16 +119,11 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claim
 	if err := lock(ctx, tx, incomplete); err != nil {
 		return nil, err
 	}
-	if err := seen.remember(ctx, tx, func(seen part) { s.fresh[seen] = first[seen] }); err != nil {
+	if err := s.remember(ctx, tx, seen, first); err != nil {
 		return nil, err
 	}
-	if len(s.fresh) < len(first) {
-		if err := seen.compare(ctx, tx, func(other part) { s.conflicts[first[other]] = true }); err != nil {
-			return nil, err
-		}
-	}
 	s.leaveFresh(records)
-	if err := s.count(ctx, tx, seen.days); err != nil {
+	if err := s.count(ctx, tx, seen.days()); err != nil {
 		return nil, err
 	}
 	s.leaveFresh(records)
@@ -201,34 +199,96 @@ func (s *sighting) seenBefore(seen part, kept bool) {
 	}
 }
 
-// remember inserts the parts and calls fresh for each that was not there.
-func (s *sightings) remember(ctx context.Context, tx pgx.Tx, fresh func(part)) error {
-	if len(s.days) == 0 {
-		return nil
+// days are those of the parts, each once, sorted.
+func (s sightings) days() (days []time.Time) {
+	for _, seen := range s {
+		days = append(days, seen.day)
 	}
-	if err := pg.EnsureDays(ctx, tx, "inbox", s.days...); err != nil {
+	slices.SortFunc(days, time.Time.Compare)
+	return slices.CompactFunc(days, time.Time.Equal)
+}
+
+// of are those of a day.
+func (s sightings) of(day time.Time) (of sightings) {
+	for _, seen := range s {
+		if seen.day.Equal(day) {
+			of = append(of, seen)
+		}
+	}
+	return of
+}
+
+// remember looks which parts the inbox has, and adds the others. Almost always it has none, so it is asked first, and they are copied: an
+// INSERT … ON CONFLICT costs twice as much. Who adds the same at the same time waits, fails and comes again.
+func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings, first map[part]int) error {
+	days := seen.days()
+	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
 		return err
 	}
-	return s.query(ctx, tx, `INSERT INTO inbox (day, batch, part, checksum)
-		SELECT day, batch::uuid, part, checksum FROM unnest($1::date[], $2::text[], $3::int[], $4::bigint[]) AS t (day, batch, part, checksum)
-		ON CONFLICT DO NOTHING RETURNING batch::text, part`, fresh)
+	for _, day := range days {
+		of := seen.of(day)
+		known, err := of.known(ctx, tx, day)
+		if err != nil {
+			return err
+		}
+		fresh := of[:0]
+		for _, part := range of {
+			checksum, again := known[part.part]
+			if !again {
+				fresh = append(fresh, part)
+				s.fresh[part.part] = first[part.part]
+			} else if checksum != nil && *checksum != part.checksum {
+				s.conflicts[first[part.part]] = true
+			}
+		}
+		if err := fresh.save(ctx, tx, day); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// compare calls other for each part that was another record when it was remembered.
-func (s *sightings) compare(ctx context.Context, tx pgx.Tx, other func(part)) error {
-	return s.query(ctx, tx, `SELECT i.batch::text, i.part FROM unnest($1::date[], $2::text[], $3::int[], $4::bigint[]) AS t (day, batch, part, checksum)
-		JOIN inbox i ON i.day = t.day AND i.batch = t.batch::uuid AND i.part = t.part WHERE i.checksum <> t.checksum`, other)
-}
-
-func (s *sightings) query(ctx context.Context, tx pgx.Tx, query string, each func(part)) error {
-	rows, err := tx.Query(ctx, query, s.days, s.batches, s.parts, s.checksums)
+// known are those of a day's parts that the inbox has, with their checksums as far as it has them.
+func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[part]*int64, error) {
+	batches := make([]string, len(s))
+	for i, seen := range s {
+		batches[i] = seen.batch
+	}
+	rows, err := tx.Query(ctx, `SELECT batch::text, part, checksum FROM inbox WHERE day = $1 AND batch = ANY($2::text[]::uuid[])`, day, batches)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	known := map[part]*int64{}
 	var key part
-	_, err = pgx.ForEachRow(rows, []any{&key.batch, &key.part}, func() error {
-		each(key)
+	var checksum *int64
+	_, err = pgx.ForEachRow(rows, []any{&key.batch, &key.part, &checksum}, func() error {
+		known[key] = checksum
 		return nil
 	})
-	return err
+	return known, err
+}
+
+var inboxColumns = []string{"day", "batch", "part", "checksum"}
+
+// save adds parts of a day, in the order of the index.
+func (s sightings) save(ctx context.Context, tx pgx.Tx, day time.Time) error {
+	if len(s) == 0 {
+		return nil
+	}
+	slices.SortFunc(s, func(a, b seenPart) int {
+		return cmp.Or(cmp.Compare(a.batch, b.batch), cmp.Compare(a.part.part, b.part.part))
+	})
+	ids := make([]uuid.UUID, len(s))
+	for i, seen := range s {
+		var err error
+		if ids[i], err = uuid.Parse(seen.batch); err != nil {
+			return fmt.Errorf("cannot remember the batch %q: %w", seen.batch, err)
+		}
+	}
+	return pg.Copy(ctx, tx, pg.DayPartition("inbox", day), inboxColumns, len(s), func(i int, row *pg.CopyRow) {
+		row.Date(day)
+		row.UUID(ids[i])
+		row.Int32(s[i].part.part)
+		row.Int64(s[i].checksum)
+	})
 }
