@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
@@ -188,13 +189,14 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err := c.Services.Plans.HoldBooks(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), beginning, deleted); err != nil {
 		return err
 	}
-	var events []ledger.Event
+	events, err := c.startPlans(ctx, tx, records)
+	if err != nil {
+		return err
+	}
 	for _, record := range records {
-		its, err := c.tenant(ctx, tx, record)
-		if err != nil {
+		if err := c.deletionBegun(ctx, tx, record); err != nil {
 			return err
 		}
-		events = append(events, its...)
 	}
 	return SaveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
 }
@@ -218,21 +220,12 @@ func organizationsIn(records []bus.Record) (beginning, deleted []string) {
 	return slices.Compact(beginning), deleted
 }
 
-// tenant passes over tombstones too: what they take back has had its effect.
-func (c *Consumer) tenant(ctx context.Context, tx pgx.Tx, record bus.Record) ([]ledger.Event, error) {
-	switch kind := record.Header(contract.HeaderType); {
-	case len(record.Value) == 0:
-		return nil, nil
-	case kind == contract.TypeOrganizationCreated:
-		return c.organizationCreated(ctx, tx, record)
-	case kind == contract.TypeDeletionBegun:
-		return nil, c.deletionBegun(ctx, tx, record)
-	}
-	return nil, nil
-}
-
-// deletionBegun takes back the account of an organization. Erasure has read the record before.
+// deletionBegun takes back the account of an organization that a record deletes. Erasure has read it before. Tombstones are passed over: what they
+// take back has had its effect.
 func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Record) error {
+	if record.Header(contract.HeaderType) != contract.TypeDeletionBegun || len(record.Value) == 0 {
+		return nil
+	}
 	var event contract.DeletionBegun
 	if err := json.Unmarshal(record.Value, &event); err != nil || event.Project != "" {
 		return err
@@ -240,23 +233,39 @@ func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Reco
 	return c.Services.Accounts.Deleted(ctx, tx, event.Organization)
 }
 
-func (c *Consumer) organizationCreated(ctx context.Context, tx pgx.Tx, record bus.Record) ([]ledger.Event, error) {
+// startPlans starts the plans of all organizations that begin, at once: after a ledger was made anew these are all there are.
+func (c *Consumer) startPlans(ctx context.Context, tx pgx.Tx, records []bus.Record) ([]ledger.Event, error) {
+	var starts []plans.Start
+	var created []bus.Record
+	for _, record := range records {
+		if record.Header(contract.HeaderType) != contract.TypeOrganizationCreated || len(record.Value) == 0 {
+			continue
+		}
+		start, err := startOf(record)
+		if err != nil {
+			return nil, err
+		}
+		starts, created = append(starts, start), append(created, record)
+	}
+	events, err := c.Services.Plans.StartPlans(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), starts)
+	var failed *plans.StartError
+	if errors.As(err, &failed) && errors.Is(err, ledger.ErrUnknownTier) {
+		return nil, bus.PermanentRecord(created[failed.At], err)
+	}
+	return events, err
+}
+
+// startOf reads an organization's creation.
+func startOf(record bus.Record) (plans.Start, error) {
 	var event contract.OrganizationCreated
 	if err := json.Unmarshal(record.Value, &event); err != nil {
-		return nil, bus.PermanentRecord(record, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err))
+		return plans.Start{}, bus.PermanentRecord(record, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err))
 	}
 	at := event.CreatedAt.UTC().Truncate(time.Microsecond)
 	if event.Organization == "" || at.Year() < ledger.FirstYear || at.Year() > ledger.LastYear {
-		return nil, bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", event.Organization, at))
+		return plans.Start{}, bus.PermanentRecord(record, fmt.Errorf("cannot open an account for organization %q created at %s", event.Organization, at))
 	}
-	plan := ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}
-	cause := ledger.Cause{
-		Event: record.Header(contract.HeaderID), Source: ledger.FromTenants,
-		Partition: record.Partition, Offset: record.Offset, At: at,
-	}
-	events, err := c.Services.Plans.StartPlan(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), event.Organization, plan, cause)
-	if errors.Is(err, ledger.ErrUnknownTier) {
-		return nil, bus.PermanentRecord(record, err)
-	}
-	return events, err
+	return plans.Start{Organization: event.Organization, Plan: ledger.Plan{From: at, Tier: ledger.Tier(event.Tier)}, Cause: ledger.Cause{
+		Event: record.Header(contract.HeaderID), Source: ledger.FromTenants, Partition: record.Partition, Offset: record.Offset, At: at,
+	}}, nil
 }

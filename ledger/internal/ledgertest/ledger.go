@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/balances"
+	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/shared/pg"
@@ -133,7 +134,7 @@ func (l *Ledger) Start(t testing.TB, organization string, tier ledger.Tier) {
 	from := November.AddDate(0, -2, 0)
 	cause := ledger.Cause{Event: "created", Source: ledger.FromTenants, Offset: l.offset.Add(1), At: from}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := l.Plans.StartPlan(ctx, tx, from, organization, ledger.Plan{From: from, Tier: tier}, cause)
+		_, err := l.Plans.StartPlans(ctx, tx, from, []plans.Start{{Organization: organization, Plan: ledger.Plan{From: from, Tier: tier}, Cause: cause}})
 		return err
 	})
 }

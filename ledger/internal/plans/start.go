@@ -3,6 +3,7 @@ package plans
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,23 +29,64 @@ func (s *Service) HoldBooks(ctx context.Context, tx pgx.Tx, booked time.Time, be
 	return nil
 }
 
-// StartPlan gives an organization its first plan and returns the events: none where it has a plan.
-func (s *Service) StartPlan(ctx context.Context, tx pgx.Tx, booked time.Time, organization string, plan ledger.Plan,
-	cause ledger.Cause) ([]ledger.Event, error) {
-	known, err := postgres.LockOrganizations(ctx, tx, booked, []string{organization})
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock the books of organization %q: %w", organization, err)
+// A Start is an organization's first plan, and what it begins by.
+type Start struct {
+	Organization string
+	Plan         ledger.Plan
+	Cause        ledger.Cause
+}
+
+// A StartError is why one of several plans can't begin.
+type StartError struct {
+	At  int // which of them
+	Err error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap is for errors.Is.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// StartPlans gives organizations their first plans and returns the events: none of one that has a plan.
+func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) ([]ledger.Event, error) {
+	if len(starts) == 0 {
+		return nil, nil
 	}
-	all, err := postgres.LoadAllBooks(ctx, tx, organization)
+	opened, err := s.openBeginning(ctx, tx, booked, starts)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the books of organization %q: %w", organization, err)
+		return nil, fmt.Errorf("cannot open the books of %d organizations: %w", len(starts), err)
 	}
-	books := ledger.OpenBooks(known[organization], s.Work.Tiers, nil, all...)
-	if err := books.StartPlan(plan, cause); err != nil || len(books.Transfers) == 0 {
+	for i, start := range starts {
+		if err := opened[start.Organization].StartPlan(start.Plan, start.Cause); err != nil {
+			return nil, &StartError{At: i, Err: err}
+		}
+	}
+	maps.DeleteFunc(opened, func(_ string, books *ledger.Books) bool { return len(books.Transfers) == 0 })
+	if err := unitofwork.SaveDecided(ctx, tx, booked, opened); err != nil {
+		return nil, fmt.Errorf("cannot start %d plans: %w", len(opened), err)
+	}
+	return unitofwork.EventsOf(opened), nil
+}
+
+// openBeginning locks and opens the books of organizations that begin.
+func (s *Service) openBeginning(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) (map[string]*ledger.Books, error) {
+	ids := make([]string, len(starts))
+	for i, start := range starts {
+		ids[i] = start.Organization
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	known, err := postgres.LockOrganizations(ctx, tx, booked, ids)
+	if err != nil {
 		return nil, err
 	}
-	if err := unitofwork.SaveDecided(ctx, tx, booked, map[string]*ledger.Books{organization: books}); err != nil {
-		return nil, fmt.Errorf("organization %q: %w", organization, err)
+	all, err := postgres.LoadAllBooks(ctx, tx, ids...)
+	if err != nil {
+		return nil, err
 	}
-	return books.Events, nil
+	opened := make(map[string]*ledger.Books, len(known))
+	for id, organization := range known {
+		opened[id] = ledger.OpenBooks(organization, s.Work.Tiers, nil, all[id]...)
+	}
+	return opened, nil
 }

@@ -40,14 +40,14 @@ func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[strin
 	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
 }
 
-// LoadAllBooks reads every book of an organization.
-func LoadAllBooks(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Book, error) {
-	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = $1`, organization)
+// LoadAllBooks reads every book of organizations, by organization.
+func LoadAllBooks(ctx context.Context, tx pgx.Tx, organizations ...string) (map[string][]ledger.Book, error) {
+	rows, err := tx.Query(ctx, `SELECT `+bookColumns+` FROM books WHERE organization = ANY($1)`, organizations)
 	if err != nil {
 		return nil, err
 	}
-	var books []ledger.Book
-	return books, forEachBook(rows, func(b orgBook) { books = append(books, b.book) })
+	books := map[string][]ledger.Book{}
+	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
 }
 
 // LoadOpenBooks reads the books of the organizations whose periods are not closed.

@@ -64,7 +64,7 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 	if err != nil {
 		return nil, err
 	}
-	for _, book := range books {
+	for _, book := range books[organization] {
 		if book.Period.Start.Before(since) {
 			continue
 		}

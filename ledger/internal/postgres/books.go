@@ -33,9 +33,7 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	queueBooks(&batch, books)
 	queueUses(&batch, usesOf(charges))
 	queueGrants(&batch, opened)
-	for _, id := range sortedKeys(opened) {
-		queueLines(&batch, id, opened[id].Lines())
-	}
+	queueLines(&batch, opened)
 	queueBudgets(&batch, opened)
 	queueUnpublished(&batch, due)
 	batch.Queue(`SELECT pg_notify($1, '')`, Channel)

@@ -10,12 +10,24 @@ import (
 )
 
 // queueLines adds to what statements will have.
-func queueLines(batch *pgx.Batch, organization string, lines []ledger.Line) {
-	for _, l := range lines {
-		batch.Queue(`INSERT INTO period_lines AS p (organization, period_start, kind, subject, of_period, bytes) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (organization, period_start, kind, subject, of_period) DO UPDATE SET bytes = p.bytes + excluded.bytes`,
-			organization, l.Start, l.Kind, l.Subject, l.Of, l.Bytes)
+func queueLines(batch *pgx.Batch, opened map[string]*ledger.Books) {
+	var ids, subjects []string
+	var starts, of []time.Time
+	var kinds []int16
+	var bytes []int64
+	for _, id := range sortedKeys(opened) {
+		for _, l := range opened[id].Lines() {
+			ids, subjects, kinds = append(ids, id), append(subjects, l.Subject), append(kinds, int16(l.Kind))
+			starts, of, bytes = append(starts, l.Start), append(of, l.Of), append(bytes, l.Bytes)
+		}
 	}
+	if len(ids) == 0 {
+		return
+	}
+	batch.Queue(`INSERT INTO period_lines AS p (organization, period_start, kind, subject, of_period, bytes)
+		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::smallint[], $4::text[], $5::timestamptz[], $6::bigint[])
+		ON CONFLICT (organization, period_start, kind, subject, of_period) DO UPDATE SET bytes = p.bytes + excluded.bytes`,
+		ids, starts, kinds, subjects, of, bytes)
 }
 
 // linesSince reads the lines of an organization's periods that began at an instant or later.

@@ -163,23 +163,40 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 	return plans, nil
 }
 
-// SaveOrganization stores what was decided about an organization that is locked, and when it is due.
-func SaveOrganization(ctx context.Context, tx pgx.Tx, o ledger.Organization, due time.Time) error {
-	rows := make([]planRow, len(o.Plans))
-	for i, plan := range o.Plans {
+// SaveOrganizations stores what was decided about organizations, whose books are locked and opened, and when each is due.
+func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
+	var ids, plans []string
+	var suspended []bool
+	var pools, decisions, budgets []int64
+	var closed, due, decided []*time.Time
+	for _, id := range sortedKeys(opened) {
+		o := opened[id].Organization
+		text, err := encodePlans(o.Plans)
+		if err != nil {
+			return err
+		}
+		ids, plans, suspended, pools = append(ids, id), append(plans, text), append(suspended, o.Suspended), append(pools, o.Pool)
+		closed, due, decided = append(closed, orNull(o.ClosedThrough)), append(due, orNull(opened[id].Due())), append(decided, orNull(o.DecidedAt))
+		decisions, budgets = append(decisions, o.Decisions), append(budgets, int64(o.Budgets))
+	}
+	_, err := tx.Exec(ctx, `UPDATE organizations AS o SET plans = n.plans::jsonb, suspended = n.suspended, pool = n.pool, closed_through = n.closed,
+			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets
+		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[])
+			AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets)
+		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets)
+	if err != nil {
+		return fmt.Errorf("cannot save %d organizations: %w", len(ids), err)
+	}
+	return nil
+}
+
+func encodePlans(plans ledger.Plans) (string, error) {
+	rows := make([]planRow, len(plans))
+	for i, plan := range plans {
 		rows[i] = planRow(plan)
 	}
 	text, err := json.Marshal(rows)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `UPDATE organizations SET plans = $2, suspended = $3, pool = $4, closed_through = $5, decisions = $6, due_at = $7,
-		decided_at = $8, budgets = $9 WHERE organization = $1`,
-		o.ID, text, o.Suspended, o.Pool, orNull(o.ClosedThrough), o.Decisions, orNull(due), orNull(o.DecidedAt), o.Budgets)
-	if err != nil {
-		return fmt.Errorf("cannot save organization %q: %w", o.ID, err)
-	}
-	return nil
+	return string(text), err
 }
 
 // queuePools stores what is left of organizations' grants.

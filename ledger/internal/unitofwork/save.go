@@ -16,10 +16,8 @@ import (
 
 // SaveDecided stores the books of organizations about which something was decided, and makes the statements of periods that it closed.
 func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
-	for _, books := range opened {
-		if err := postgres.SaveOrganization(ctx, tx, books.Organization, books.Due()); err != nil {
-			return err
-		}
+	if err := postgres.SaveOrganizations(ctx, tx, opened); err != nil {
+		return err
 	}
 	if err := SaveOpened(ctx, tx, at, opened); err != nil {
 		return err
