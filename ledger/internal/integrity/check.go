@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -40,9 +41,9 @@ type Log interface {
 	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
 }
 
-// A Checker compares what was applied: each range with its transfers, and of what is claimed at
-// once the books of the latest range with theirs (see postgres.BookCheck), and one range with the
-// log. Replicas share the ranges. Findings are logged as errors.
+// A Checker compares what was applied: each range with its transfers, and of what is claimed of a
+// partition at once the books of the latest range with theirs (see postgres.BookCheck), and one
+// range with the log. Replicas share the ranges. Findings are logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
@@ -108,10 +109,21 @@ func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
 	if err != nil || len(ranges) == 0 {
 		return false, err
 	}
-	ofBooks, err := c.checkBooks(ctx, ranges[len(ranges)-1])
-	ofLog, reread, failed := c.reread(ctx, ranges)
+	partitions := byPartition(ranges)
+	ofBooks, err := c.checkBooks(ctx, lastsOf(partitions))
+	ofLog, reread, failed := c.reread(ctx, partitions)
 	c.note(len(ranges), reread, slices.Concat(found, ofBooks, ofLog))
 	return true, errors.Join(err, failed)
+}
+
+// lastsOf are the last ranges of partitions, one of each transaction: the others of it would lead to the same books.
+func lastsOf(partitions map[int][]ledger.Range) []ledger.Range {
+	lasts := map[int64]ledger.Range{}
+	for _, ranges := range partitions {
+		last := ranges[len(ranges)-1]
+		lasts[last.Booked.UnixMicro()] = last
+	}
+	return slices.Collect(maps.Values(lasts))
 }
 
 // checkRanges compares ranges with their transfers, in the transaction that claims them.
@@ -126,8 +138,8 @@ func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found
 	return ranges, found, err
 }
 
-// checkBooks compares books that a range wrote to with their transfers, and so the usage.
-func (c *Checker) checkBooks(ctx context.Context, last ledger.Range) (found []ledger.Violation, err error) {
+// checkBooks compares books that the transactions of ranges wrote to with their transfers, and so the usage.
+func (c *Checker) checkBooks(ctx context.Context, of []ledger.Range) (found []ledger.Violation, err error) {
 	now := c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
 		if err := postgres.HoldDays(ctx, tx); err != nil {
@@ -136,23 +148,41 @@ func (c *Checker) checkBooks(ctx context.Context, last ledger.Range) (found []le
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		if found, err = c.books.Of(ctx, tx, last, now, booksAtOnce); err != nil {
-			return err
+		for _, r := range of {
+			violations, err := c.checkBooksOf(ctx, tx, r, now)
+			if err != nil {
+				return err
+			}
+			found = append(found, violations...)
 		}
-		usage, err := postgres.CheckUsage(ctx, tx, last, booksAtOnce)
-		found = append(found, usage...)
-		return err
+		return nil
 	})
 	return found, err
 }
 
-// reread compares one of the ranges with the log, and returns how many it has compared.
-func (c *Checker) reread(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, int, error) {
-	found, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
+func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.Time) ([]ledger.Violation, error) {
+	keys, err := postgres.TouchedBy(ctx, tx, r, booksAtOnce)
 	if err != nil {
-		return nil, 0, fmt.Errorf("cannot compare a range with the log: %w", err)
+		return nil, err
 	}
-	return found, 1, nil
+	found, err := c.books.Of(ctx, tx, keys, now)
+	if err != nil {
+		return nil, err
+	}
+	usage, err := postgres.CheckUsage(ctx, tx, r, keys)
+	return append(found, usage...), err
+}
+
+// reread compares one range of each partition with the log, and returns how many it has compared.
+func (c *Checker) reread(ctx context.Context, partitions map[int][]ledger.Range) (found []ledger.Violation, reread int, err error) {
+	for _, ranges := range partitions {
+		violations, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
+		if err != nil {
+			return found, reread, fmt.Errorf("cannot compare a range with the log: %w", err)
+		}
+		found, reread = append(found, violations...), reread+1
+	}
+	return found, reread, nil
 }
 
 func (c *Checker) note(ranges, reread int, found []ledger.Violation) {

@@ -34,13 +34,8 @@ type summed struct {
 	balances ledger.Balances
 }
 
-// Of compares at most limit books of a range with their transfers. tx is a snapshot taken at now or
-// later.
-func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.Time, limit int) ([]ledger.Violation, error) {
-	keys, err := touchedBy(ctx, tx, r, limit)
-	if err != nil {
-		return nil, err
-	}
+// Of compares books with their transfers. tx is a snapshot taken at now or later.
+func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, now time.Time) ([]ledger.Violation, error) {
 	books, err := LoadBooks(ctx, tx, keys)
 	if err != nil {
 		return nil, err
@@ -77,8 +72,8 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 	return violations, nil
 }
 
-// touchedBy finds the books that the transaction of a range wrote to, at most limit of them.
-func touchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
+// TouchedBy finds the books that the transaction of a range wrote to, at most limit of them.
+func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM transfers
 		WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4`, r.Booked, r.From, r.To, limit)
 	if err != nil {

@@ -33,7 +33,11 @@ func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int6
 func (l checkedLedger) checked(t *testing.T, check *postgres.BookCheck, r ledger.Range) (found []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		violations, err := check.Of(ctx, tx, r, l.Now(), 20)
+		keys, err := postgres.TouchedBy(ctx, tx, r, 20)
+		if err != nil {
+			return err
+		}
+		violations, err := check.Of(ctx, tx, keys, l.Now())
 		for _, v := range violations {
 			found = append(found, v.Invariant)
 		}

@@ -12,58 +12,82 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// CheckRanges compares ranges of one partition, in their order, with the transfers that their
-// transactions wrote.
+// CheckRanges compares ranges with the transfers that their transactions wrote.
 func CheckRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]ledger.Violation, error) {
 	found, err := chargedIn(ctx, tx, ranges)
 	if err != nil {
 		return nil, fmt.Errorf("cannot add up the transfers of %d ranges: %w", len(ranges), err)
 	}
 	var violations []ledger.Violation
-	for i, r := range ranges {
-		if found[i].bytes == r.ChargedBytes && found[i].events <= r.Charged {
+	for key, want := range stretchesOf(ranges) {
+		got := found[key]
+		if got.bytes == want.ChargedBytes && got.charges <= want.Charged && (got.charges == 0 || got.first >= want.First && got.next <= want.Next) {
 			continue
 		}
 		violations = append(violations, ledger.Violation{Invariant: ledger.RangeIsTransfers, Detail: fmt.Sprintf(
-			"partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d",
-			r.Partition, r.First, r.Next, r.ChargedBytes, r.Charged, found[i].bytes, found[i].events)})
+			"partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d in [%d, %d)",
+			key.partition, want.First, want.Next, want.ChargedBytes, want.Charged, got.bytes, got.charges, got.first, got.next)})
 	}
 	return violations, nil
 }
 
-// charged is what the transfers of a range come to.
-type charged struct {
-	bytes  int64
-	events int
+// A stretchKey is a partition and the instant at which a transaction booked what it read there.
+type stretchKey struct {
+	partition int
+	booked    int64 // microseconds
 }
 
-// chargedIn adds up the transfers of ranges, which lie together in the order of their booking.
-func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]charged, error) {
-	found := make([]charged, len(ranges))
+func stretchAt(partition int, booked time.Time) stretchKey {
+	return stretchKey{partition, booked.UnixMicro()}
+}
+
+// stretchesOf are the ranges by their keys. Those of a key, as of a clock that stood still, count together.
+func stretchesOf(ranges []ledger.Range) map[stretchKey]ledger.Range {
+	stretches := make(map[stretchKey]ledger.Range, len(ranges))
+	for _, r := range ranges {
+		key := stretchAt(r.Partition, r.Booked)
+		sum, known := stretches[key]
+		if !known {
+			stretches[key] = r
+			continue
+		}
+		sum.First, sum.Next = min(sum.First, r.First), max(sum.Next, r.Next)
+		sum.Charged, sum.ChargedBytes = sum.Charged+r.Charged, sum.ChargedBytes+r.ChargedBytes
+		stretches[key] = sum
+	}
+	return stretches
+}
+
+// charged is what the transfers of a stretch come to, and between which offsets their charges are.
+type charged struct {
+	bytes       int64
+	charges     int
+	first, next int64
+}
+
+// chargedIn adds up the transfers of ranges, which lie together in the order of their booking: they are read once, whatever the partitions.
+func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) (map[stretchKey]charged, error) {
 	if len(ranges) == 0 {
-		return found, nil
+		return nil, nil
 	}
-	firsts, booked, whole := make([]int64, len(ranges)), make([]time.Time, len(ranges)), ranges[0]
-	for i, r := range ranges {
-		firsts[i], booked[i] = r.First, r.Booked
-		whole.From, whole.To, whole.Next = earlier(whole.From, r.From), later(whole.To, r.To), r.Next
-		whole.Booked = earlier(whole.Booked, r.Booked)
+	all := ranges[0]
+	latest := all.Booked
+	for _, r := range ranges {
+		all.From, all.To = earlier(all.From, r.From), later(all.To, r.To)
+		all.Booked, latest = earlier(all.Booked, r.Booked), later(latest, r.Booked)
 	}
-	rows, err := tx.Query(ctx, `SELECT n, bytes, events FROM (
-			SELECT width_bucket("offset", $1::bigint[]) AS n, booked_at, sum(amount)::bigint AS bytes, count(DISTINCT "offset") AS events FROM transfers
-			 WHERE booked_at BETWEEN $3 AND $4 AND effective_at BETWEEN $5 AND $6 AND source = $7 AND reason = ANY($8)
-			   AND partition = $9 AND "offset" >= $10 AND "offset" < $11 GROUP BY 1, 2) t
-		WHERE booked_at = ($2::timestamptz[])[n]`,
-		firsts, booked, whole.Booked, slices.MaxFunc(booked, time.Time.Compare), whole.From, whole.To, ledger.FromLogs,
-		[]ledger.Reason{ledger.Charged, ledger.Late},
-		whole.Partition, whole.First, whole.Next)
+	rows, err := tx.Query(ctx, `SELECT partition, booked_at, sum(amount)::bigint, count(*) FILTER (WHERE entries > 0), min("offset"), max("offset") + 1
+		FROM transfers WHERE booked_at BETWEEN $1 AND $2 AND effective_at BETWEEN $3 AND $4 AND `+ofCharges+` GROUP BY 1, 2`,
+		all.Booked, latest, all.From, all.To)
 	if err != nil {
 		return nil, err
 	}
-	var n int
+	found := map[stretchKey]charged{}
+	var partition int
+	var booked time.Time
 	var sum charged
-	_, err = pgx.ForEachRow(rows, []any{&n, &sum.bytes, &sum.events}, func() error {
-		found[n-1] = sum
+	_, err = pgx.ForEachRow(rows, []any{&partition, &booked, &sum.bytes, &sum.charges, &sum.first, &sum.next}, func() error {
+		found[stretchAt(partition, booked)] = sum
 		return nil
 	})
 	return found, err

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,25 +19,26 @@ func FollowRanges(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// ClaimRanges returns at most limit unchecked ranges of the partition whose are the oldest, without
-// those that another transaction has claimed. They are checked when tx commits, and this one's until then.
+// ClaimRanges returns at most limit unchecked ranges of each partition, by partition and offset, without partitions that another transaction has
+// claimed. They are checked when tx commits, and this one's until then. All partitions together: those of a transaction lie together as well.
 func ClaimRanges(ctx context.Context, tx pgx.Tx, limit int) ([]ledger.Range, error) {
-	var partition int
-	var next int64
-	err := tx.QueryRow(ctx, `SELECT c.partition, c.next FROM checked_ranges c
-		CROSS JOIN LATERAL (SELECT booked_at FROM ranges r WHERE r.partition = c.partition AND first_offset >= c.next ORDER BY first_offset LIMIT 1) oldest
-		ORDER BY oldest.booked_at LIMIT 1 FOR UPDATE OF c SKIP LOCKED`).Scan(&partition, &next)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
+	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM (SELECT partition AS claimed, next FROM checked_ranges ORDER BY 1 FOR UPDATE SKIP LOCKED) c
+		CROSS JOIN LATERAL (SELECT `+rangeColumns+` FROM ranges WHERE partition = claimed AND first_offset >= next ORDER BY first_offset LIMIT $1) r
+		ORDER BY partition, first_offset`, limit)
 	if err != nil {
 		return nil, err
 	}
-	ranges, err := RangesOf(ctx, tx, partition, next, limit)
+	ranges, err := collectRanges(rows)
 	if err != nil || len(ranges) == 0 {
 		return nil, err
 	}
-	_, err = tx.Exec(ctx, `UPDATE checked_ranges SET next = $2 WHERE partition = $1`, partition, ranges[len(ranges)-1].Next)
+	partitions, next := make([]int, len(ranges)), make([]int64, len(ranges))
+	for i, r := range ranges {
+		partitions[i], next[i] = r.Partition, r.Next
+	}
+	_, err = tx.Exec(ctx, `UPDATE checked_ranges c SET next = r.next FROM (
+			SELECT partition, max(next) AS next FROM unnest($1::int[], $2::bigint[]) AS claimed (partition, next) GROUP BY 1) r
+		WHERE c.partition = r.partition`, partitions, next)
 	return ranges, err
 }
 

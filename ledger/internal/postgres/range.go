@@ -36,7 +36,10 @@ func RangesOf(ctx context.Context, tx pgx.Tx, partition int, from int64, limit i
 	if err != nil {
 		return nil, err
 	}
-	var ranges []ledger.Range
+	return collectRanges(rows)
+}
+
+func collectRanges(rows pgx.Rows) (ranges []ledger.Range, err error) {
 	var r ledger.Range
 	_, err = pgx.ForEachRow(rows, rangeFields(&r), func() error {
 		ranges = append(ranges, r)

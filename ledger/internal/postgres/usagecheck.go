@@ -58,11 +58,10 @@ func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.
 	return violationsOf(rows, ledger.HoursAreDays)
 }
 
-// CheckUsage compares the hours with the days that a range touched, of at most limit organizations.
-func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) ([]ledger.Violation, error) {
-	keys, err := touchedBy(ctx, tx, r, limit)
-	if err != nil || len(keys) == 0 {
-		return nil, err
+// CheckUsage compares the hours with the days of organizations that have these books, on the last day that a range touched.
+func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, keys map[BookKey]bool) ([]ledger.Violation, error) {
+	if len(keys) == 0 {
+		return nil, nil
 	}
 	organizations := make([]string, 0, len(keys))
 	for key := range keys {
