@@ -18,7 +18,7 @@ const ceiling = `CREATE TABLE ledger.ceiling (
 	PRIMARY KEY (organization, effective_at, source, partition, "offset", line))`
 
 // perCopy rows go in a transaction, as many as the ledger applies in one.
-const perCopy = 5000
+const perCopy = 20_000
 
 // measureCopy copies rows by as many connections as a replica has consumers at work: two.
 func measureCopy(ctx context.Context, w *world, r *Result) error {

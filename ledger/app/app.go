@@ -162,7 +162,7 @@ func (a *App) buildConsumers() (err error) {
 
 // Defaults where the configuration has zero.
 const (
-	batchRecords  = 5000
+	batchRecords  = 20_000 // of which a thousand organizations have a few hundred sums
 	batchWait     = 10 * time.Millisecond
 	batchBytes    = 32 << 20 // the records come with their lines
 	checkInterval = 10 * time.Second

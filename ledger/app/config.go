@@ -45,7 +45,7 @@ type Config struct {
 	TierScaleRequests         int   `help:"Requests per minute of tier scale." env:"WEIR_TIER_SCALE_REQUESTS" default:"1800"`
 	TierScaleRetention        int   `help:"For how many days what is accepted is kept, tier scale; for what comes from now on." env:"WEIR_TIER_SCALE_RETENTION_DAYS" default:"90"`
 
-	BatchRecords  int           `help:"Most records that one transaction applies." env:"WEIR_LEDGER_BATCH_RECORDS" default:"5000"`
+	BatchRecords  int           `help:"Most records that one transaction applies." env:"WEIR_LEDGER_BATCH_RECORDS" default:"20000"`
 	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
 	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
 
