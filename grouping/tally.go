@@ -13,7 +13,8 @@ const (
 	MaxEnvironment  = 256 // bytes of a name; what follows does not distinguish two
 	FirstSamples    = 5   // occurrences that are never replaced: the first
 	NewestSamples   = 20  // and the newest
-	newestAtOnce    = 5   // of one tally: the newest of a storm are as good as one another
+	MaxSamples      = FirstSamples + NewestSamples
+	newestAtOnce    = 5 // of one tally: the newest of a storm are as good as one another
 )
 
 // Tally adds up occurrences before they are stored: a storm of one error costs as much as one.

@@ -89,7 +89,8 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
-		       count = g.count + excluded.count, samples = g.samples + excluded.samples,
+		       count = g.count + excluded.count,
+		       samples = CASE WHEN g.samples < $17 THEN least(g.samples + excluded.samples, $17) ELSE g.samples + least(excluded.samples, $18) END,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
 		       expires = greatest(g.expires, excluded.expires),
@@ -97,7 +98,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, xmax = 0`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries)
+		expiries, grouping.MaxSamples, replaced(changes))
 	if err != nil {
 		return err
 	}

@@ -91,8 +91,9 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var slots, levels []int16
 	var times []time.Time
 	var g grouping.Grouper
+	newest := replaced(changes)
 	for _, ch := range changes {
-		for slot, o := range ch.sampled() {
+		for slot, o := range ch.sampled(newest) {
 			o.Describe(&g)
 			organizations, groups = append(organizations, ch.Organization), append(groups, ch.group)
 			slots, entries = append(slots, int16(slot)), append(entries, o.Entry) //nolint:gosec // slots are few
@@ -116,11 +117,32 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return err
 }
 
-// sampled are the samples by slot. Where two meet in one, the newer stays.
-func (ch *change) sampled() map[int]grouping.Sample {
+// A transaction of more errors than fewErrors replaces one sample of a group that has all: to keep
+// one costs as much as to count many.
+const fewErrors = 100
+
+// replaced is how many samples the changes replace at most of a group that has all.
+func replaced(changes []*change) int {
+	errs := int64(0)
+	for _, ch := range changes {
+		errs += ch.N
+	}
+	if errs > fewErrors {
+		return 1
+	}
+	return grouping.MaxSamples
+}
+
+// sampled are the samples to keep, by slot: the newest so many if it replaces others. Where two meet
+// in one slot, the newer stays.
+func (ch *change) sampled(newest int) map[int]grouping.Sample {
 	kept := map[int]grouping.Sample{}
-	first := ch.samples - int64(len(ch.Samples))
-	for i, o := range ch.Samples {
+	samples := ch.Samples
+	if ch.samples > grouping.MaxSamples {
+		samples = samples[max(0, len(samples)-newest):]
+	}
+	first := ch.samples - int64(len(samples))
+	for i, o := range samples {
 		kept[grouping.SampleSlot(first+int64(i))] = o
 	}
 	return kept

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,7 +125,7 @@ type afterHashes struct {
 }
 
 func (a afterHashes) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if len(args) == 16 { // of saveGroups
+	if strings.Contains(sql, "INSERT INTO error_groups") {
 		a.before()
 	}
 	return a.Tx.Query(ctx, sql, args...)

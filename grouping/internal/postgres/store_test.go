@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -73,6 +74,29 @@ func TestSamples(t *testing.T) {
 	if !newest.At.Equal(noon.Add(time.Duration(total-1)*time.Minute)) || newest.Severity != grouping.SeverityError ||
 		len(newest.Exceptions) != 1 || newest.Exceptions[0].Frames[0] != (postgres.Frame{Module: "com.acme.A", Function: "b", File: "A.java", Line: 1, InApp: true}) {
 		t.Errorf("newest %+v", newest)
+	}
+}
+
+// A group that has all its samples takes all that is new from a small transaction, and the newest
+// alone from a large one.
+func TestSamplesOfALargeTransaction(t *testing.T) {
+	pool := open(t)
+	for _, size := range []int{10, 10, 10, 200, 2} {
+		var all []grouping.Occurrence
+		for i := range size {
+			all = append(all, seen("E", time.Duration(size)*time.Hour+time.Duration(i)*time.Second))
+		}
+		mustApply(t, pool, all...)
+	}
+	id := list(t, pool, "acme", postgres.GroupQuery{})[0].ID
+	bySize := map[time.Duration]int{}
+	for _, o := range read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Occurrence, error) {
+		return postgres.Occurrences(ctx, tx, "acme", id)
+	}) {
+		bySize[o.At.Sub(noon).Truncate(time.Hour)/time.Hour]++
+	}
+	if want := map[time.Duration]int{10: grouping.MaxSamples - 3, 200: 1, 2: 2}; !maps.Equal(bySize, want) {
+		t.Errorf("samples by size of their transaction: %v, want %v", bySize, want)
 	}
 }
 
