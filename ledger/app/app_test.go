@@ -180,6 +180,29 @@ func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r.verify()
 }
 
+// An account that changes with each commit is published at a pace, with all that has changed by then, and the last change is not left out.
+func TestAccountsArePaced(t *testing.T) {
+	r := newRig(t)
+	var published int
+	r.seen = func(contract.Account) { published++ }
+	_, _ = r.start()
+	r.create("acme", "scale")
+	r.awaitAccount("acme")
+	begun, sent := time.Now(), 0
+	for ; time.Since(begun) < 500*time.Millisecond; sent++ {
+		r.Accept(logs("acme", 1))
+	}
+	if got := r.awaitCounted()["acme"]; got.Used != int64(sent) {
+		t.Errorf("after %d bytes: %+v", sent, got)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	most := int(time.Since(begun)/(100*time.Millisecond)) + 2 // the first one, and that of the creation
+	if t.Logf("%d commits at most, %d states", sent, published); published > most {
+		t.Errorf("%d states of one account are published in %s, want %d at most", published, time.Since(begun), most)
+	}
+}
+
 // Other terms of a tier reach every account after a restart, though nothing new happens to it.
 func TestNewTermsAfterRestart(t *testing.T) {
 	r := newRig(t)

@@ -40,7 +40,8 @@ const accountsAtOnce = 500
 // once.
 //
 // A round is read in one snapshot through that connection, published, acknowledged, followed by its
-// marker, and only then recorded as published. A crash repeats a round; it can't lose one.
+// marker, and only then recorded as published. A crash repeats a round; it can't lose one. The first
+// change leaves at once, those behind it together after a pause.
 type Accounts struct {
 	Pool      *pgxpool.Pool
 	Services  *services.Services
@@ -76,11 +77,12 @@ func (a *Accounts) lead(ctx context.Context) error {
 		return fmt.Errorf("cannot compare the terms of the tiers: %w", err)
 	}
 	a.Logger.Info("publishing accounts")
-	var counted contract.Positions
+	var round accounts.Round
 	for ctx.Err() == nil {
-		if counted, err = a.publishRound(ctx, conn, counted); err != nil {
+		if round, err = a.publishRound(ctx, conn, round.Counted); err != nil {
 			return err
 		}
+		wait(ctx, pauseBehind(len(round.Accounts)))
 		if err := awaitSignal(ctx, conn); err != nil {
 			return err
 		}
@@ -119,23 +121,22 @@ func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// publishRound publishes what is due and returns the positions counted now. before are those of the
-// last marker.
-func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before contract.Positions) (contract.Positions, error) {
+// publishRound publishes what is due. before are the positions of the last marker.
+func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before contract.Positions) (accounts.Round, error) {
 	round, err := a.nextRound(ctx, conn)
 	if err != nil {
-		return before, fmt.Errorf("cannot read the accounts that are due: %w", err)
+		return round, fmt.Errorf("cannot read the accounts that are due: %w", err)
 	}
 	if len(round.Accounts)+len(round.Deleted) == 0 && maps.Equal(round.Counted, before) {
-		return before, nil
+		return round, nil
 	}
 	if err := a.publishAccounts(ctx, round); err != nil {
-		return before, err
+		return round, err
 	}
 	if err := a.publishCounted(ctx, round.Counted); err != nil {
-		return before, err
+		return round, err
 	}
-	return round.Counted, asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.MarkPublished(ctx, tx, round) })
+	return round, asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.MarkPublished(ctx, tx, round) })
 }
 
 func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round accounts.Round, err error) {
