@@ -189,7 +189,7 @@ func (b *Books) SetBudget(wish BudgetWish, used int64) ([]Decision, error) {
 	case before != nil && before.Bytes == wish.Bytes:
 		return nil, nil
 	case before == nil && len(b.Budgets) >= MaxBudgets:
-		return nil, BudgetsReached{MaxBudgets}
+		return nil, tooManyBudgets
 	}
 	return []Decision{BudgetSet{Spender: wish.Spender, Bytes: wish.Bytes, Used: used}}, nil
 }
@@ -209,7 +209,7 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 // running period, in their order.
 func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decision, err error) {
 	if len(wishes) > MaxBudgets {
-		return nil, BudgetsReached{MaxBudgets}
+		return nil, tooManyBudgets
 	}
 	wanted := make(map[Spender]bool, len(wishes))
 	var set []Decision
@@ -231,13 +231,6 @@ func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decis
 		}
 	}
 	return append(decisions, set...), nil
-}
-
-// BudgetsReached says that an organization has as many budgets as it may.
-type BudgetsReached struct{ Limit int }
-
-func (l BudgetsReached) Error() string {
-	return fmt.Sprintf("An organization may have %d budgets. Remove one first.", l.Limit)
 }
 
 func (w BudgetWish) validate() error {

@@ -127,7 +127,7 @@ func TestBudgetWishes(t *testing.T) {
 	for i := range MaxBudgets {
 		perform(t, full, allow("11-02", Spender{Project: fmt.Sprint("p", i)}, 1, 0))
 	}
-	if _, err := full.SetBudget(BudgetWish{shop, 1}, 0); !errors.As(err, new(BudgetsReached)) {
+	if _, err := full.SetBudget(BudgetWish{shop, 1}, 0); !errors.As(err, new(LimitReached)) {
 		t.Errorf("one budget too many: %v", err)
 	}
 	if decisions, err := full.SetBudget(BudgetWish{Spender{Project: "p7"}, 2}, 0); err != nil || len(decisions) != 1 {

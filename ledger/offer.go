@@ -9,13 +9,6 @@ import (
 // MaxReason is how long a reason may be, in characters.
 const MaxReason = 500
 
-// A LimitReached says that an organization has as many grants as it may.
-type LimitReached struct{ Limit int }
-
-func (l LimitReached) Error() string {
-	return fmt.Sprintf("The organization has %d grants of which something is left, which is as many as it may. Void one first.", l.Limit)
-}
-
 // Grant is what has to be decided for an organization to have a grant. Of the grant only what somebody may wish is looked at.
 func (b *Books) Grant(wish Grant, id string, at time.Time) (Decision, error) {
 	if wish.Starts.IsZero() {
@@ -75,7 +68,7 @@ func (b *Books) room(amount int64) error {
 	}
 	switch {
 	case live >= MaxGrants:
-		return LimitReached{MaxGrants}
+		return tooManyGrants
 	case all > MaxGrant:
 		return Invalid{"amount", fmt.Sprintf("With it the organization would have %d bytes of grants.", all),
 			fmt.Sprintf("Use an amount with which they are at most %d.", MaxGrant)}

@@ -175,7 +175,7 @@ func (c *console) isOwn(organization, project string) error {
 
 func (c *console) afterBudget(w http.ResponseWriter, r *http.Request, form budgetForm, err error, flash string) error {
 	var invalid ledger.Invalid
-	var full ledger.BudgetsReached
+	var full ledger.LimitReached
 	switch {
 	case errors.As(err, &invalid):
 		return c.writeBudgets(w, r, http.StatusUnprocessableEntity, form, invalid)

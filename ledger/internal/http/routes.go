@@ -98,7 +98,6 @@ func reached(r *http.Request) (string, error) {
 func answer(err error, organization string) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
-	var budgets ledger.BudgetsReached
 	switch {
 	case errors.Is(err, ledger.ErrNoOrganization):
 		return httpapi.NotFound("organization", organization)
@@ -112,8 +111,6 @@ func answer(err error, organization string) error {
 		return httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)
 	case errors.As(err, &full):
 		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error()).With("limit", full.Limit)
-	case errors.As(err, &budgets):
-		return httpapi.NewProblem(http.StatusConflict, "limit_reached", budgets.Error()).With("limit", budgets.Limit)
 	}
 	return err
 }

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/ledger"
@@ -29,6 +32,16 @@ const decisionStream = "decisions"
 
 // DecidedAt is the member of a decision's metadata that has its instant.
 const DecidedAt = "at"
+
+// WhenDecided is the instant of a decision by its number; zero where it is not kept any more.
+func WhenDecided(ctx context.Context, tx pgx.Tx, organization string, number int64) (at time.Time, err error) {
+	err = tx.QueryRow(ctx, `SELECT `+decidedAt+` FROM events e WHERE organization = $1 AND stream = $2 AND version = $3`,
+		organization, decisionStream, number).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return at, err
+}
 
 // Names of stored decisions. They are data.
 const (

@@ -48,6 +48,7 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 			Table: "grants", Bound: fmt.Sprintf("%d months after their end", kept.Books), Age: "coalesce(ended_at, expires_at, 'infinity')",
 			Before: func() time.Time { return kept.BooksSince(clock()) }, Only: "(t.status <> 1 AND t.remaining = 0)",
 		},
+		pastDecisions{kept, clock},
 		prune.Rows{
 			Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock),
 		},
@@ -66,8 +67,8 @@ func Fixed() []prune.Bound {
 		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},
 		{Table: "chains", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "usage_days", Keeps: "as many days as transfers", By: "the fold of transfers"},
-		{Table: "events", Keeps: "what was decided about each organization, and a few lines a period", By: "the organizations that there are"},
-		{Table: "period_lines", Keeps: "a few rows for each book, and one for each of its grants, adjustments", By: "the foreign key to books"},
+		{Table: "period_lines", Keeps: "a few rows for each book, and one for each of its grants, adjustments: 10,000",
+			By: "the foreign key to books, and ledger.MaxDecisions"},
 		{Table: "budgets", Keeps: "100 rows for each organization", By: "the organizations that there are"},
 		{Table: "folded_transfers", Keeps: "a few rows for each book", By: "the foreign key to books"},
 	}

@@ -2,32 +2,22 @@ package postgres_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/prune"
 )
 
 // prune keeps the tables of the ledger within their bounds, as of its clock.
 func (l checkedLedger) prune(t *testing.T) {
 	t.Helper()
-	tables := func(clock func() time.Time) []prune.Table { return postgres.Tables(clock, ledger.DefaultRetention()) }
-	err := prune.New(prune.Config{
-		Pool: l.Pool, Tables: tables, Clock: l.Now, Metrics: prometheus.NewRegistry(),
-		Logger: slog.New(slog.DiscardHandler),
-	}).RunOnce(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l.pruneKept(t, ledger.DefaultRetention())
 }
 
 func (l checkedLedger) count(t *testing.T, table string) (n int) {

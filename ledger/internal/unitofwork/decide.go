@@ -49,6 +49,9 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		}
 		at := books.Organization.NotBefore(now)
 		decisions, err := choose(tx, books, at)
+		if err == nil {
+			err = room(ctx, tx, books.Organization, len(decisions), at)
+		}
 		if err != nil {
 			return err
 		}

@@ -9,15 +9,15 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-// erased is the name of events of which only the place is left. It is data.
-const erased = "erased"
+// ErasedName is the name of events of which only the place is left. It is data.
+const ErasedName = "erased"
 
 // EraseTx empties the events of an organization's streams, in the caller's transaction, which has
 // the turn to append. Their positions stay, so that nothing is ever appended there. It returns
 // their cursors.
 func EraseTx(ctx context.Context, tx pgx.Tx, organization string, streams []string) ([]eventstore.Cursor, error) {
 	rows, err := tx.Query(ctx, `UPDATE events SET name = $3, data = '{}', metadata = '{}'
-		WHERE organization = $1 AND stream = ANY($2) AND name <> $3 RETURNING position`, organization, streams, erased)
+		WHERE organization = $1 AND stream = ANY($2) AND name <> $3 RETURNING position`, organization, streams, ErasedName)
 	if err != nil {
 		return nil, fmt.Errorf("cannot erase %d streams of %q: %w", len(streams), organization, err)
 	}
@@ -29,7 +29,7 @@ func EraseTx(ctx context.Context, tx pgx.Tx, organization string, streams []stri
 func StreamsTx(ctx context.Context, tx pgx.Tx, organization, behind, except string, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT stream FROM events
 		WHERE organization = $1 AND stream > $2 AND name <> $3 AND NOT starts_with(stream, $4) ORDER BY stream LIMIT $5`,
-		organization, behind, erased, except, limit)
+		organization, behind, ErasedName, except, limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list streams of %q: %w", organization, err)
 	}
@@ -38,6 +38,6 @@ func StreamsTx(ctx context.Context, tx pgx.Tx, organization, behind, except stri
 
 func isErased(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) (gone bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM events WHERE organization = $1 AND stream = $2 AND name = $3)`,
-		stream.Organization, stream.Name, erased).Scan(&gone)
+		stream.Organization, stream.Name, ErasedName).Scan(&gone)
 	return gone, err
 }

@@ -13,8 +13,8 @@ import (
 const selectEvents = `SELECT organization, stream, version, position, metadata, name, data FROM events `
 
 const (
-	ofStream    = `WHERE organization = $1 AND stream = $2 AND name <> '` + erased + `' ORDER BY version`
-	afterCursor = `WHERE position > $1 AND name <> '` + erased + `' ORDER BY position LIMIT $2`
+	ofStream    = `WHERE organization = $1 AND stream = $2 AND name <> '` + ErasedName + `' ORDER BY version`
+	afterCursor = `WHERE position > $1 AND name <> '` + ErasedName + `' ORDER BY position LIMIT $2`
 	ofOwner     = `WHERE organization = $1 AND position > $2 ORDER BY position LIMIT $3`
 )
 
@@ -67,7 +67,7 @@ func (s *Store[E]) scan(row pgx.CollectableRow) (recorded eventstore.Recorded[E]
 	if err := json.Unmarshal(metadata, &recorded.Metadata); err != nil {
 		return recorded, fmt.Errorf("cannot decode metadata of %q version %d: %w", recorded.Stream, recorded.Version, err)
 	}
-	if stored.Name == erased {
+	if stored.Name == ErasedName {
 		recorded.Erased = true
 		return recorded, nil
 	}

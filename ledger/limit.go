@@ -1,0 +1,40 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// A LimitReached says that there is as much of something as there may be.
+type LimitReached struct {
+	Limit int
+	Text  string // with a place for the limit
+}
+
+func (l LimitReached) Error() string { return fmt.Sprintf(l.Text, l.Limit) }
+
+// What an organization has as many of as it may.
+var (
+	tooManyGrants    = LimitReached{MaxGrants, "The organization has %d grants of which something is left, which is as many as it may. Void one first."}
+	tooManyBudgets   = LimitReached{MaxBudgets, "An organization may have %d budgets. Remove one first."}
+	tooManyDecisions = LimitReached{MaxDecisions, "There are %d decisions about the organization in this period, which is as many as there may be. " +
+		"More can be made in the next one."}
+)
+
+// MaxDecisions is how many decisions there may be about an organization in a period. It bounds its stream, its grants, and what a statement lists, which is
+// made while everybody waits for the books.
+const MaxDecisions = 10_000
+
+// RoomForDecisions refuses so many decisions beyond MaxDecisions in the period of an instant. madeAt is when a decision of the organization was made, by
+// its number; zero: it is not kept any more.
+func (o Organization) RoomForDecisions(more int, at time.Time, madeAt func(number int64) (time.Time, error)) error {
+	first := o.Decisions + int64(more) - MaxDecisions // that makes the last one too many if it is of the period
+	if first < 1 {
+		return nil
+	}
+	made, err := madeAt(first)
+	if err != nil || made.Before(o.BookedIn(at).Start) {
+		return err
+	}
+	return tooManyDecisions
+}
