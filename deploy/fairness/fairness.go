@@ -38,11 +38,11 @@ type Result struct {
 	Attack  string
 	Does    string
 	Lawful  bool                    // the noisy tenant stays within every limit: it need not be refused
-	Took    [views][2]time.Duration // p50 and p99 of each view; zero where there was none
-	Probes  int                     // posts that were measured
+	Took    *[views]measure.Samples // of each view
 	Refused int64                   // posts of quiet organizations
 	Failed  []error                 // what else went wrong for them
 	Peak    int64                   // most bytes resident of the measured process meanwhile
+	Cores   load                    // how many processors each process kept busy
 	Answers *Outcome                // of the noisy tenant; nil where there is none
 	Settled time.Duration           // after the attack, until the views of a post were within their goal again
 	Drained time.Duration           // then, until the noisy tenant's own views showed what it had sent
@@ -64,7 +64,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (results []Resu
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stopDatabase()) }()
-	r := &run{Config: config, progress: progress}
+	r := &run{Config: config, progress: progress, postmaster: measure.Postmaster(ctx, url)}
 	variables := map[string]string{"WEIR_DATABASE_URL": url}
 	err = r.install(ctx, "weir", variables, func() error { return r.attacked(ctx, chosen) })
 	if err == nil && config.Idle > 0 {
@@ -94,11 +94,12 @@ func (c Config) attacks() (chosen []attack, err error) {
 type run struct {
 	Config
 
-	progress io.Writer
-	subject  *measure.Subject
-	api      *client.Client
-	quiet    *quiet
-	results  []Result
+	progress   io.Writer
+	postmaster int // 0 where PostgreSQL runs elsewhere
+	subject    *measure.Subject
+	api        *client.Client
+	quiet      *quiet
+	results    []Result
 }
 
 func (r *run) say(format string, values ...any) { fmt.Fprintf(r.progress, "  "+format+"\n", values...) }
@@ -126,7 +127,7 @@ func (r *run) install(ctx context.Context, name string, variables map[string]str
 // attacked measures alone, then beside each attack.
 func (r *run) attacked(ctx context.Context, chosen []attack) error {
 	r.say("%s for %s", alone, 2*r.Each)
-	r.results = append(r.results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each))
+	r.results = append(r.results, r.watch(ctx, Result{Attack: alone, Does: "nobody else"}, 2*r.Each, 0))
 	for _, a := range chosen {
 		r.say("beside %s: %s", a.name, a.does)
 		result, of, err := r.beside(ctx, a)
@@ -146,15 +147,15 @@ func (r *run) amongIdle(ctx context.Context) error {
 		return err
 	}
 	result := Result{Attack: idle, Does: fmt.Sprintf("%d organizations that do nothing, in a process that was started anew", r.Idle)}
-	r.results = append(r.results, r.watch(ctx, result, r.Each))
+	r.results = append(r.results, r.watch(ctx, result, r.Each, 0))
 	return ctx.Err()
 }
 
-// watch measures what the quiet organizations notice for d.
-func (r *run) watch(ctx context.Context, result Result, d time.Duration) Result {
+// watch measures what the quiet organizations notice for d, while the process attacker attacks, if it is not 0.
+func (r *run) watch(ctx context.Context, result Result, d time.Duration, attacker int) Result {
 	r.quiet.reset()
 	stop, done := make(chan struct{}), make(chan struct{})
-	peak := measure.WatchPeak(r.subject.Pid())
+	peak, cores := measure.WatchPeak(r.subject.Pid()), r.watchLoad(attacker)
 	go func() {
 		defer close(done)
 		r.quiet.run(ctx, stop)
@@ -165,11 +166,8 @@ func (r *run) watch(ctx context.Context, result Result, d time.Duration) Result 
 	}
 	close(stop)
 	<-done
-	result.Peak = peak()
-	for view := range r.quiet.took {
-		result.Took[view] = [2]time.Duration(r.quiet.took[view].Percentiles(50, 99))
-	}
-	result.Probes, result.Refused, result.Failed = r.quiet.took[Answer].Count(), r.quiet.refused, r.quiet.failures
+	result.Peak, result.Cores = peak(), cores()
+	result.Took, result.Refused, result.Failed = r.quiet.took, r.quiet.refused, r.quiet.failures
 	return result
 }
 
@@ -179,7 +177,7 @@ func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.T
 	if err != nil {
 		return result, of, fmt.Errorf("cannot begin the attack %q: %w", a.name, err)
 	}
-	result = r.watch(ctx, Result{Attack: a.name, Does: a.does, Lawful: a.lawful}, r.Each)
+	result = r.watch(ctx, Result{Attack: a.name, Does: a.does, Lawful: a.lawful}, r.Each, attacker.command.Process.Pid)
 	result.Answers, err = attacker.stop()
 	if err != nil {
 		return result, of, fmt.Errorf("the attack %q: %w", a.name, err)
@@ -195,7 +193,7 @@ func (r *run) settle(ctx context.Context, alone Result) time.Duration {
 		if err := r.quiet.probe(ctx, r.quiet.tenants[0]); err == nil && r.quiet.within(alone) {
 			break
 		}
-		time.Sleep(probePause)
+		time.Sleep(probeEvery)
 	}
 	return time.Since(begun)
 }

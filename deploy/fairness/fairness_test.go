@@ -11,28 +11,45 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/deploy/measure"
 	"github.com/weirlog/weir/ingest"
 )
 
-// The table marks what misses a goal, and nothing else.
-func TestTableMarksWhatMissed(t *testing.T) {
-	quick := Result{Attack: alone, Probes: 9}
-	for view := range quick.Took {
-		quick.Took[view] = [2]time.Duration{10 * time.Millisecond, 200 * time.Millisecond}
+// took is what was noticed when each view took d, but slow times one of them that took longer.
+func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Samples {
+	all := &[views]measure.Samples{}
+	for view := range all {
+		for i := range 400 {
+			if View(view) == Search && i < slow {
+				all[view].Add(longer)
+			} else {
+				all[view].Add(d)
+			}
+		}
 	}
+	return all
+}
+
+// The table marks what misses a goal and what too few samples leave open, and nothing else.
+func TestTableMarksWhatMissed(t *testing.T) {
 	refused := &Outcome{}
 	refused.count("429 rate_limited")
-	fine, slow := quick, quick
-	fine.Attack, fine.Answers, fine.Took[Search][1] = "fine", refused, 399*time.Millisecond
-	slow.Attack, slow.Answers, slow.Took[Search][1], slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 401*time.Millisecond, 1, 600<<20
-	var text strings.Builder
-	lawful := quick
+	quick := Result{Attack: alone, Took: took(200*time.Millisecond, 0, 0)}
+	fine, slow, open, lawful := quick, quick, quick, quick
+	fine.Attack, fine.Answers, fine.Took = "fine", refused, took(399*time.Millisecond, 0, 0)
+	slow.Attack, slow.Answers, slow.Refused, slow.Peak = "slow", &Outcome{Times: map[string]int64{"200": 7}}, 1, 600<<20
+	slow.Took = took(10*time.Millisecond, 12, 401*time.Millisecond)
+	open.Attack, open.Answers, open.Took = "open", refused, took(10*time.Millisecond, 4, 402*time.Millisecond)
 	lawful.Attack, lawful.Lawful, lawful.Answers = "lawful", true, &Outcome{Times: map[string]int64{"200": 3}}
-	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow, lawful})
+	var text strings.Builder
+	missed, err := Write(&text, Config{Quiet: 2, Each: time.Second}, []Result{quick, fine, slow, open, lawful})
 	if err != nil || missed != 4 {
 		t.Errorf("%d goals are said to be missed, %v; want the search, the refused post, the memory and the noisy one, who was never refused", missed, err)
 	}
-	for _, want := range []string{"10.0/401!", "10.0/399 ", "600 MB!", " 1! ", "7 × 200!", "3 × 200 (within its limits)\n", "1 × 429 rate_limited\n"} {
+	for _, want := range []string{
+		"10.0/401 [401-401]!", "399.0/399 [399-399] ", "10.0/10 [10-402]?", "600 MB!", " 1! ", "7 × 200!", "3 × 200 (within its limits)\n", "1 × 429 rate_limited\n",
+		"1 are undecided (?), missed: 4 (!)", "all attacks",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// How a quiet organization is watched: the interval of polling, between two batches and two
-// sign-ins, and the timeout of a view.
+// How a quiet organization is watched: the interval of polling, from one batch to the next, from one handshake and one sign-in to the next, and the
+// timeout of a view. A sign-in is work of a processor, so it has to be rare not to be an attack itself.
 const (
 	probePoll    = 20 * time.Millisecond
-	probePause   = 150 * time.Millisecond
-	signInPause  = 3 * time.Second
+	probeEvery   = 500 * time.Millisecond
+	shakeEvery   = 40 * time.Millisecond
+	signInEvery  = time.Second
 	probeTimeout = 30 * time.Second
 )
 
@@ -100,24 +101,28 @@ func (q *quiet) reset() {
 // run watches until stop is closed.
 func (q *quiet) run(ctx context.Context, stop <-chan struct{}) {
 	var running sync.WaitGroup
-	for _, w := range q.tenants {
-		running.Go(func() { q.every(ctx, stop, probePause, func() error { return q.probe(ctx, w) }) })
+	for i, w := range q.tenants {
+		first := probeEvery * time.Duration(i) / time.Duration(len(q.tenants)) // side by side, not all at once
+		running.Go(func() { q.every(ctx, stop, first, probeEvery, func() error { return q.probe(ctx, w) }) })
 	}
-	running.Go(func() { q.every(ctx, stop, probePause, func() error { return q.shake(ctx) }) })
-	running.Go(func() { q.every(ctx, stop, signInPause, func() error { return q.enter(ctx) }) })
+	running.Go(func() { q.every(ctx, stop, 0, shakeEvery, func() error { return q.shake(ctx) }) })
+	running.Go(func() { q.every(ctx, stop, 0, signInEvery, func() error { return q.enter(ctx) }) })
 	running.Wait()
 }
 
-// every repeats once, and keeps its failures.
-func (q *quiet) every(ctx context.Context, stop <-chan struct{}, pause time.Duration, once func() error) {
+// every repeats once from the time first on, at an interval or as soon as it is over: what is slow must not be measured less often. It keeps failures.
+func (q *quiet) every(ctx context.Context, stop <-chan struct{}, first, interval time.Duration, once func() error) {
+	due := time.NewTimer(first)
+	defer due.Stop()
 	for {
 		select {
 		case <-stop:
 			return
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-due.C:
 		}
+		due.Reset(interval)
 		if err := once(); err != nil && ctx.Err() == nil {
 			q.failed(err)
 		}
@@ -195,9 +200,10 @@ func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]fu
 	}
 }
 
-// look repeats shows until it is true and keeps how long that took.
+// look repeats shows until it is true and keeps how long that took. Nothing shows a batch at once, so that the first look is not wasted.
 func (q *quiet) look(view View, shows func() (bool, error)) error {
-	for begun := time.Now(); ; time.Sleep(probePoll) {
+	for begun := time.Now(); ; {
+		time.Sleep(probePoll)
 		shown, err := shows()
 		switch {
 		case err != nil:
@@ -229,7 +235,7 @@ func (q *quiet) search(ctx context.Context, w *watched) error {
 // within reports whether what was measured since the last reset is within the goals.
 func (q *quiet) within(alone Result) bool {
 	for view := range q.took {
-		if q.took[view].Percentiles(100)[0] > goal(alone.Took[view][1]) {
+		if q.took[view].Percentiles(100)[0] > goal(alone.Took[view].Percentiles(99)[0]) {
 			return false
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/weirlog/weir/deploy/measure"
 )
 
 // What a quiet organization may notice of a noisy one, and how much memory the process may take
@@ -16,70 +19,92 @@ const (
 	goalMemory = 512 << 20              // bytes resident
 )
 
-// Write prints a line for each attack, and marks with an exclamation mark what missed a goal.
+// Write prints a line for each attack and one for all of them together. It marks with an exclamation mark what missed a goal, and with a question mark
+// what too few samples leave open.
 func Write(out io.Writer, config Config, results []Result) (missed int, err error) {
-	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. %d quiet organizations, watched for %s beside each attack;\n"+
-		"Weir, PostgreSQL, the attack and the watch share the machine. p50 / p99 in ms.\n\n",
+	fmt.Fprintf(out, "\n%d cores, %s/%s, %s. %d quiet organizations, watched for %s beside each attack; the cores that Weir, PostgreSQL,\n"+
+		"the attack and the watch keep busy are shared by them. p50 / p99 in ms, and in brackets where p99 lies, each end certain to 95 %%.\n\n",
 		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), config.Quiet, config.Each)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "beside\tposts")
 	for view := range views {
 		fmt.Fprintf(table, "\t%s", view)
 	}
-	fmt.Fprintln(table, "\tmemory\trefused\tfailed\tsettled\tdrained\tthe noisy one")
+	fmt.Fprintln(table, "\tcores\tmemory\trefused\tfailed\tsettled\tdrained\tthe noisy one")
+	judged := tally{}
 	for _, result := range results {
-		cells, wrong := result.cells(results[0])
-		missed += wrong
-		fmt.Fprint(table, result.Attack)
-		for _, cell := range cells {
-			fmt.Fprint(table, "\t"+cell)
-		}
-		fmt.Fprintln(table)
+		cells := append(result.figures(results[0], &judged), result.others(&judged)...)
+		fmt.Fprintln(table, result.Attack+"\t"+strings.Join(cells, "\t"))
 	}
+	fmt.Fprintln(table, "all attacks\t"+strings.Join(together(results).figures(results[0], &tally{}), "\t"))
 	if err := table.Flush(); err != nil {
-		return missed, err
+		return judged[misses], err
 	}
 	explain(out, results)
 	fmt.Fprintf(out, "\nGoals: each p99 under twice the one alone or under %s; no post refused, nothing failed; at most %d MB;\n"+
-		"settled, then drained, within %s; the noisy one refused at least once, unless it is within its limits. Missed: %d.\n",
-		goalView, goalMemory>>20, settleTimeout, missed)
-	return missed, nil
+		"settled, then drained, within %s; the noisy one refused at least once, unless it is within its limits.\n"+
+		"%d hold, %d are undecided (?), missed: %d (!). Sign-ins are too few to decide beside one attack; all attacks together decide.\n",
+		goalView, goalMemory>>20, settleTimeout, judged[holds], judged[undecided], judged[misses])
+	return judged[misses], nil
+}
+
+// A tally counts verdicts.
+type tally [misses + 1]int
+
+// together is what was noticed beside any attack.
+func together(results []Result) Result {
+	all := Result{Took: &[views]measure.Samples{}}
+	for _, result := range results {
+		for view := range result.Took {
+			if result.Answers != nil {
+				all.Took[view].AddAll(&result.Took[view])
+			}
+		}
+	}
+	return all
 }
 
 // goal is how long a view may take at the 99th percentile, given what it takes without any attack.
 func goal(alone time.Duration) time.Duration { return max(goalView, goalFactor*alone) }
 
-// cells are the columns of a result, and how many of them miss a goal.
-func (r Result) cells(alone Result) (cells []string, missed int) {
+// figures are the columns of what quiet organizations noticed.
+func (r Result) figures(alone Result, judged *tally) []string {
+	cells := []string{fmt.Sprint(r.Took[Answer].Count())}
+	for view := range r.Took {
+		took := &r.Took[view]
+		v := judge(took, goal(alone.Took[view].Percentiles(99)[0]))
+		judged[v]++
+		cells = append(cells, figure(took)+v.mark())
+	}
+	return cells
+}
+
+// others are the other columns.
+func (r Result) others(judged *tally) (cells []string) {
 	cell := func(text string, met bool) {
-		if !met {
-			text += "!"
-			missed++
+		v := misses
+		if met {
+			v = holds
 		}
-		cells = append(cells, text)
+		judged[v]++
+		cells = append(cells, text+v.mark())
 	}
-	cell(fmt.Sprint(r.Probes), r.Probes > 0)
-	for view, took := range r.Took {
-		cell(fmt.Sprintf("%.1f/%.0f", milliseconds(took[0]), milliseconds(took[1])), took[1] <= goal(alone.Took[view][1]))
-	}
+	cells = append(cells, r.Cores.String())
 	cell(fmt.Sprintf("%d MB", r.Peak>>20), r.Peak <= goalMemory)
 	cell(fmt.Sprint(r.Refused), r.Refused == 0)
 	cell(fmt.Sprint(len(r.Failed)), len(r.Failed) == 0)
 	cell(r.Settled.Round(100*time.Millisecond).String(), r.Settled < settleTimeout)
 	cell(r.Drained.Round(100*time.Millisecond).String(), r.Drained < settleTimeout)
 	if r.Answers == nil {
-		cell("-", true)
-		return cells, missed
+		return append(cells, "-")
 	}
 	text := r.Answers.String()
 	if r.Lawful && !r.Answers.Refused() {
 		text += " (within its limits)"
 	}
 	cell(text, r.Lawful || r.Answers.Refused())
-	return cells, missed
+	return cells
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // explain reports what the attacks are, and the first thing that failed beside each.
 func explain(out io.Writer, results []Result) {

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,62 @@ func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 		}
 	}
 	return found
+}
+
+// Unbounded is the upper end of an interval that too few samples leave open.
+const Unbounded = time.Duration(math.MaxInt64)
+
+// Interval returns between which samples the p-th percentile lies of all that could have been measured, with 90 % confidence, so that either end
+// is certain to 95 %, by the binomial distribution of ranks: no shape is assumed. It takes samples to be independent; those of one pause are not, so it is
+// rather too narrow.
+func (s *Samples) Interval(p float64) (low, high time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.all)
+	below, above := ranks(len(s.all), p/100)
+	if below > 0 {
+		low = s.all[below-1]
+	}
+	if above > len(s.all) {
+		return low, Unbounded
+	}
+	return low, s.all[above-1]
+}
+
+// tail is the doubt at each end of an interval.
+const tail = 0.05
+
+// ranks are the ranks, from 1, of the samples of n around the quantile q: 0 and n+1 where none is far enough.
+func ranks(n int, q float64) (below, above int) {
+	fewer := 0.0 // the probability that fewer than rank samples are below the quantile
+	for above = 0; above <= n && 1-fewer > tail; above++ {
+		fewer += binomial(n, above, q)
+		if fewer <= tail {
+			below = above + 1
+		}
+	}
+	return below, max(above, 1)
+}
+
+// binomial is the probability of k of n, each with probability q between 0 and 1.
+func binomial(n, k int, q float64) float64 {
+	ways := logFactorial(n) - logFactorial(k) - logFactorial(n-k)
+	return math.Exp(ways + float64(k)*math.Log(q) + float64(n-k)*math.Log1p(-q))
+}
+
+func logFactorial(n int) float64 {
+	log, _ := math.Lgamma(float64(n) + 1)
+	return log
+}
+
+// AddAll adds the samples of others.
+func (s *Samples) AddAll(others *Samples) {
+	others.mu.Lock()
+	all := slices.Clone(others.all)
+	others.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, all...)
 }
 
 func (s *Samples) Count() int {

@@ -22,7 +22,7 @@ type fairCommand struct {
 	DatabaseURL httpapi.Secret `help:"Empty Postgres database to measure with. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`
 	Each        time.Duration  `help:"How long to watch beside each attack." default:"15s"`
 	Idle        int            `help:"At the end, how many organizations that do nothing are created." default:"10000"`
-	Quiet       int            `help:"Organizations that are watched." default:"3"`
+	Quiet       int            `help:"Organizations that are watched, each posting twice a second." default:"12"`
 	Attack      bool           `help:"Read a job from standard input and attack: how this command starts its own attackers." hidden:""`
 }
 
