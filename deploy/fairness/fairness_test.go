@@ -119,7 +119,11 @@ func TestInflate(t *testing.T) {
 	reader, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- inflate(ctx, writer, 2) }()
+	parts, err := deflateEndless()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- parts.inflate(ctx, writer, 2) }()
 	unpacked, err := gzip.NewReader(reader)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -96,7 +95,7 @@ func silence(networks int) func(ctx context.Context, n *noisy) error {
 			n.outcome.count("opened")
 			go func() {
 				defer func() { <-free }()
-				n.listen(ctx, conn)
+				n.listen(ctx, conn.(*net.TCPConn))
 			}()
 			return nil
 		})
@@ -104,11 +103,12 @@ func silence(networks int) func(ctx context.Context, n *noisy) error {
 }
 
 // listen waits until a silent connection is closed by the other end.
-func (n *noisy) listen(ctx context.Context, conn net.Conn) {
+func (n *noisy) listen(ctx context.Context, conn *net.TCPConn) {
 	defer conn.Close()
+	_ = conn.SetLinger(0) // what is closed is not remembered, here or there
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	_, _ = io.Copy(io.Discard, conn)
+	_, _ = conn.Read(make([]byte, 1))
 	if ctx.Err() == nil {
 		n.outcome.count("closed")
 	}

@@ -2,6 +2,7 @@ package fairness
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -161,13 +162,17 @@ var endless = []int{127, 127, 127, 15, 15, 15, 15, 4, 4, 4, 1, 1, 1}
 
 // sendEndless posts bodies of white space that are kept alive by empty blocks.
 func sendEndless(ctx context.Context, n *noisy) error {
-	return repeat(ctx, len(endless), func(worker int) error { return n.sendOneEndless(ctx, endless[worker]) })
+	parts, err := deflateEndless()
+	if err != nil {
+		return err
+	}
+	return repeat(ctx, len(endless), func(worker int) error { return n.sendOneEndless(ctx, parts, endless[worker]) })
 }
 
-func (n *noisy) sendOneEndless(ctx context.Context, megabytes int) error {
+func (n *noisy) sendOneEndless(ctx context.Context, parts endlessParts, megabytes int) error {
 	reader, writer := io.Pipe()
 	defer reader.Close()
-	go func() { _ = writer.CloseWithError(inflate(ctx, writer, megabytes)) }()
+	go func() { _ = writer.CloseWithError(parts.inflate(ctx, writer, megabytes)) }()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.BaseURL+"/logs", reader)
 	if err != nil {
 		return err
@@ -176,20 +181,51 @@ func (n *noisy) sendOneEndless(ctx context.Context, megabytes int) error {
 	return n.send(ctx, n.http, r)
 }
 
-// inflate writes a stream that decompresses to so many megabytes of white space, and then an empty
-// block each second.
-func inflate(ctx context.Context, out io.Writer, megabytes int) error {
-	writer, spaces := gzip.NewWriter(out), bytes.Repeat([]byte(" "), 1<<20)
-	if _, err := io.WriteString(writer, `{"logs":[`); err != nil {
+// endlessParts are pieces of deflated text. They are made once: to compress half a gigabyte again and again took the attacker more of the shared processors
+// than it cost the service.
+type endlessParts struct{ head, spaces, empty []byte }
+
+// gzipHeader is that of a file without a name.
+const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+func deflateEndless() (parts endlessParts, err error) {
+	head, err := deflated([]byte(`{"logs":[`))
+	if err != nil {
+		return parts, err
+	}
+	parts.head = append([]byte(gzipHeader), head...)
+	if parts.spaces, err = deflated(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
+		return parts, err
+	}
+	parts.empty, err = deflated(nil)
+	return parts, err
+}
+
+// deflated is compressed text that ends with a block, and after which any other may come.
+func deflated(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	writer, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err == nil {
+		_, err = writer.Write(text)
+	}
+	if err == nil {
+		err = writer.Flush()
+	}
+	return packed.Bytes(), err
+}
+
+// inflate writes a stream that decompresses to so many megabytes of white space, and then an empty block each second.
+func (p endlessParts) inflate(ctx context.Context, out io.Writer, megabytes int) error {
+	if _, err := out.Write(p.head); err != nil {
 		return err
 	}
 	for range megabytes {
-		if _, err := writer.Write(spaces); err != nil {
+		if _, err := out.Write(p.spaces); err != nil {
 			return err
 		}
 	}
 	for ctx.Err() == nil {
-		if err := writer.Flush(); err != nil { // an empty block
+		if _, err := out.Write(p.empty); err != nil {
 			return err
 		}
 		rest(ctx, time.Second)
