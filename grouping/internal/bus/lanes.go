@@ -10,7 +10,10 @@ import (
 
 // Lanes defer an organization that sends more than its share: a lane is an organization. A record
 // costs the bytes of its entries, which are parsed only if one has an error, and perError for each of those.
-func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost} }
+func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost, MaxCost: maxCost} }
+
+// maxCost is what one transaction costs at most: 8 MiB of ordinary records, of which a tenth of the entries have errors, and 4,000 new kinds.
+const maxCost = 16 << 20
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 

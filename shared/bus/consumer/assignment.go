@@ -86,11 +86,12 @@ func (a *assignment) runOnce(ctx context.Context) error {
 }
 
 func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
+	begun := clock.Now()
 	if err := a.apply(ctx, g.work); err != nil {
 		return err
 	}
 	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
-		a.limit.learn(a.spent, c.cfg.Lanes.Target, g.shares.taken, g.shares.limit, c.maxBatch())
+		a.limit.learn(a.spent, c.cfg.Lanes.target(begun.Sub(g.records[0].Time)), g.shares.taken, g.shares.limit, c.maxBatch())
 	}
 	if len(g.records) > 0 {
 		a.lately.add(g.shares.lanes, g.shares.limit)

@@ -56,3 +56,18 @@ func TestBatchLimit(t *testing.T) {
 		}
 	}
 }
+
+// While a consumer is in time its transactions are short; the later it is, the larger they become, by a part of what all wait anyway.
+func TestALateConsumerHasLargerTransactions(t *testing.T) {
+	lanes, most := Lanes{Of: func(bus.Record) string { return "" }}.withDefaults(), amount{1000, 1000, 1000}
+	for waited, want := range map[time.Duration][2]int{-time.Hour: {50, 75}, 200 * time.Millisecond: {50, 75}, 2 * time.Second: {350, 500}, time.Hour: {1000, 1000}} {
+		l := newBatchLimit(lanes)
+		for range 20 {
+			limit := l.limit(most)
+			l.learn(timing{effect: time.Duration(limit.records) * time.Millisecond}, lanes.target(waited), limit, limit, most)
+		}
+		if got := l.limit(most).records; got < want[0] || got > want[1] {
+			t.Errorf("after %s a transaction holds %d records, want %d to %d", waited, got, want[0], want[1])
+		}
+	}
+}

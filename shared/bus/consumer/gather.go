@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -29,7 +30,9 @@ const (
 )
 
 // maxBatch is the largest transaction.
-func (c *Consumer) maxBatch() amount { return amount{c.cfg.MaxRecords, c.cfg.MaxBytes, c.cfg.MaxBytes} }
+func (c *Consumer) maxBatch() amount {
+	return amount{c.cfg.MaxRecords, cmp.Or(c.cfg.Lanes.MaxCost, c.cfg.MaxBytes), c.cfg.MaxBytes}
+}
 
 func (a *assignment) gather() *gathering {
 	return &gathering{

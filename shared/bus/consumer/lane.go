@@ -21,8 +21,10 @@ type Lanes struct {
 	// Cost is what it takes to apply a record, measured in bytes of an ordinary one. Nil: its size.
 	Cost func(bus.Record) int
 
+	MaxCost int // most cost of one transaction; default what it may have in bytes
+
 	Late   time.Duration // how long ago a record may be written before lanes are held to their shares; default 100 ms
-	Target time.Duration // about how long a transaction takes at most, which the next one waits for; default 75 ms
+	Target time.Duration // about how long a transaction takes at most, which the next one waits for, unless all are later than that; default 75 ms
 	Turn   time.Duration // the same for a lane's turn, which all others wait for; default 25 ms
 	Most   int           // most positions of lanes that a member keeps; beyond, no more lanes are deferred; default 10,000
 }
@@ -52,5 +54,12 @@ func (l Lanes) of(r bus.Record) string {
 	}
 	return lane
 }
+
+// lateParts says which part of how late a consumer is one transaction may take: that delays nobody by much more than all are late, and the larger it is
+// the sooner they are not.
+const lateParts = 4
+
+// target is how long a transaction may take whose first record has waited for so long.
+func (l Lanes) target(waited time.Duration) time.Duration { return max(l.Target, waited/lateParts) }
 
 func (l Lanes) size(r bus.Record) amount { return amount{1, l.Cost(r), r.Size()} }
