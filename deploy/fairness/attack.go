@@ -22,7 +22,7 @@ type attack struct {
 // attacks are all of them, in the order in which they run.
 func attacks() []attack {
 	return []attack{
-		{"full-rate", "posts of 1,000 entries as fast as they are answered", nil, fullRate, false},
+		{"full-rate", "posts of 1,000 entries as fast as they are answered", nil, fullRate, true},
 		{"unread-answers", "six readers of 1,000 large entries that read nothing", storeLarge, leaveUnread, false},
 		{"endless-bodies", "13 gzip bodies of white space that never end", nil, sendEndless, false},
 		{"invalid-bombs", "169 KB of gzip that are 127 MB of invalid entries", nil, sendBombs, false},

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"runtime"
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/admission"
@@ -40,9 +41,15 @@ func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
 // throttledBodies are under way at once of who is throttled: one comes in while another is published.
 const throttledBodies = 2
 
-// throttle is how fast an organization's large bodies come in while others send, too.
+// ordinaryRate is what one organization brings in ordinary bodies for each processor: about half of what one processor takes from the request to the views.
+const ordinaryRate = 12 << 20
+
+// throttle is how fast an organization's bodies come in while others send, too.
 func (c Config) throttle() admission.ThrottleLimit {
-	return admission.ThrottleLimit{PerSecond: cmp.Or(c.LargeBodyBytesPerSecond, defaultLargeRate), Bodies: throttledBodies}
+	return admission.ThrottleLimit{
+		PerSecond: cmp.Or(c.LargeBodyBytesPerSecond, defaultLargeRate), Bodies: throttledBodies,
+		Ordinary: cmp.Or(c.BodyBytesPerSecond, int64(runtime.GOMAXPROCS(0))*ordinaryRate),
+	}
 }
 
 // waste bounds the bytes an organization may send without effect.

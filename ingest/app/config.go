@@ -35,6 +35,7 @@ type Config struct {
 	Requests                int           `help:"Requests under way at once for one organization." env:"WEIR_INGEST_REQUESTS" default:"256"`
 	LargeBodies             int           `help:"Bodies of more than 1 MiB under way at once for one organization." env:"WEIR_INGEST_LARGE_BODIES" default:"8"`
 	LargeBodyBytesPerSecond int64         `help:"Bytes of bodies of more than 1 MiB, after decompression, that are read of one organization in a second while others send, too." env:"WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND" default:"16777216"`
+	BodyBytesPerSecond      int64         `help:"Bytes of other bodies that are read of one organization in a second while others send, too. 0: 12 MiB for each processor." env:"WEIR_INGEST_BODY_BYTES_PER_SECOND" default:"0"`
 	ClientRequests          int           `help:"Requests without a key in the header under way at once for one client address." env:"WEIR_INGEST_CLIENT_REQUESTS" default:"32"`
 	WastedBytes             int64         `help:"Bytes that an organization may send in vain, such as in invalid entries, before it has to wait; a client address without a key: an eighth." env:"WEIR_INGEST_WASTED_BYTES" default:"268435456"`
 	WastedPerSecond         int64         `help:"How many of these bytes come back in a second." env:"WEIR_INGEST_WASTED_BYTES_PER_SECOND" default:"4194304"`
@@ -47,7 +48,7 @@ type Config struct {
 
 	OutcomesInterval time.Duration `help:"How often it is published what became of requests. A crash loses what came since." env:"WEIR_INGEST_OUTCOMES_INTERVAL" default:"30s"`
 
-	Searches    int           `help:"Searches at work at once; one organization has at most half of them, and the others take turns." env:"WEIR_INGEST_SEARCHES" default:"4"`
+	Searches    int           `help:"Searches at work at once; one organization has at most half of them, and the others take turns. 0: one for each processor, 2 to 4." env:"WEIR_INGEST_SEARCHES" default:"0"`
 	SearchTime  time.Duration `help:"How long one page is searched for; then it ends with what was found, and a cursor." env:"WEIR_INGEST_SEARCH_TIME" default:"2s"`
 	SearchBytes int           `help:"How much one page looks through, bytes of entries and of the headers of blocks; then the same." env:"WEIR_INGEST_SEARCH_BYTES" default:"268435456"`
 	AnswerBytes int64         `help:"Most bytes of search results in memory at once, shared among organizations; beyond its share one gets 429 overloaded." env:"WEIR_INGEST_ANSWER_BYTES" default:"67108864"`
@@ -74,7 +75,8 @@ const (
 	defaultTimeout     = 10 * time.Second
 	defaultSpread      = 8
 	defaultOutcomes    = 30 * time.Second
-	defaultSearches    = 4
+	leastSearches      = 2
+	mostSearches       = 4
 	defaultAnswers     = 64 << 20
 	minAnswers         = 16 << 20
 )
@@ -85,8 +87,8 @@ func (c Config) Validate() error {
 	for name, value := range map[string]int64{
 		"WEIR_INGEST_MAX_BODY_BYTES": int64(c.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": c.InFlightBytes, "WEIR_INGEST_REQUESTS": int64(c.Requests),
 		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND": c.LargeBodyBytesPerSecond,
-		"WEIR_INGEST_CLIENT_REQUESTS": int64(c.ClientRequests),
-		"WEIR_INGEST_WASTED_BYTES":    c.WastedBytes, "WEIR_INGEST_WASTED_BYTES_PER_SECOND": c.WastedPerSecond,
+		"WEIR_INGEST_BODY_BYTES_PER_SECOND": c.BodyBytesPerSecond, "WEIR_INGEST_CLIENT_REQUESTS": int64(c.ClientRequests),
+		"WEIR_INGEST_WASTED_BYTES": c.WastedBytes, "WEIR_INGEST_WASTED_BYTES_PER_SECOND": c.WastedPerSecond,
 		"WEIR_INGEST_CLIENTS_PER_MINUTE": int64(c.ClientsPerMinute), "WEIR_INGEST_IDEMPOTENCY_KEYS": int64(c.IdempotencyKeys),
 		"WEIR_INGEST_PUBLISH_TIMEOUT": int64(c.PublishTimeout), "WEIR_INGEST_PROJECT_SPREAD": int64(c.ProjectSpread),
 		"WEIR_LOG_PARTITIONS": int64(c.LogPartitions), "WEIR_LOG_RETENTION": int64(c.LogRetention),

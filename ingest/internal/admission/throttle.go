@@ -7,10 +7,12 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// A ThrottleLimit bounds how fast the large bodies of one holder come in while others send bodies, too. The zero value limits nothing.
+// A ThrottleLimit bounds how fast the bodies of one holder come in while others send bodies, too. The zero value limits nothing. Bytes are those after
+// decompression; a second of them may come at once.
 type ThrottleLimit struct {
-	PerSecond int64 // bytes after decompression; a second of them may come at once
-	Bodies    int   // under way at once of a holder that is throttled
+	PerSecond int64 // bytes of large bodies
+	Bodies    int   // large ones under way at once of a holder that is throttled
+	Ordinary  int64 // bytes of others in a second
 }
 
 // company is for how long somebody who has sent a body counts as being there.
@@ -19,12 +21,13 @@ const company = 5 * time.Second
 // maxThrottled is how many holders are kept apart.
 const maxThrottled = 4096
 
-// A Throttle slows down the large bodies of a holder that brings more of them than its share while others send bodies: the processor, the
+// A Throttle slows down the bodies of a holder that brings more than its share while others send bodies: the processor, the
 // brokers and the consumers are everybody's. Whoever is alone gets all that there is. It is safe for concurrent use.
 type Throttle struct {
-	limit   ThrottleLimit
-	clock   func() time.Time
-	buckets *rate.Table[string] // of bytes
+	limit    ThrottleLimit
+	clock    func() time.Time
+	buckets  *rate.Table[string] // of bytes of large bodies
+	ordinary *rate.Table[string] // of others
 
 	mu     sync.Mutex
 	latest [2]visit // of different holders, the newest first
@@ -37,7 +40,7 @@ type visit struct {
 
 // NewThrottle makes a throttle.
 func NewThrottle(limit ThrottleLimit, clock func() time.Time) *Throttle {
-	return &Throttle{limit: limit, clock: clock, buckets: rate.NewTable[string](maxThrottled)}
+	return &Throttle{limit: limit, clock: clock, buckets: rate.NewTable[string](maxThrottled), ordinary: rate.NewTable[string](maxThrottled)}
 }
 
 // Note notes that a holder sends a body.
@@ -66,6 +69,24 @@ func (t *Throttle) Take(holder string, bytes int64) (waited time.Duration) {
 		<-time.After(waited)
 	}
 	return waited
+}
+
+// Await waits until a holder has paid for the ordinary bodies that it has sent beyond its share: of one that only begins, the size is not known.
+func (t *Throttle) Await(holder string) (waited time.Duration) {
+	if t.limit.Ordinary <= 0 || !t.shared(holder) {
+		return 0
+	}
+	if waited = t.ordinary.Wait(t.clock().UnixNano(), holder, t.limit.Ordinary, t.limit.Ordinary); waited > 0 {
+		<-time.After(waited)
+	}
+	return waited
+}
+
+// Came counts an ordinary body of a holder, which the next one waits for.
+func (t *Throttle) Came(holder string, bytes int64) {
+	if t.limit.Ordinary > 0 && t.shared(holder) {
+		t.ordinary.Spend(t.clock().UnixNano(), holder, bytes, t.limit.Ordinary)
+	}
 }
 
 func (t *Throttle) wait(holder string) time.Duration {

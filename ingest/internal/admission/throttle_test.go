@@ -35,6 +35,34 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
+// Ordinary bodies of a holder come at its share while others send: one that is over it waits before the next is read, and nobody else does.
+func TestOrdinaryBodiesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttle := admission.NewThrottle(admission.ThrottleLimit{Ordinary: 100}, time.Now)
+		took := func(holder string, bodies int) time.Duration {
+			begun := time.Now()
+			for range bodies {
+				throttle.Note(holder)
+				throttle.Await(holder)
+				throttle.Came(holder, 10)
+			}
+			return time.Since(begun)
+		}
+		if d := took("noisy", 1000); d != 0 {
+			t.Errorf("alone: %s", d)
+		}
+		if d := took("quiet", 10); d != 0 {
+			t.Errorf("within its share: %s", d)
+		}
+		if d := took("noisy", 41); d < 2900*time.Millisecond || d > 3*time.Second {
+			t.Errorf("410 bytes beside another took %s, want a second's at once and 3 s for the rest", d)
+		}
+		if d := took("quiet", 1); d != 0 {
+			t.Errorf("another one waited %s", d)
+		}
+	})
+}
+
 // A holder over its share may not begin more bodies than the limit; others may.
 func TestThrottleFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -424,6 +424,40 @@ func every(period time.Duration, stop <-chan struct{}, do func()) {
 	}
 }
 
+// Ordinary bodies of one organization come in at its share while another sends, too: none is refused, and the other's do not wait.
+func TestOrdinaryBodiesAreThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, &memoryLog{}, plenty)
+		other := addOrganization(t, in, "org_2")
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 16 << 20, Requests: 256, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 1 << 20}}, time.Now)
+		ordinary := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 512<<10))
+		post := func(body, key string) (took time.Duration) {
+			begun := time.Now()
+			if w := serve(in, newPost(strings.NewReader(body), "X-Api-Key", key)); w.Code != 200 {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			return time.Since(begun)
+		}
+		for range 8 {
+			if took := post(ordinary, secret); took != 0 {
+				t.Errorf("alone it took %s", took)
+			}
+		}
+		post(string(body(1)), other)
+		begun := time.Now()
+		for range 8 {
+			post(ordinary, secret)
+		}
+		if took := time.Since(begun); took < 2*time.Second || took > 4*time.Second {
+			t.Errorf("4 MiB at 1 MiB a second, of which the first may come at once, took %s", took)
+		}
+		if took := post(string(body(1)), other); took != 0 {
+			t.Errorf("another organization's took %s", took)
+		}
+		checkCharged(t, in, false)
+	})
+}
+
 // Large bodies of one organization come in at its share while another sends, too, and no more of them at once than the limit says; they are
 // refused without being charged. Small ones, and whoever is alone, have no such limit.
 func TestLargeBodiesAreThrottled(t *testing.T) {

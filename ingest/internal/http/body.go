@@ -76,6 +76,9 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 	reading.wire = newWire(w, r.Body, b, body)
 	err := reading.read()
 	body.Came = max(int64(reading.wire.got), int64(reading.wire.inflated))
+	if body.buffer != nil && body.buffer.large == nil {
+		b.throttle.Came(holder, body.Came)
+	}
 	if body.loan != nil {
 		err = errors.Join(err, body.loan.Whole())
 	}
@@ -95,6 +98,7 @@ func (r *reading) read() error {
 	if err := r.begin(r.expected()); err != nil {
 		return err
 	}
+	r.wire.pace.pause(r.bodies.throttle.Await(r.holder)) // as one under way, with little memory
 	if r.how == zstdEncoding {
 		return r.readZstd()
 	}
