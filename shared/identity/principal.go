@@ -64,10 +64,16 @@ func NewContext(ctx context.Context, principal Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, principal)
 }
 
+// Asking returns the principal of a request, if there is one: a process's own work is nobody's.
+func Asking(ctx context.Context) (principal Principal, ok bool) {
+	principal, ok = ctx.Value(contextKey{}).(Principal)
+	return principal, ok
+}
+
 // FromContext returns the principal of a request behind RequireAPIKey or RequireScope. Elsewhere it
 // panics: such a route would be open.
 func FromContext(ctx context.Context) Principal {
-	principal, ok := ctx.Value(contextKey{}).(Principal)
+	principal, ok := Asking(ctx)
 	if !ok {
 		panic("BUG: no principal: the route lacks its authentication")
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/reading"
 	"github.com/weirlog/weir/shared/telemetry"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/api"
@@ -211,7 +212,7 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.views = query.NewReader(cmp.Or(a.reads, a.pool))
+	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(reading.NewTurns(readers, a.metrics.Registerer, "weir_tenants"))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,

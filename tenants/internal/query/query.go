@@ -9,15 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/reading"
 	"github.com/weirlog/weir/tenants"
 )
 
 // A Reader reads as an organization, which sees no other, or as tenants.Installation, which sees
 // all.
 type Reader struct {
-	pool *pgxpool.Pool
-	tx   pgx.Tx // not nil: every question is asked in it
+	pool  *pgxpool.Pool
+	turns *reading.Turns // nil: nobody waits for one
+	tx    pgx.Tx         // not nil: every question is asked in it
 }
 
 // NewReader returns the reader of a pool's schema.
@@ -25,9 +28,12 @@ func NewReader(pool *pgxpool.Pool) *Reader {
 	return &Reader{pool: pool}
 }
 
+// InTurns returns a reader by which organizations that ask over HTTP take turns.
+func (r *Reader) InTurns(turns *reading.Turns) *Reader { return &Reader{pool: r.pool, turns: turns} }
+
 // In returns the reader of a transaction, which acts as the reader's organization or as the system.
 func (r *Reader) In(tx pgx.Tx) *Reader {
-	return &Reader{pool: r.pool, tx: tx}
+	return &Reader{tx: tx}
 }
 
 // A Position is a place in a list, which goes from old to new.
@@ -41,6 +47,11 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 	if r.tx != nil {
 		return fn(r.tx)
 	}
+	leave, err := r.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if organization != tenants.Installation {
 		return pg.ReadAs(ctx, r.pool, organization, fn)
 	}
@@ -50,6 +61,15 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 		}
 		return fn(tx)
 	})
+}
+
+// enter waits for the turn of who asks. Operators, whoever is about to sign in and the process's own work wait for no organization.
+func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
+	asking, ok := identity.Asking(ctx)
+	if r.turns == nil || !ok || asking.Organization == "" {
+		return func() {}, nil
+	}
+	return r.turns.Enter(ctx, asking.Organization)
 }
 
 // Visible is whose rows a query may see, beside row level security: $1 is the asking organization.
