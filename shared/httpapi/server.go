@@ -56,7 +56,8 @@ type Server struct {
 
 // Listen opens address; a port in use is an error.
 func Listen(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+	config := net.ListenConfig{KeepAlive: -1} // connections.Conn keeps those alive that have said something: silent ones would cost four system calls more
+	listener, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another process using it?): %w", address, err)
 	}

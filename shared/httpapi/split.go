@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -19,15 +20,18 @@ const tlsHandshake = 0x16
 // table admits them.
 func split(listener net.Listener, table *connections.Table) (secured, plain net.Listener) {
 	s, p := newBranch(listener), newBranch(listener)
-	go func() {
-		err := acceptAll(listener, func(conn net.Conn) {
-			if admitted := table.Admit(conn); admitted != nil {
-				go sniff(admitted, s, p)
-			}
-		})
-		s.fail(err)
-		p.fail(err)
-	}()
+	admit := func(conn net.Conn) {
+		if admitted := table.Admit(conn); admitted != nil {
+			go sniff(admitted, s, p)
+		}
+	}
+	for range runtime.GOMAXPROCS(0) { // what one alone can't take waits in the kernel's line, and whoever is new behind it
+		go func() {
+			err := acceptAll(listener, admit)
+			s.fail(err)
+			p.fail(err)
+		}()
+	}
 	return s, p
 }
 

@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"testing"
+
+	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
 // flaky fails once as the kernel does when a process has too many open files, then hands out one
@@ -39,4 +41,50 @@ func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
 	if taken != 1 || !errors.Is(err, errDone) {
 		t.Errorf("%d connections taken, ended by %v; want 1, ended by the listener", taken, err)
 	}
+}
+
+// A connection is watched by the kernel once it has said something: until then it costs no more than accepting it does.
+func TestWhoSpeaksIsKeptAlive(t *testing.T) {
+	listener, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	raw, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connections.New(connections.Config{
+		Limits: connections.Limits{Total: 8, PerNetwork: 8}, Network: (&Server{}).network,
+	}).Admit(raw)
+	defer conn.Close()
+	if keptAlive(t, raw) {
+		t.Error("a silent connection is kept alive")
+	}
+	if _, err := client.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if first, err := conn.Peek(); first != 'x' || err != nil || !keptAlive(t, raw) {
+		t.Errorf("after %q, %v a vanished peer is not noticed", first, err)
+	}
+}
+
+func keptAlive(t *testing.T, conn net.Conn) bool {
+	t.Helper()
+	control, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var on int
+	var failed error
+	err = control.Control(func(fd uintptr) { on, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) })
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return on != 0
 }

@@ -52,11 +52,14 @@ func newConn(raw net.Conn, t *Table) *Conn {
 // Set sets what the connection does now.
 func (c *Conn) Set(state State) { c.table.set(c, state) }
 
-// Peek reads the first byte and keeps it for Read.
+// Peek reads the first byte and keeps it for Read. A peer that vanishes later is noticed.
 func (c *Conn) Peek() (byte, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(c.Conn, first[:]); err != nil {
 		return 0, err
+	}
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true})
 	}
 	c.ahead = first[:]
 	return first[0], nil
