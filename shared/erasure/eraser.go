@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -48,18 +49,7 @@ func New(config Config) *Eraser {
 
 // Run erases until ctx ends. A failure is logged and tried again.
 func (e *Eraser) Run(ctx context.Context) error {
-	ticker := time.NewTicker(e.Interval)
-	defer ticker.Stop()
-	for {
-		if err := e.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			e.Logger.Warn("cannot erase what is deleted", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, e.Interval, e.RunOnce, lifecycle.Warn(e.Logger, "cannot erase what is deleted"))
 }
 
 // RunOnce erases and publishes all that it can; what fails keeps nothing else waiting.

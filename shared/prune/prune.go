@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -62,18 +63,11 @@ func New(cfg Config) *Pruner {
 // Run prunes now and every ten minutes until ctx ends. A failure is logged and retried at the next
 // run.
 func (p *Pruner) Run(ctx context.Context) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		if err := p.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			p.cfg.Logger.Log(ctx, levelOf(err), "cannot prune", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, interval, p.RunOnce, p.logFailure)
+}
+
+func (p *Pruner) logFailure(ctx context.Context, err error) {
+	p.cfg.Logger.Log(ctx, levelOf(err), "cannot prune", slog.String("error", err.Error()))
 }
 
 // levelOf is that of what does not mend itself, or may at the next run.

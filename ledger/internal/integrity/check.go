@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -77,18 +78,7 @@ func (c *Checker) Report() Report {
 
 // Run checks what nobody has checked every Interval until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
-	ticker := time.NewTicker(c.Interval)
-	defer ticker.Stop()
-	for {
-		if err := c.runOnce(ctx); err != nil && ctx.Err() == nil {
-			c.Logger.Warn("cannot check the books", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, c.Interval, c.runOnce, lifecycle.Warn(c.Logger, "cannot check the books"))
 }
 
 // runOnce is a round: it checks until nothing is left that nobody else is at.

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -39,18 +40,7 @@ func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
 
 // Run seals until ctx ends. A failure is logged, and tried again after Interval.
 func (s *Sealer) Run(ctx context.Context) error {
-	ticker := time.NewTicker(s.Interval)
-	defer ticker.Stop()
-	for {
-		if err := s.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.Warn("cannot seal an hour", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, s.Interval, s.RunOnce, lifecycle.Warn(s.Logger, "cannot seal an hour"))
 }
 
 // RunOnce seals all hours that are over and booked.

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -37,18 +38,7 @@ type Advancer struct {
 
 // Run advances until ctx ends. A failure is logged, and tried again after Interval.
 func (a *Advancer) Run(ctx context.Context) error {
-	ticker := time.NewTicker(a.Interval)
-	defer ticker.Stop()
-	for {
-		if err := a.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			a.Logger.Warn("cannot do what is due", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, a.Interval, a.RunOnce, lifecycle.Warn(a.Logger, "cannot do what is due"))
 }
 
 // RunOnce does all that is due and was so when what is booked was accepted.

@@ -2,13 +2,13 @@ package notifications
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -39,18 +39,7 @@ func (m metrics) attempted(state State) { m.attempts.WithLabelValues(string(stat
 
 // Measure looks at the tables now and then until ctx ends.
 func (s *Sender) Measure(ctx context.Context) error {
-	ticker := time.NewTicker(measured)
-	defer ticker.Stop()
-	for {
-		if err := s.measure(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.Warn("cannot measure deliveries", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, measured, s.measure, lifecycle.Warn(s.Logger, "cannot measure deliveries"))
 }
 
 func (s *Sender) measure(ctx context.Context) error {

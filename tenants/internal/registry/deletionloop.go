@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
@@ -43,18 +44,7 @@ func NewDeletionLoop(deletions *Deletions, metrics prometheus.Registerer, logger
 
 // Run works until ctx ends. A failure is logged and tried again.
 func (l *DeletionLoop) Run(ctx context.Context) error {
-	ticker := time.NewTicker(deletionInterval)
-	defer ticker.Stop()
-	for {
-		if err := l.RunOnce(ctx); err != nil && ctx.Err() == nil {
-			l.logger.Warn("cannot go on with deletions", slog.String("error", err.Error()))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return lifecycle.Every(ctx, deletionInterval, l.RunOnce, lifecycle.Warn(l.logger, "cannot go on with deletions"))
 }
 
 // RunOnce advances what can be advanced. It does not wait for modules' reports, so that nothing
