@@ -44,14 +44,14 @@ var foreignReads = map[string][]string{
 }
 
 var (
-	changes = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|INDEX (?:CONCURRENTLY )?\w+ ON|POLICY \w+ ON) (\w+)`)
+	changes = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|INDEX (?:CONCURRENTLY )?\w+ ON|POLICY \w+ ON) (\w+)|(?m:^(\w+_answers)$)`) // the latter is handed to shared/answers
 	reads   = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)
 )
 
 // tablesIn are the known tables that some SQL names in the way that an expression matches.
 func tablesIn(sql string, naming *regexp.Regexp) (tables []string) {
 	for _, match := range naming.FindAllStringSubmatch(sql, -1) {
-		if table := match[1]; tableOwners[table] != "" && !slices.Contains(tables, table) {
+		if table := strings.Join(match[1:], ""); tableOwners[table] != "" && !slices.Contains(tables, table) {
 			tables = append(tables, table)
 		}
 	}

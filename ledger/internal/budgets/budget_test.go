@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/answers"
 )
 
 var (
@@ -143,7 +144,7 @@ func TestBudgetsAreSetOnce(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	wish.Bytes = 7
-	if _, err := l.Budgets.Set(t.Context(), "acme", request, wish); !errors.Is(err, postgres.ErrReused) {
+	if _, err := l.Budgets.Set(t.Context(), "acme", request, wish); !errors.Is(err, answers.ErrReused) {
 		t.Errorf("another request with the key: %v", err)
 	}
 	if _, err := l.Budgets.Set(t.Context(), "nobody", unitofwork.Request{}, wish); !errors.Is(err, ledger.ErrNoOrganization) {

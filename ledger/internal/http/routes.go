@@ -8,9 +8,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/services"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -105,7 +105,7 @@ func answer(err error, organization string) error {
 		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
 	case errors.Is(err, ledger.ErrNoStatement):
 		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound, "The organization has no statement of this number.")
-	case errors.Is(err, postgres.ErrReused):
+	case errors.Is(err, answers.ErrReused):
 		return httpapi.IdempotencyKeyReused()
 	case errors.As(err, &invalid):
 		return httpapi.Invalid("/"+invalid.Field, httpapi.CodeInvalidRequest, invalid.Detail, invalid.Fix)

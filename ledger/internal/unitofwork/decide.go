@@ -36,11 +36,11 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		if err != nil {
 			return err
 		}
-		once, err := newOnce(organization, request, input)
+		again, err := once(organization, request, input)
 		if err != nil {
 			return err
 		}
-		if known, err := once.load(ctx, tx, &made); err != nil || known {
+		if known, err := again.Load(ctx, tx, &made); err != nil || known {
 			return err
 		}
 		now, err := w.Time(ctx, tx)
@@ -61,7 +61,7 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		if made, err = answer(tx, books, at); err != nil {
 			return err
 		}
-		if err := once.save(ctx, tx, made, at); err != nil {
+		if err := again.Save(ctx, tx, made, at); err != nil {
 			return err
 		}
 		return w.Save(ctx, tx, books.Events)

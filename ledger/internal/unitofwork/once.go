@@ -1,33 +1,16 @@
 package unitofwork
 
 import (
-	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/answers"
 )
 
-// once is a request that has an effect once.
-type once struct {
-	organization string
-	key, input   []byte // hashes; nil: every request is a new one
-}
-
-func newOnce(organization string, request Request, input any) (once, error) {
-	if request.IdempotencyKey == "" {
-		return once{}, nil
-	}
+// once is a request with its input, which has its effect once.
+func once(organization string, request Request, input any) (answers.Request, error) {
 	text, err := json.Marshal(input)
-	if err != nil {
-		return once{}, err
-	}
-	key, hash := sha256.Sum256([]byte(request.IdempotencyKey)), sha256.Sum256(append([]byte(nameOf(input)), text...))
-	return once{organization: organization, key: key[:], input: hash[:]}, nil
+	return answers.NewRequest("answers", organization, request.IdempotencyKey, append([]byte(nameOf(input)), text...)), err
 }
 
 // An Input names itself in the hash of a request, where the name of its type has changed since requests were kept.
@@ -38,27 +21,4 @@ func nameOf(input any) string {
 		return named.InputName()
 	}
 	return fmt.Sprintf("%T", input)
-}
-
-// load reads what was answered before.
-func (o once) load(ctx context.Context, tx pgx.Tx, answer any) (known bool, err error) {
-	if o.key == nil {
-		return false, nil
-	}
-	text, err := postgres.LoadAnswer(ctx, tx, o.organization, o.key, o.input)
-	if err != nil || text == nil {
-		return false, err
-	}
-	return true, json.Unmarshal(text, answer)
-}
-
-func (o once) save(ctx context.Context, tx pgx.Tx, answer any, at time.Time) error {
-	if o.key == nil {
-		return nil
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	return postgres.SaveAnswer(ctx, tx, o.organization, o.key, o.input, text, at)
 }
