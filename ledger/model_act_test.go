@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// An act is one thing that happened to an organization.
+type act struct {
+	kind      actKind
+	at        time.Time // when it was decided or accepted; of an advance: through when
+	id        string
+	bytes     int64
+	plan      Plan
+	effective string
+	grant     Grant
+	suspended bool
+	of        time.Time
+	by        Spender // who sent it, or whose budget it is
+	used      int64   // of a budget, when it was set
+}
+
+type actKind int
+
+const (
+	actCharge actKind = iota
+	actPlan           // the first
+	actSubscribe
+	actSuspend
+	actGrant
+	actVoid
+	actAdjust
+	actAdvance
+	actBudget
+	actUnbudget
+	actRefuse
+)
+
+func (a act) String() string {
+	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse"}[a.kind]
+	text := fmt.Sprintf("%s %s at %s", name, a.id, a.at.Format(time.RFC3339Nano))
+	switch a.kind {
+	case actPlan, actSubscribe:
+		text += fmt.Sprintf(" %+v %s", a.plan, a.effective)
+	case actGrant:
+		text += fmt.Sprintf(" %+v", a.grant)
+	case actSuspend:
+		text += fmt.Sprint(" ", a.suspended)
+	case actCharge, actAdjust, actBudget, actUnbudget, actRefuse:
+		text += fmt.Sprint(" ", a.bytes, " ", a.by)
+	}
+	return text
+}

@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// A heap is bytes under one name.
+type heap struct {
+	id                   string    // of the grant; empty: a plan's
+	period               time.Time // of a plan's
+	priority             int
+	from, until, created time.Time
+	carried              *int64
+	amount, left         int64
+	begun, ended, warned bool
+}
+
+func anyHeap(*heap) bool { return true }
+
+func isGrant(h *heap) bool { return h != nil && h.id != "" }
+
+func isPlans(h *heap) bool { return h != nil && h.id == "" }
+
+func (m *model) planHeap(period time.Time) *heap {
+	for _, h := range m.heaps {
+		if h.id == "" && h.period.Equal(period) {
+			return h
+		}
+	}
+	h := &heap{period: period, priority: 100, from: period, until: m.end(period), begun: true}
+	m.heaps = append(m.heaps, h)
+	return h
+}
+
+func (m *model) heap(id string) *heap {
+	return m.heaps[slices.IndexFunc(m.heaps, func(h *heap) bool { return h.id == id })]
+}
+
+func (m *model) give(a act) {
+	g := a.grant
+	h := &heap{id: a.id, priority: g.Priority, from: g.Starts, until: g.Expires, created: a.at, carried: g.RolloverCap, amount: g.Amount}
+	h.warned = g.Expires.IsZero() || g.Expires.Sub(g.Starts) <= 7*24*time.Hour
+	m.heaps = append(m.heaps, h)
+	if !h.from.After(a.at) {
+		m.start(h, a.at)
+	}
+}
+
+func (m *model) start(h *heap, at time.Time) {
+	period := m.open(at)
+	h.begun = true
+	m.watch(period, at, func() { m.add(h, period, h.amount) })
+}
+
+func (m *model) void(a act) {
+	h := m.heap(a.id)
+	if h.begun && h.left > 0 {
+		period := m.open(a.at)
+		m.watch(period, a.at, func() { m.take(h, period, "voided", h.left) })
+	}
+	h.ended = true
+}
+
+func (m *model) expire(h *heap, due time.Time) {
+	at := due.Add(-time.Microsecond)
+	period := m.open(at)
+	m.watch(period, at, func() { m.take(h, period, "lapsed", h.left) })
+	h.ended = true
+	m.fact("%s expired", h.id)
+}
+
+// add puts bytes on a heap, which pay first for what is owed.
+func (m *model) add(h *heap, period time.Time, bytes int64) {
+	h.left += bytes
+	m.note(period, "given", h, bytes)
+	if paid := min(m.owed(period), bytes); paid > 0 {
+		m.note(period, "paid", nil, paid)
+		m.take(h, period, "used", paid)
+	}
+}
+
+func (m *model) take(h *heap, period time.Time, what string, bytes int64) {
+	h.left -= bytes
+	m.note(period, what, h, bytes)
+}
+
+// use takes bytes from whichever heap is next, and owes what none has.
+func (m *model) use(period, at time.Time, bytes int64) {
+	for bytes > 0 {
+		var next *heap
+		for _, h := range m.heaps {
+			if h.pays(period, at) && (next == nil || h.sooner(next)) {
+				next = h
+			}
+		}
+		if next == nil {
+			m.note(period, "owed", nil, bytes)
+			return
+		}
+		taken := min(bytes, next.left)
+		m.take(next, period, "used", taken)
+		bytes -= taken
+	}
+}
+
+func (h *heap) pays(period, at time.Time) bool {
+	switch {
+	case h.left == 0 || !h.begun || h.ended:
+		return false
+	case h.id == "":
+		return h.period.Equal(period)
+	}
+	return !at.Before(h.from) && (h.until.IsZero() || at.Before(h.until))
+}
+
+// sooner: the lower priority, the earlier end, the plan, the earlier beginning, the older.
+func (h *heap) sooner(o *heap) bool {
+	switch {
+	case h.priority != o.priority:
+		return h.priority < o.priority
+	case !h.until.Equal(o.until):
+		return !h.until.IsZero() && (o.until.IsZero() || h.until.Before(o.until))
+	case h.id == "" || o.id == "":
+		return h.id == ""
+	case !h.from.Equal(o.from):
+		return h.from.Before(o.from)
+	case !h.created.Equal(o.created):
+		return h.created.Before(o.created)
+	}
+	return h.id < o.id
+}
+
+func (h *heap) agenda() (agenda []time.Time) {
+	if h.id == "" || h.ended {
+		return nil
+	}
+	if !h.begun {
+		return append(agenda, h.from)
+	}
+	if h.left == 0 {
+		return nil
+	}
+	if !h.until.IsZero() {
+		agenda = append(agenda, h.until)
+	}
+	if !h.warned {
+		agenda = append(agenda, h.until.Add(-7*24*time.Hour))
+	}
+	return agenda
+}

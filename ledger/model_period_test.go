@@ -1,0 +1,164 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
+)
+
+func (m *model) period(at time.Time) time.Time { return calendar.PeriodAt(at, m.anchor).Start }
+
+func (m *model) end(period time.Time) time.Time {
+	return calendar.PeriodAt(period, m.anchor).End
+}
+
+// open has a period begin, with what its plan allows.
+func (m *model) open(at time.Time) time.Time {
+	period := m.period(at)
+	if !slices.ContainsFunc(m.opened, period.Equal) {
+		m.opened = append(m.opened, period)
+		m.allow(period)
+	}
+	return period
+}
+
+func (m *model) allow(period time.Time) {
+	if m.first != nil {
+		quota := m.quota(m.inForce(period))
+		m.watch(period, period, func() { m.add(m.planHeap(period), period, quota) })
+	}
+}
+
+func (m *model) owed(period time.Time) int64 {
+	return m.total(period, "owed", anyHeap) - m.total(period, "paid", anyHeap)
+}
+
+// left is what may be used in a period.
+func (m *model) left(period time.Time) (left int64) {
+	for _, h := range m.heaps {
+		if h.begun && (h.id != "" || h.period.Equal(period)) {
+			left += h.left
+		}
+	}
+	return left
+}
+
+// balances are what the accounts of a period should hold.
+func (m *model) balances(period time.Time) (b Balances) {
+	gone := func(of func(*heap) bool) int64 {
+		return m.total(period, "used", of) + m.total(period, "lapsed", of) + m.total(period, "voided", of)
+	}
+	b[Allowance] = m.total(period, "given", isPlans) - gone(isPlans)
+	b[Credit] = m.total(period, "given", isGrant) - gone(isGrant)
+	b[Consumed] = m.total(period, "used", anyHeap)
+	b[Overage] = m.owed(period)
+	b[Expired] = m.total(period, "lapsed", anyHeap)
+	b[Voided] = m.total(period, "voided", anyHeap)
+	b[Issuer] = -m.total(period, "given", anyHeap) - b[Overage]
+	return b
+}
+
+// isOut reports whether a period has nothing left, and may have no more overage.
+func (m *model) isOut(period, at time.Time) bool {
+	if m.first == nil || m.left(period) > 0 || m.total(period, "used", anyHeap) == 0 {
+		return false
+	}
+	plan := m.inForce(m.within(period, at))
+	switch {
+	case !plan.Overage:
+		return true
+	case plan.OverageCap == 0:
+		return false
+	}
+	return m.owed(period) >= plan.OverageCap
+}
+
+func (m *model) within(period, at time.Time) time.Time {
+	if at.Before(period) {
+		return period
+	}
+	return at
+}
+
+// watch states the facts that a change of a period makes true.
+func (m *model) watch(period, at time.Time, change func()) {
+	wasOut, owed := m.isOut(period, at), m.owed(period)
+	change()
+	used, all := m.total(period, "used", anyHeap), m.total(period, "used", anyHeap)+m.left(period)
+	for _, percent := range []int{50, 80, 100} {
+		if all > 0 && (used+m.owed(period))*100 >= all*int64(percent) && m.reached[period] < percent {
+			m.reached[period] = percent
+			m.fact("%s %d%%", day(period), percent)
+		}
+	}
+	if m.first != nil && owed == 0 && m.owed(period) > 0 && m.inForce(m.within(period, at)).Overage {
+		m.fact("%s overage", day(period))
+	}
+	switch isOut := m.isOut(period, at); {
+	case isOut && !wasOut:
+		m.fact("%s exhausted", day(period))
+	case wasOut && !isOut:
+		m.fact("%s restored", day(period))
+	}
+}
+
+// advance does what is due, one instant after the other.
+func (m *model) advance(through time.Time) {
+	for {
+		due := m.end(m.period(m.closed))
+		for _, h := range m.heaps {
+			for _, at := range h.agenda() {
+				if at.Before(due) {
+					due = at
+				}
+			}
+		}
+		if due.After(through) {
+			return
+		}
+		m.pass(due)
+	}
+}
+
+func (m *model) pass(due time.Time) {
+	for _, h := range m.heaps {
+		if isGrant(h) && h.begun && !h.ended && h.left > 0 && !h.until.IsZero() && !h.until.After(due) {
+			m.expire(h, due)
+		}
+	}
+	if m.end(m.period(m.closed)).Equal(due) {
+		m.close(due)
+		m.turnAll(due)
+	}
+	for _, h := range m.heaps {
+		if isGrant(h) && !h.begun && !h.ended && !h.from.After(due) {
+			m.start(h, due)
+		}
+		if isGrant(h) && h.begun && !h.ended && h.left > 0 && !h.warned && !h.until.Add(-7*24*time.Hour).After(due) {
+			h.warned = true
+			m.fact("%s expiring", h.id)
+		}
+	}
+}
+
+func (m *model) close(due time.Time) {
+	last := due.Add(-time.Microsecond)
+	period := m.open(last)
+	wasOut := m.isOut(period, last)
+	for _, h := range m.heaps {
+		switch {
+		case h.id == "" && h.period.Equal(period):
+			m.take(h, period, "lapsed", h.left)
+		case h.id != "" && h.begun && !h.ended && h.carried != nil && h.left > *h.carried && h.from.Before(due) && h.created.Before(due):
+			m.take(h, period, "lapsed", h.left-*h.carried)
+		}
+	}
+	m.closed = due
+	m.fact("%s closed", day(period))
+	next := m.open(due)
+	if wasOut && !m.isOut(next, due) {
+		m.fact("%s restored", day(next))
+	}
+	m.retier(next, m.inForce(last), m.inForce(due))
+}

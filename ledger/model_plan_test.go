@@ -1,0 +1,104 @@
+package ledger
+
+import (
+	"math/big"
+	"slices"
+	"time"
+)
+
+// A change of plans is one that was decided at an instant; without a plan it drops what was scheduled.
+type change struct {
+	decided time.Time
+	plan    *Plan
+}
+
+func (m *model) quota(p Plan) int64 {
+	if p.Quota > 0 {
+		return p.Quota
+	}
+	return m.tiers[p.Tier].Quota
+}
+
+// inForce is the plan at an instant: the last that was decided for it, and not dropped before it began.
+func (m *model) inForce(at time.Time) Plan {
+	plan := *m.first
+	for i, c := range m.changes {
+		if c.plan != nil && !c.plan.From.After(at) && !m.dropped(i) {
+			plan = *c.plan
+		}
+	}
+	return plan
+}
+
+func (m *model) dropped(i int) bool {
+	return slices.ContainsFunc(m.changes[i+1:], func(later change) bool { return m.changes[i].plan.From.After(later.decided) })
+}
+
+func (m *model) scheduled(at time.Time) *Plan {
+	for i, c := range m.changes {
+		if c.plan != nil && c.plan.From.After(at) && !m.dropped(i) {
+			return c.plan
+		}
+	}
+	return nil
+}
+
+// begin gives a provisional organization its first plan.
+func (m *model) begin(a act) {
+	m.first = &a.plan
+	m.closed = m.period(a.at)
+	slices.SortFunc(m.opened, time.Time.Compare)
+	for _, period := range m.opened {
+		m.allow(period)
+	}
+	if len(m.opened) > 0 && m.opened[0].Before(m.closed) {
+		m.closed = m.opened[0]
+	}
+	m.open(a.at)
+}
+
+func (p Plan) equalTerms(o Plan) bool {
+	return p.Tier == o.Tier && p.Quota == o.Quota && p.RequestsPerMinute == o.RequestsPerMinute && p.Overage == o.Overage && p.OverageCap == o.OverageCap
+}
+
+func (m *model) subscribe(a act) {
+	inForce, next, from := m.inForce(a.at), m.scheduled(a.at), a.at
+	if a.effective == PeriodEnd || m.quota(a.plan) < m.quota(inForce) {
+		from = m.end(m.period(a.at))
+	}
+	switch {
+	case a.plan.equalTerms(inForce):
+		if next != nil {
+			m.changes = append(m.changes, change{decided: a.at})
+		}
+		return
+	case next != nil && a.plan.equalTerms(*next) && from.Equal(next.From):
+		return
+	}
+	a.plan.From = from
+	if from.After(a.at) {
+		m.changes = append(m.changes, change{a.at, &a.plan})
+		return
+	}
+	m.replace(inForce, a)
+}
+
+// replace changes the plan at once, and gives the difference for the rest of the period, rounded up.
+func (m *model) replace(before Plan, a act) {
+	period := m.open(a.at)
+	more := max(0, m.quota(a.plan)-m.quota(before))
+	whole, rest := m.end(period).Sub(period), m.end(period).Sub(a.at)
+	share := new(big.Int).Mul(big.NewInt(more), big.NewInt(int64(rest)))
+	share.Add(share, big.NewInt(int64(whole)-1)).Div(share, big.NewInt(int64(whole)))
+	m.watch(period, a.at, func() {
+		m.changes = append(m.changes, change{a.at, &a.plan})
+		m.add(m.planHeap(period), period, share.Int64())
+	})
+	m.retier(period, before, a.plan)
+}
+
+func (m *model) retier(period time.Time, before, after Plan) {
+	if before.Tier != after.Tier {
+		m.fact("%s %s>%s", day(period), before.Tier, after.Tier)
+	}
+}
