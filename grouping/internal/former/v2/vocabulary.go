@@ -1,4 +1,4 @@
-package former
+package v2
 
 // vocabulary holds words that programmers use in error messages: grammar, what can go wrong, and the things of
 // computing it goes wrong with. It must not grow without a new Version: the words are part of hashes.

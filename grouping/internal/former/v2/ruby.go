@@ -1,4 +1,4 @@
-package former
+package v2
 
 import (
 	"strings"
