@@ -24,7 +24,7 @@ type Description struct {
 
 // Part is one thing that a group's hash was made of.
 type Part struct {
-	Kind  string // "type", "message" or "frame"
+	Kind  string // "type", "message", "call" or "frame"
 	Value string
 }
 
@@ -51,7 +51,8 @@ const (
 )
 
 var ruleWords = map[Rule]string{
-	RuleSite:      "Errors with this type, these first words of the message and these innermost frames of the root cause are one group.",
+	RuleSite: "Errors with this type, these first words of the message and these innermost frames of the root cause, " +
+		"which failed in the same call of a library if in any, are one group.",
 	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
 	RuleRecursion: "Endless recursion: errors of this type that go through the same functions are one group.",
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
@@ -146,6 +147,7 @@ func (g *Grouper) whySite(why Why) Why {
 		why.Rule = RuleSite
 		why.Parts = appendPart(why.Parts, "message", g.words.append(nil, level.Words))
 	}
+	why.Parts = appendPart(why.Parts, "call", g.callee(level))
 	for _, i := range g.deciders(level) {
 		why.Parts = appendPart(why.Parts, "frame", g.trace.identity(i))
 	}

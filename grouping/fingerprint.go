@@ -10,7 +10,7 @@ import (
 
 // Version is that of the algorithm, kept with each hash. Whoever changes the hash of any error
 // raises it, and moves the algorithm to internal/former, by which existing groups are still found.
-const Version = 3
+const Version = 4
 
 // Hash is a truncated SHA-256.
 type Hash [16]byte
@@ -64,6 +64,7 @@ type Grouper struct {
 	root   span
 	kind   []byte   // its type, as it is compared
 	near   int      // how many frames locate it, see reach
+	wide   int      // how many do where errors are compared more strictly
 	circle [][]byte // the functions that endless recursion went through, where it is that
 	words  wordlist // of the root cause's message
 	key    []byte
@@ -78,10 +79,10 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	if len(g.trace.site) == 0 {
 		return g.byMessage()
 	}
-	g.root = g.rootCause()
+	g.root = unwrapped(g.rootCause())
 	g.kind = g.appendTypeName(g.kind[:0], g.root.typ)
-	g.near = g.reach()
 	g.words.read(g.root.message)
+	g.near, g.wide = g.reach(g.share(), 1), g.reach(twoThirds, strictFault)
 	g.findCircle()
 	for i, level := range Levels {
 		g.hashes[i] = g.at(level)
@@ -144,34 +145,89 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	if len(g.circle) > 0 { // engines name the type differently
 		return appendLines(append(key, "recursion\n"...), g.circle)
 	}
-	key = append(append(key, g.kind...), keyEnd)
+	key = append(g.appendKind(key, level), keyEnd)
 	if !g.own() {
 		key = append(key, '-')
 	}
 	if !g.faulty() {
-		key = g.words.append(key, level.Words)
+		key = g.appendWords(key, level)
 	}
-	for _, i := range g.deciders(level) {
+	key = append(append(key, keyEnd), g.callee(level)...)
+	for n, i := range g.deciders(level) {
+		if n == g.near { // where looser levels end follows from this one
+			key = append(key, keyEnd)
+		}
 		key = append(append(key, keyEnd), g.trace.identity(i)...)
 	}
 	return key
+}
+
+// appendKind appends the type. Where a level only leads to similar groups, all faults are one: to
+// dereference nothing and to index beyond the end are two ways to miss the same thing.
+func (g *Grouper) appendKind(key []byte, level Level) []byte {
+	if level.similar() && g.faulty() {
+		return append(key, "fault"...)
+	}
+	return append(key, g.kind...)
+}
+
+func (g *Grouper) appendWords(key []byte, level Level) []byte {
+	if level.Template {
+		key = append(appendTemplate(key, g.root.message, maxWords), keyEnd)
+	}
+	return g.words.append(key, level.Words)
+}
+
+// callee is the library's function in which own code failed, where all runtimes print it alike: it
+// distinguishes two statements of one function.
+func (g *Grouper) callee(level Level) []byte {
+	first := g.trace.site[0]
+	if level.similar() || !g.trace.syntax.callees || first == 0 || !g.own() {
+		return nil
+	}
+	for _, s := range g.trace.spans {
+		if s.first == first {
+			return nil // nothing was called
+		}
+	}
+	return g.trace.identity(first - 1)
 }
 
 // deciders are the frames that count at a level.
 func (g *Grouper) deciders(level Level) []int {
 	site := g.trace.site
 	most := level.Frames
-	if level.Scope != ScopeTrace && level.Scope != ScopeStack {
+	switch level.Scope {
+	case ScopeTrace:
+	case ScopeStack:
+		most = min(most, g.wide)
+	default:
 		most = min(most, g.near)
 	}
 	return site[:min(most, len(site))]
 }
 
-// reach is how many frames from the fault locate it: one for a fault, else at most two thirds of
-// the way to the entry point, where frames depend on the caller. One frame of foreign code, or with
-// a generic name, does not suffice.
-func (g *Grouper) reach() int {
-	site, n := g.trace.site, (2*len(g.trace.site)+2)/3
+// share is the part of the own frames that counts: the outer ones depend on the caller. Where no
+// word of the message counts, more frames do.
+func (g *Grouper) share() share {
+	if len(g.words.words) == 0 || !g.own() {
+		return twoThirds
+	}
+	return half
+}
+
+type share struct{ of, parts int }
+
+var (
+	half      = share{1, 2}
+	twoThirds = share{2, 3}
+)
+
+// reach is how many frames locate the error: so many where it is a fault, else a share of the way
+// to the entry point. One frame of foreign code, or with a generic name, does not suffice.
+func (g *Grouper) reach(s share, fault int) int {
+	site := g.trace.site
+	n := max((s.of*len(site)+s.parts-1)/s.parts, leastReach)
 	switch {
 	case !g.own():
 		n = min(n, foreignReach)
@@ -179,17 +235,19 @@ func (g *Grouper) reach() int {
 			n = foreignFault
 		}
 	case g.faulty():
-		n = 1
+		n = fault
 	}
 	for n = min(n, len(site)); n < len(site) && n < genericReach && isGeneric(g.trace.identity(site[n-1])); n++ {
 	}
 	return n
 }
 
-// Frames that count at most.
+// Bounds of the frames that count.
 const (
+	leastReach   = 2 // the caller too, where there is one
 	foreignReach = 4 // where none is the sender's own
 	foreignFault = 2 // there, of a fault
+	strictFault  = 2 // of a fault, where errors are compared more strictly
 	genericReach = 3 // where the innermost names are generic
 )
 

@@ -46,6 +46,8 @@ type syntax struct {
 	engine map[string]bool
 	// twoLines: the place of a call is on a line of its own.
 	twoLines bool
+	// callees: every build and version of the runtime prints the library's function that was called.
+	callees bool
 	// crashLast: the innermost call is printed last.
 	crashLast bool
 }
@@ -75,7 +77,7 @@ const (
 
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity},
+	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true},
 	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine},
 	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},

@@ -7,8 +7,8 @@ type HashScope string
 // The scopes, the strictest first.
 const (
 	ScopeTrace   HashScope = "trace"   // all exceptions of the chain with all their frames, and the words of their messages
-	ScopeStack   HashScope = "stack"   // the root cause: its type, the words of its message, all own frames
-	ScopeSite    HashScope = "site"    // its type, the first words of its message, the innermost own frames
+	ScopeStack   HashScope = "stack"   // the root cause: its type, the template of its message, most of the own frames
+	ScopeSite    HashScope = "site"    // its type, the first words of its message, the innermost own frames and what they called
 	ScopePlace   HashScope = "place"   // fewer words and frames; similar errors, not the same
 	ScopePoint   HashScope = "point"   // its type and the innermost own frame; similar errors, not the same
 	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
@@ -19,10 +19,11 @@ const (
 // Level is one way to compare errors. Errors that are the same at a level are the same at all
 // looser ones, so the deciding one follows from every stricter one.
 type Level struct {
-	Scope   HashScope
-	Frames  int  // at most so many of the innermost own frames of the root cause
-	Words   int  // at most so many words of its message
-	Decides bool // errors that are the same here are one group
+	Scope    HashScope
+	Frames   int  // at most so many of the innermost own frames of the root cause
+	Words    int  // at most so many words of its message
+	Template bool // its message's whole template counts
+	Decides  bool // errors that are the same here are one group
 }
 
 const everything = 1 << 20
@@ -30,12 +31,15 @@ const everything = 1 << 20
 // Levels are those of errors with a usable stack trace, from strict to loose. Those looser than the
 // deciding one only lead to similar groups.
 var Levels = [...]Level{
-	{Scope: ScopeTrace, Frames: everything, Words: maxWords},
-	{Scope: ScopeStack, Frames: everything, Words: maxWords},
-	{Scope: ScopeSite, Frames: 6, Words: 5, Decides: true},
-	{Scope: ScopePlace, Frames: 2, Words: 3},
+	{Scope: ScopeTrace, Frames: everything, Words: maxWords, Template: true},
+	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
+	{Scope: ScopeSite, Frames: 8, Words: 5, Decides: true},
+	{Scope: ScopePlace, Frames: 2, Words: 1},
 	{Scope: ScopePoint, Frames: 1},
 }
+
+// similar reports whether errors that are the same at this level need not be the same.
+func (l Level) similar() bool { return l.Scope == ScopePlace || l.Scope == ScopePoint }
 
 // deciding is how many of Levels join.
 const deciding = 3

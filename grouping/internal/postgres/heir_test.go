@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,18 +15,22 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// remembered stores occurrences as the version of before did, and returns how many groups they
-// made.
-func remembered(t *testing.T, pool *pgxpool.Pool, occurrences []grouping.Occurrence) int {
-	t.Helper()
+// hashesOf are those of one former version.
+func hashesOf(version int, e grouping.Error) []grouping.ScopedHash {
 	var g former.Grouper
+	return slices.DeleteFunc(g.Hashes(e), func(h grouping.ScopedHash) bool { return h.Version != version })
+}
+
+// remembered stores occurrences as a former version did, and returns how many groups they made.
+func remembered(t *testing.T, pool *pgxpool.Pool, version int, occurrences []grouping.Occurrence) int {
+	t.Helper()
 	tally := grouping.NewTally()
 	for _, o := range occurrences {
 		tally.Add(o)
 	}
 	counts := tally.Counts()
 	for _, c := range counts {
-		c.Hashes = g.Hashes(c.Samples[0].Error)
+		c.Hashes = hashesOf(version, c.Samples[0].Error)
 	}
 	created := storeOf(t, pool, counts).Created
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -80,10 +86,9 @@ func month(days int) (occurrences []grouping.Occurrence) {
 // Inherited hashes go with their group: one that led nowhere would stop its project for ever.
 func TestInheritedHashesExpire(t *testing.T) {
 	pool := open(t)
-	var g former.Grouper
-	remembered(t, pool, []grouping.Occurrence{kept("Old", 0, 7)})
+	remembered(t, pool, grouping.Version-1, []grouping.Occurrence{kept("Old", 0, 7)})
 	mustApply(t, pool, kept("Old", day, 7))
-	if hashes := g.Hashes(seen("Old", 0).Error); rows(t, pool)[1] <= len(hashes) {
+	if hashes := hashesOf(grouping.Version-1, seen("Old", 0).Error); rows(t, pool)[1] <= len(hashes) {
 		t.Fatal("nothing is inherited")
 	}
 	pruneAt(t, pool, noon.Add(100*day))
@@ -93,13 +98,19 @@ func TestInheritedHashesExpire(t *testing.T) {
 	mustApply(t, pool, kept("Old", 101*day, 7))
 }
 
-// A new version opens no new group for an error that the version of before knew, counts go on in
+// A new version opens no new group for an error that a version of before knew, counts go on in
 // the old one, and from then on it is found by the new hashes; what is new creates a group, and one
 // alone.
 func TestGroupsOfFormerVersions(t *testing.T) {
+	for _, version := range []int{1, grouping.Version - 1} { // version 2 differs from the first in types with ids alone
+		t.Run(strconv.Itoa(version), func(t *testing.T) { inherit(t, version) })
+	}
+}
+
+func inherit(t *testing.T, version int) {
 	pool := open(t)
-	if n := remembered(t, pool, month(30)); n != 5 {
-		t.Fatalf("the version of before made %d groups", n)
+	if n := remembered(t, pool, version, month(30)); n != 5 {
+		t.Fatalf("version %d made %d groups", version, n)
 	}
 	for range 2 {
 		if n, err := create(t.Context(), pool, ofProject(0), month(3)...); err != nil || n != 0 {
