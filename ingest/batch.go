@@ -17,6 +17,16 @@ type Batch struct {
 	APIKey    string // its value; empty if it is no string
 }
 
+// Errors is how many valid entries carry an error payload.
+func (b *Batch) Errors() (errors int) {
+	for i := range b.Accepted {
+		if b.Accepted[i].HasError {
+			errors++
+		}
+	}
+	return errors
+}
+
 // A Line is one valid entry.
 type Line struct {
 	End      int  // offset in Lines just behind the entry's newline

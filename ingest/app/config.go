@@ -35,7 +35,7 @@ type Config struct {
 	Requests                int           `help:"Requests under way at once for one organization." env:"WEIR_INGEST_REQUESTS" default:"256"`
 	LargeBodies             int           `help:"Bodies of more than 1 MiB under way at once for one organization." env:"WEIR_INGEST_LARGE_BODIES" default:"8"`
 	LargeBodyBytesPerSecond int64         `help:"Bytes of bodies of more than 1 MiB, after decompression, that are read of one organization in a second while others send, too." env:"WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND" default:"16777216"`
-	BodyBytesPerSecond      int64         `help:"Bytes of other bodies that are read of one organization in a second while others send, too. 0: 12 MiB for each processor." env:"WEIR_INGEST_BODY_BYTES_PER_SECOND" default:"0"`
+	BodyBytesPerSecond      int64         `help:"Bytes of other bodies that are read of one organization in a second while others send, too; an entry counts as 256 more, an error as 2 KiB more. 0: 24 MiB for each processor." env:"WEIR_INGEST_BODY_BYTES_PER_SECOND" default:"0"`
 	ClientRequests          int           `help:"Requests without a key in the header under way at once for one client address." env:"WEIR_INGEST_CLIENT_REQUESTS" default:"32"`
 	WastedBytes             int64         `help:"Bytes that an organization may send in vain, such as in invalid entries, before it has to wait; a client address without a key: an eighth." env:"WEIR_INGEST_WASTED_BYTES" default:"268435456"`
 	WastedPerSecond         int64         `help:"How many of these bytes come back in a second." env:"WEIR_INGEST_WASTED_BYTES_PER_SECOND" default:"4194304"`

@@ -12,7 +12,7 @@ import (
 type ThrottleLimit struct {
 	PerSecond int64 // bytes of large bodies
 	Bodies    int   // large ones under way at once of a holder that is throttled
-	Ordinary  int64 // bytes of others in a second
+	Ordinary  int64 // bytes of others, and what else is charged for them
 }
 
 // company is for how long somebody who has sent a body counts as being there.

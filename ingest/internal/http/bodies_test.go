@@ -451,6 +451,14 @@ func TestOrdinaryBodiesAreThrottled(t *testing.T) {
 		if took := time.Since(begun); took < 2*time.Second || took > 4*time.Second {
 			t.Errorf("4 MiB at 1 MiB a second, of which the first may come at once, took %s", took)
 		}
+		begun = time.Now()
+		small := string(body(1000))
+		for range 4 {
+			post(small, secret)
+		}
+		if took, least := time.Since(begun), time.Duration(3*(len(small)+1000*perEntry))*time.Second>>20; took < least {
+			t.Errorf("4,000 entries took %s, want at least %s: what they are beside their text counts", took, least)
+		}
 		if took := post(string(body(1)), other); took != 0 {
 			t.Errorf("another organization's took %s", took)
 		}

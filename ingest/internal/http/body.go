@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -25,6 +26,7 @@ type Body struct {
 	buffer *Buffer // nil: nothing was lent
 	loan   *admission.Loan
 	bodies *Bodies
+	holder string
 
 	Came int64 // bytes that came: as they were sent, or after decompression if that is more
 }
@@ -47,10 +49,22 @@ func (b *Body) Close() {
 	}
 }
 
+// What entries are beside their text to those who have to read, keep and group them, in bytes of it: as many small ones are more work than a few large.
+const (
+	perEntry = 256
+	perError = 2 << 10
+)
+
+// Holds charges the holder of an ordinary body, of which its size was charged, for what it holds.
+func (b *Body) Holds(batch *ingest.Batch) {
+	if b.buffer.large == nil {
+		b.bodies.throttle.Came(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)
+	}
+}
+
 // A reading is a body on its way in.
 type reading struct {
 	*Body
-	holder    string
 	how       encoding
 	announced int64 // the announced length, -1: none
 	wire      *wire
@@ -67,12 +81,12 @@ var (
 // Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent,
 // and the body only has its length.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
-	body := &Body{bodies: b}
+	body := &Body{bodies: b, holder: holder}
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
 		return body, b.tooLarge()
 	}
 	b.throttle.Note(holder)
-	reading := &reading{Body: body, holder: holder, how: how, announced: r.ContentLength, overhead: overheadOf(how)}
+	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how)}
 	reading.wire = newWire(w, r.Body, b, body)
 	err := reading.read()
 	body.Came = max(int64(reading.wire.got), int64(reading.wire.inflated))

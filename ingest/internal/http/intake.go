@@ -90,7 +90,7 @@ func (q *request) serveKey(key string, unreadable error) error {
 	defer body.Close()
 	parser := q.parser()
 	defer q.parsers.Put(parser)
-	return q.accept(parser.ParseKeyed(body.Bytes()))
+	return q.accept(parsed(body, parser.ParseKeyed))
 }
 
 // serveKeyInBody serves the deprecated way: the key is known only once the body is read. Such
@@ -110,7 +110,7 @@ func (q *request) serveKeyInBody() error {
 	defer body.Close()
 	parser := q.parser()
 	defer q.parsers.Put(parser)
-	batch, invalid := parser.Parse(body.Bytes())
+	batch, invalid := parsed(body, parser.Parse)
 	q.keyInBody = true
 	if err := q.authenticate(keyOf(batch)); err != nil {
 		return err
@@ -121,6 +121,15 @@ func (q *request) serveKeyInBody() error {
 		return err
 	}
 	return q.accept(batch, invalid)
+}
+
+// parsed is what a body holds, which is charged.
+func parsed(body *Body, parse func([]byte) (*ingest.Batch, error)) (*ingest.Batch, error) {
+	batch, err := parse(body.Bytes())
+	if err == nil {
+		body.Holds(batch)
+	}
+	return batch, err
 }
 
 // keyOf is the key in a body; one that is there and no string is malformed, not missing.
