@@ -43,7 +43,7 @@ func attacks() []attack {
 		{"refusals", "32 senders without a key that exists, and without a pause", nil, hammer, false},
 		{"usage-exports", "32 exports of all usage and balances of this moment at a time", storeUsage, exportUsage, false},
 		{"account-reads", "32 readers of an organization's own projects, keys and audit", makeProjects, readAccount, false},
-		{"silent-sockets", "as many silent sockets as can be opened, from one network", nil, silence(1), false},
+		{"silent-sockets", "as many silent sockets as can be held, 5,000 new ones a second, from one network", nil, silence(1), false},
 		{"spread-sockets", "the same from 250 networks", nil, silence(250), false},
 		{"guessed-passwords", "sign-ins with wrong passwords from ever new networks", nil, guessPasswords, false},
 		{"many-projects", "projects by an organization's own token", nil, createProjects, false},
