@@ -20,9 +20,9 @@ misses its goal has an exclamation mark.`
 type fairCommand struct {
 	Attacks     []string       `arg:"" optional:"" name:"attack" help:"Attacks to measure; all of them where none is named: ${attacks}."`
 	DatabaseURL httpapi.Secret `help:"Empty Postgres database to measure with. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`
-	Each        time.Duration  `help:"How long to watch beside each attack." default:"15s"`
+	Each        time.Duration  `help:"How long to watch beside each attack." default:"17s"`
 	Idle        int            `help:"At the end, how many organizations that do nothing are created." default:"10000"`
-	Quiet       int            `help:"Organizations that are watched, each posting twice a second." default:"12"`
+	Quiet       int            `help:"Organizations that are watched, each posting twice a second." default:"14"`
 	Attack      bool           `help:"Read a job from standard input and attack: how this command starts its own attackers." hidden:""`
 }
 
