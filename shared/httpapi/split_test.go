@@ -82,7 +82,9 @@ func keptAlive(t *testing.T, conn net.Conn) bool {
 	}
 	var on int
 	var failed error
-	err = control.Control(func(fd uintptr) { on, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) })
+	err = control.Control(func(fd uintptr) {
+		on, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+	})
 	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
