@@ -71,7 +71,7 @@ func (a *App) openServer() error {
 	if err != nil {
 		return err
 	}
-	config, err := httpapi.LoadTLS(files.Server, files.ServerKey)
+	config, err := httpapi.LoadTLS(files.Server, files.ServerKey, a.logger)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -37,7 +38,7 @@ func ModulesFromEnvironment() (m Modules, err error) {
 // fromEnvironment fills a configuration from its tags. It is not checked yet: what the process
 // provides is still missing.
 func fromEnvironment(config any) error {
-	parser, err := kong.New(config)
+	parser, err := kong.New(config, process.SecretFiles())
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
 	m.Ingest.BrokerAccess, m.Ledger.BrokerAccess, m.Grouping.BrokerAccess, m.Tenants.BrokerAccess = g.access, g.access, g.access, g.access
 	m.Tenants.OperatorToken, m.Tenants.ConsoleOrigin = g.operator, cmp.Or(m.Tenants.ConsoleOrigin, g.origin)
-	if m.Tenants.Webhooks.Keys == "" && m.Tenants.Webhooks.KeysFile == "" {
+	if m.Tenants.Webhooks.Keys == "" {
 		m.Tenants.Webhooks.Keys = g.webhookKeys
 	}
 	m.Ingest.StateDir, m.Ledger.StateDir, m.Grouping.StateDir, m.Tenants.StateDir = g.stateDir, g.stateDir, g.stateDir, g.stateDir

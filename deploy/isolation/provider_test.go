@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -32,10 +31,8 @@ func withProvider(t *testing.T) (*mockoidc.MockOIDC, func(*allinone.Modules)) {
 	provider, err := mockoidc.Run()
 	must(t, err)
 	t.Cleanup(func() { _ = provider.Shutdown() })
-	secret := filepath.Join(t.TempDir(), "secret")
-	must(t, os.WriteFile(secret, []byte(provider.ClientSecret+"\n"), 0o600))
 	return provider, func(set *allinone.Modules) {
-		set.Tenants.OIDC = tenants.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecretFile: secret, Name: "Id"}
+		set.Tenants.OIDC = tenants.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecret: httpapi.Secret(provider.ClientSecret), Name: "Id"}
 	}
 }
 

@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,18 +33,43 @@ func (a Access) Validate() error {
 	return nil
 }
 
+const defaultMechanism = "SCRAM-SHA-512"
+
 // DefaultDialTimeout is how long a Dialer that names no Timeout may take.
 const DefaultDialTimeout = 5 * time.Second
 
 // A Dialer makes connections to brokers.
 type Dialer = kafka.Dialer
 
-// Dialer authenticates its connections; nil, the default, where the brokers need none. It reads the
-// password once.
+// Dialer authenticates its connections; nil, the default, where the brokers need none. Each reads
+// the password anew, so that another one needs no restart.
 func (a Access) Dialer() (*Dialer, error) {
 	if err := a.Validate(); err != nil || a.User == "" {
 		return nil, err
 	}
+	if _, err := a.current(); err != nil {
+		return nil, err
+	}
+	return &Dialer{ClientID: "weir", Timeout: DefaultDialTimeout, SASLMechanism: rereading{a}}, nil
+}
+
+// rereading signs in with the password that its file has then.
+type rereading struct{ access Access }
+
+// Name implements sasl.Mechanism.
+func (r rereading) Name() string { return cmp.Or(r.access.Mechanism, defaultMechanism) }
+
+// Start implements sasl.Mechanism.
+func (r rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	mechanism, err := r.access.current()
+	if err != nil {
+		return nil, nil, err
+	}
+	return mechanism.Start(ctx)
+}
+
+// current is how the user signs in now.
+func (a Access) current() (sasl.Mechanism, error) {
 	raw, err := os.ReadFile(a.PasswordFile)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the password of user %q at the brokers (WEIR_BROKERS_PASSWORD_FILE): %w", a.User, err)
@@ -51,16 +78,12 @@ func (a Access) Dialer() (*Dialer, error) {
 	if password == "" {
 		return nil, fmt.Errorf("the file %q (WEIR_BROKERS_PASSWORD_FILE) holds no password", a.PasswordFile)
 	}
-	mechanism, err := a.mechanism(password)
-	if err != nil {
-		return nil, err
-	}
-	return &Dialer{ClientID: "weir", Timeout: DefaultDialTimeout, SASLMechanism: mechanism}, nil
+	return a.mechanism(password)
 }
 
 func (a Access) mechanism(password string) (sasl.Mechanism, error) {
-	switch a.Mechanism {
-	case "SCRAM-SHA-512", "":
+	switch cmp.Or(a.Mechanism, defaultMechanism) {
+	case defaultMechanism:
 		return scram.Mechanism(scram.SHA512, a.User, password)
 	case "SCRAM-SHA-256":
 		return scram.Mechanism(scram.SHA256, a.User, password)

@@ -106,6 +106,46 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	}
 }
 
+// Each connection signs in with the password that the file has then.
+func TestChangedPassword(t *testing.T) {
+	t.Parallel()
+	brokers, access := guarded(t)
+	right, err := os.ReadFile(access.PasswordFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access.PasswordFile = filepath.Join(t.TempDir(), "password")
+	set := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(access.PasswordFile, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("guessed")
+	dialer, err := access.Dialer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func() error {
+		conn, err := dialer.DialContext(t.Context(), "tcp", brokers[0])
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	if connect() == nil {
+		t.Fatal("the broker took a guessed password")
+	}
+	set(string(right))
+	if err := connect(); err != nil {
+		t.Errorf("with the right one: %v", err)
+	}
+	set("")
+	if err := connect(); err == nil || !strings.Contains(err.Error(), "holds no password") {
+		t.Errorf("with none: %v", err)
+	}
+}
+
 // A refusal is reported at once, with what to check.
 func TestRefusedSignIn(t *testing.T) {
 	t.Parallel()

@@ -47,14 +47,18 @@ func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 // for again with the certificate.
 func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	config = config.Clone()
-	certificates := config.Certificates
+	given := config.GetCertificate
+	if given == nil {
+		certificates := config.Certificates
+		given = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return choose(certificates, hello) }
+	}
 	config.Certificates = nil // else GetCertificate is not called for clients that name no server
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.awaitHandshake(hello) }
 	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if err := s.awaitHandshake(hello); err != nil {
 			return nil, err
 		}
-		return choose(certificates, hello)
+		return given(hello)
 	}
 	return config
 }

@@ -70,7 +70,7 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	if c.Listen == "" {
 		return &Endpoint{}, nil
 	}
-	tlsConfig, err := LoadTLS(c.TLSCertFile, c.TLSKeyFile)
+	tlsConfig, err := LoadTLS(c.TLSCertFile, c.TLSKeyFile, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -64,15 +64,6 @@ func Listen(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// LoadTLS reads a certificate and its key, both PEM files.
-func LoadTLS(certFile, keyFile string) (*tls.Config, error) {
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot load the certificate %q with key %q: %w", certFile, keyFile, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
-}
-
 // ParseProxies reads the addresses or prefixes of trusted proxies.
 func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	var proxies []netip.Prefix

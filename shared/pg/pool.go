@@ -64,10 +64,24 @@ func configure(url, schema string, conns int) (*pgxpool.Config, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = int32(conns) //nolint:gosec // a few
 	}
+	config.BeforeConnect = currentPassword(url)
 	config.ConnConfig.RuntimeParams["search_path"] = schema
 	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	return config, nil
+}
+
+// currentPassword reads the url's passfile, where it names one, for each new connection: another
+// password needs no restart.
+func currentPassword(url string) func(context.Context, *pgx.ConnConfig) error {
+	return func(_ context.Context, config *pgx.ConnConfig) error {
+		now, err := pgx.ParseConfig(url)
+		if err != nil {
+			return fmt.Errorf("cannot read the database URL: %w", err)
+		}
+		config.Password = now.Password
+		return nil
+	}
 }
 
 func open(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {

@@ -21,7 +21,7 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 		return
 	}
 	var options options[C]
-	kong.Parse(&options, kong.Name(name), kong.Description(description+asideHelp(name)), kong.UsageOnError())
+	kong.Parse(&options, kong.Name(name), kong.Description(description+asideHelp(name)), kong.UsageOnError(), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))
@@ -35,7 +35,7 @@ func Commands[C any](name, description string) {
 		options[C]
 		asides
 	}
-	command := kong.Parse(&options, kong.Name(name), kong.Description(description))
+	command := kong.Parse(&options, kong.Name(name), kong.Description(description), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	command.BindTo(ctx, (*context.Context)(nil))

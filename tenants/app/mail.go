@@ -1,10 +1,7 @@
 package app
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/mail"
@@ -13,9 +10,8 @@ import (
 
 // MailConfig is the server that takes mail to members.
 type MailConfig struct {
-	URL     httpapi.Secret `help:"Mail server, such as smtp://user:password@mail.example:587, or smtps:// where it begins with TLS. Empty: no mail is sent, and the console says so." env:"WEIR_SMTP_URL"`
-	URLFile string         `help:"File with that address, instead." env:"WEIR_SMTP_URL_FILE"`
-	From    string         `help:"Sender of mail, such as Weir <weir@example.com>." env:"WEIR_SMTP_FROM"`
+	URL  httpapi.Secret `help:"Mail server, such as smtp://user:password@mail.example:587, or smtps:// where it begins with TLS. Empty: no mail is sent, and the console says so." env:"WEIR_SMTP_URL"`
+	From string         `help:"Sender of mail, such as Weir <weir@example.com>." env:"WEIR_SMTP_FROM"`
 }
 
 func (c MailConfig) validate() error {
@@ -24,25 +20,14 @@ func (c MailConfig) validate() error {
 }
 
 // configured reports whether mail is sent.
-func (c MailConfig) configured() bool { return c.URL != "" || c.URLFile != "" }
+func (c MailConfig) configured() bool { return c.URL != "" }
 
 // server is the mail server, nil where there is none.
 func (c MailConfig) server() (*mail.Server, error) {
 	if !c.configured() {
 		return nil, nil //nolint:nilnil // none is not wrong
 	}
-	address := c.URL
-	if c.URLFile != "" {
-		if address != "" {
-			return nil, errors.New("set one of WEIR_SMTP_URL and WEIR_SMTP_URL_FILE")
-		}
-		text, err := os.ReadFile(c.URLFile)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read WEIR_SMTP_URL_FILE: %w", err)
-		}
-		address = httpapi.Secret(strings.TrimSpace(string(text)))
-	}
-	server, err := mail.ParseServer(address, c.From, nil)
+	server, err := mail.ParseServer(c.URL, c.From, nil)
 	if err != nil {
 		return nil, fmt.Errorf("WEIR_SMTP_URL or WEIR_SMTP_FROM: %w", err)
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
-	"strings"
 
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/tenants/internal/oidc"
@@ -15,11 +13,10 @@ import (
 
 // OIDCConfig is the identity provider that lets members in, beside passwords and passkeys.
 type OIDCConfig struct {
-	Issuer           string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
-	ClientID         string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`
-	ClientSecret     httpapi.Secret `help:"What the identity provider knows this installation by." env:"WEIR_OIDC_CLIENT_SECRET"`
-	ClientSecretFile string         `help:"File with that secret, instead." env:"WEIR_OIDC_CLIENT_SECRET_FILE"`
-	Name             string         `help:"Name of the identity provider, for people." env:"WEIR_OIDC_NAME" default:"your identity provider"`
+	Issuer       string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
+	ClientID     string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`
+	ClientSecret httpapi.Secret `help:"What the identity provider knows this installation by." env:"WEIR_OIDC_CLIENT_SECRET"`
+	Name         string         `help:"Name of the identity provider, for people." env:"WEIR_OIDC_NAME" default:"your identity provider"`
 }
 
 func (c OIDCConfig) validate(origin string) error {
@@ -33,8 +30,8 @@ func (c OIDCConfig) validate(origin string) error {
 	if c.ClientID == "" {
 		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_ID is empty: it is what the identity provider calls this installation"))
 	}
-	if (c.ClientSecret == "") == (c.ClientSecretFile == "") {
-		errs = append(errs, errors.New("set one of WEIR_OIDC_CLIENT_SECRET and WEIR_OIDC_CLIENT_SECRET_FILE"))
+	if c.ClientSecret == "" {
+		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_SECRET is empty: it is what the identity provider knows this installation by"))
 	}
 	if origin == "" {
 		errs = append(errs, errors.New("WEIR_OIDC_ISSUER needs WEIR_CONSOLE_ORIGIN: the identity provider sends people back there"))
@@ -62,15 +59,7 @@ func (a *App) provider() (*oidc.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret := c.ClientSecret
-	if c.ClientSecretFile != "" {
-		text, err := os.ReadFile(c.ClientSecretFile)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read WEIR_OIDC_CLIENT_SECRET_FILE: %w", err)
-		}
-		secret = httpapi.Secret(strings.TrimSpace(string(text)))
-	}
 	return oidc.New(oidc.Config{
-		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: secret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.clock,
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.clock,
 	}), nil
 }

@@ -3,8 +3,6 @@ package app_test
 import (
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -29,12 +27,8 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = provider.Shutdown() })
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(provider.ClientSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	w := newWorld(t)
-	w.oidc = app.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecretFile: secret, Name: "Acme Id <b>"}
+	w.oidc = app.OIDCConfig{Issuer: provider.Issuer(), ClientID: provider.ClientID, ClientSecret: httpapi.Secret(provider.ClientSecret), Name: "Acme Id <b>"}
 	p := w.start(t, operatorToken)
 	p.must(t, 201, "POST", "/v1/members", text(member(p.tenant(t, "Acme").organization, "ada@example.com", "viewer")))
 	return w, p, provider
@@ -163,7 +157,6 @@ func TestProviderSettings(t *testing.T) {
 		"in clear":            {func(c *app.Config) { c.OIDC.Issuer = "http://id.example" }, "WEIR_OIDC_ISSUER"},
 		"no client":           {func(c *app.Config) { c.OIDC.ClientID = "" }, "WEIR_OIDC_CLIENT_ID"},
 		"no secret":           {func(c *app.Config) { c.OIDC.ClientSecret = "" }, "WEIR_OIDC_CLIENT_SECRET"},
-		"two secrets":         {func(c *app.Config) { c.OIDC.ClientSecretFile = "/secret" }, "WEIR_OIDC_CLIENT_SECRET"},
 		"nowhere to go back":  {func(c *app.Config) { c.ConsoleOrigin = "" }, "WEIR_CONSOLE_ORIGIN"},
 		"a path as an origin": {func(c *app.Config) { c.ConsoleOrigin = "https://weir.example/console" }, "WEIR_CONSOLE_ORIGIN"},
 	} {

@@ -21,7 +21,6 @@ import (
 // WebhookConfig is what webhooks are signed with, and where they may go beyond the public network.
 type WebhookConfig struct {
 	Keys     httpapi.Secret `help:"Keys that the secrets of webhooks follow from, each of 64 hexadecimal characters (openssl rand -hex 32), with commas between them: the first makes new secrets, the others those of webhooks from when they were first. Empty: there are no webhooks." env:"WEIR_WEBHOOK_KEYS"`
-	KeysFile string         `help:"File with these keys, instead." env:"WEIR_WEBHOOK_KEYS_FILE"`
 	Networks []string       `help:"Networks beside the public one that webhooks may reach, by any port and without TLS, such as 10.20.0.0/16. For development, and for receivers of one's own." env:"WEIR_WEBHOOK_NETWORKS"`
 	CAFile   string         `help:"File with certificates of authorities, in PEM, that webhooks trust beside the system's." env:"WEIR_WEBHOOK_CA_FILE"`
 }
@@ -33,18 +32,7 @@ func (c WebhookConfig) validate() error {
 }
 
 func (c WebhookConfig) keys() (webhook.Keys, error) {
-	text := c.Keys
-	if c.KeysFile != "" {
-		if text != "" {
-			return webhook.Keys{}, errors.New("set one of WEIR_WEBHOOK_KEYS and WEIR_WEBHOOK_KEYS_FILE")
-		}
-		read, err := os.ReadFile(c.KeysFile)
-		if err != nil {
-			return webhook.Keys{}, fmt.Errorf("cannot read WEIR_WEBHOOK_KEYS_FILE: %w", err)
-		}
-		text = httpapi.Secret(read)
-	}
-	keys, err := webhook.ParseKeys(text)
+	keys, err := webhook.ParseKeys(c.Keys)
 	if err != nil {
 		return keys, fmt.Errorf("WEIR_WEBHOOK_KEYS: %w", err)
 	}

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// LoadTLS reads a certificate and its key, both PEM files. It reads them again once they have
+// changed, with the next connection: a renewed certificate needs no restart.
+func LoadTLS(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
+	c := &certificate{files: [2]string{certFile, keyFile}, logger: logger}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetCertificate: c.current, MinVersion: tls.VersionTLS12}, nil
+}
+
+// A certificate is the one that its files held when it was last read whole.
+type certificate struct {
+	files  [2]string // certificate and key
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	seen   [2]os.FileInfo // of the files that were last read, whole or not; nil: one was not there
+	loaded *tls.Certificate
+}
+
+// stat is nil for a file that is not there: to read it says why.
+func stat(file string) os.FileInfo {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// unchanged reports whether a file has neither been written to nor replaced.
+func unchanged(before, now os.FileInfo) bool {
+	if before == nil || now == nil {
+		return before == nil && now == nil
+	}
+	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
+}
+
+// current implements tls.Config's GetCertificate.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refresh(); err != nil {
+		c.logger.Error("the certificate has changed and can't be read: the one before is used", slog.String("error", err.Error()))
+	}
+	return c.loaded, nil
+}
+
+func (c *certificate) load() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refresh()
+}
+
+// refresh reads the files where they have changed. Of two that don't go together, one is about to
+// be replaced.
+func (c *certificate) refresh() error {
+	now := [2]os.FileInfo{stat(c.files[0]), stat(c.files[1])}
+	if c.loaded != nil && unchanged(c.seen[0], now[0]) && unchanged(c.seen[1], now[1]) {
+		return nil
+	}
+	c.seen = now
+	pair, err := tls.LoadX509KeyPair(c.files[0], c.files[1])
+	if err != nil {
+		return fmt.Errorf("cannot load the certificate %q with key %q: %w", c.files[0], c.files[1], err)
+	}
+	if c.loaded != nil {
+		c.logger.Info("another certificate is used", slog.Time("expires", pair.Leaf.NotAfter))
+	}
+	c.loaded = &pair
+	return nil
+}

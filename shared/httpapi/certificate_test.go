@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A renewed certificate is used without a restart, one that is only half there is not, and what was
+// wrong is logged once.
+func TestRenewedCertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")
+	var log bytes.Buffer
+	first, second, third := newPair(t, 1), newPair(t, 2), newPair(t, 3)
+	put(t, cert, first.cert)
+	put(t, key, first.key)
+	config, err := LoadTLS(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serves := func(when string, serial int64) {
+		t.Helper()
+		for range 2 {
+			got, err := config.GetCertificate(nil)
+			if err != nil || got.Leaf.SerialNumber.Int64() != serial {
+				t.Fatalf("%s: %v, %v", when, got.Leaf.SerialNumber, err)
+			}
+		}
+	}
+	serves("at first", 1)
+	put(t, cert, second.cert)
+	serves("with the key still to come", 1)
+	put(t, key, second.key)
+	serves("renewed", 2)
+	put(t, cert, third.cert[:100])
+	serves("cut off", 2)
+	if err := os.Remove(cert); err != nil {
+		t.Fatal(err)
+	}
+	serves("gone", 2)
+	put(t, cert, third.cert)
+	put(t, key, third.key)
+	serves("renewed again", 3)
+	if n := strings.Count(log.String(), "can't be read"); n != 3 {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
+}
+
+// A server serves what its files hold then.
+func TestServedCertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")
+	replace := func(serial int64) {
+		pair := newPair(t, serial)
+		put(t, cert, pair.cert)
+		put(t, key, pair.key)
+	}
+	replace(1)
+	config, err := LoadTLS(cert, key, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &Server{Handler: ok, TLS: config, Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	for serial := range int64(3) {
+		replace(serial + 2)
+		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != serial+2 {
+			t.Errorf("served certificate %d instead of %d", got, serial+2)
+		}
+		conn.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// At the start there has to be one.
+func TestNoCertificate(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "server.pem")
+	if _, err := LoadTLS(missing, missing, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Error(err)
+	}
+}
+
+type pair struct{ cert, key []byte }
+
+func newPair(t *testing.T, serial int64) pair {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}
+}
+
+// put replaces a file, as whoever renews certificates does.
+func put(t *testing.T, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(name+".new", content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		t.Fatal(err)
+	}
+}
