@@ -107,7 +107,7 @@ func (a *App) openModules(ctx context.Context) error {
 	for name, module := range a.modules {
 		backends[name] = gateway.Local(module.Handler(), module.Ready)
 	}
-	if a.gateway, err = gateway.New(backends, a.logger, time.Now); err != nil {
+	if a.gateway, err = gateway.New(backends, a.server.TrustedProxies, a.logger, time.Now); err != nil {
 		closeAll(a.modules)
 	}
 	a.server.Handler, a.server.SeePlaintext = a.gateway, plaintextReports(a.modules)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
@@ -18,8 +19,8 @@ type Gateway struct {
 	openAPI  *openAPI
 }
 
-// New makes a gateway. Every module needs a backend.
-func New(backends map[Module]Backend, logger *slog.Logger, clock func() time.Time) (*Gateway, error) {
+// New makes a gateway. Every module needs a backend. Clients behind proxies are told apart.
+func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logger, clock func() time.Time) (*Gateway, error) {
 	for _, module := range Modules() {
 		if backends[module].Handler == nil {
 			return nil, fmt.Errorf("cannot make a gateway: module %q has no backend", module)
@@ -29,7 +30,7 @@ func New(backends map[Module]Backend, logger *slog.Logger, clock func() time.Tim
 	g.openAPI = &openAPI{join: g.joinOpenAPI, clock: clock, logger: logger}
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock})
 	httpapi.Health(router, func() error { return g.Ready(context.Background()) })
-	router.Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
+	router.With(httpapi.NewStrangers(proxies, clock).Limit).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	g.own = router
 	return g, nil
 }

@@ -46,7 +46,7 @@ func local(t *testing.T, notReady error) *gateway.Gateway {
 
 func newGateway(t *testing.T, backends map[gateway.Module]gateway.Backend) *gateway.Gateway {
 	t.Helper()
-	g, err := gateway.New(backends, slog.New(slog.DiscardHandler), time.Now)
+	g, err := gateway.New(backends, nil, slog.New(slog.DiscardHandler), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func builtWorld(t *testing.T, database string, adjust func(*allinone.Modules)) *
 		backends[name] = gateway.Local(module.Handler(), module.Ready)
 	}
 	var err error
-	w.gateway, err = gateway.New(backends, logger, time.Now)
+	w.gateway, err = gateway.New(backends, nil, logger, time.Now)
 	must(t, err)
 	w.checked = openapitest.Handler(t, w.gateway)
 	w.pool, err = pg.Open(t.Context(), w.database, "tenants")

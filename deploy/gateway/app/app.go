@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"time"
@@ -75,7 +76,11 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 		return nil, err
 	}
 	transport := gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
-	backends, err := config.backends(transport, logger)
+	proxies, err := httpapi.ParseProxies(config.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
+	backends, err := config.backends(transport, proxies, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -83,18 +88,14 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	router, err := gateway.New(backends, logger, time.Now)
+	router, err := gateway.New(backends, proxies, logger, time.Now)
 	if err != nil {
 		return nil, err
 	}
 	return &App{config: config, gateway: router, plaintext: gateway.NewPlaintextReporter(ingest, transport, logger), logger: logger}, nil
 }
 
-func (c Config) backends(transport http.RoundTripper, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
-	proxies, err := httpapi.ParseProxies(c.TrustedProxies)
-	if err != nil {
-		return nil, err
-	}
+func (c Config) backends(transport http.RoundTripper, proxies []netip.Prefix, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
 	backends := map[gateway.Module]gateway.Backend{}
 	for module, text := range c.urls() {
 		target, err := parseTarget(text)

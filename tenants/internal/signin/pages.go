@@ -28,6 +28,7 @@ type Pages struct {
 	byDevice   *attempts
 	byMember   *attempts // who has signed in
 	lookups    *fair.Queue
+	strangers  *httpapi.Strangers
 	metrics    *metrics
 }
 
@@ -40,13 +41,14 @@ func NewPages(kit *pages.Kit, services Services, registerer prometheus.Registere
 		byDevice:   newAttempts(kit.Clock, perDevice, deviceRefill),
 		byEmail:    newAttempts(kit.Clock, perEmail, emailRefill),
 		byMember:   newAttempts(kit.Clock, perMember, memberRefill),
+		strangers:  httpapi.NewStrangers(kit.TrustedProxies, kit.Clock),
 	}
 }
 
 // MountOpen adds the pages that lead in.
 func (p *Pages) MountOpen(router chi.Router) {
 	router.Group(func(open chi.Router) {
-		open.Use(p.Protect, p.RequireReady(p.Guard))
+		open.Use(p.Protect, p.limitStrangers, p.RequireReady(p.Guard))
 		open.Get("/console", p.goHome)
 		open.Get("/console/*", p.Page(p.noPage)) // what no module has
 		open.Get(identity.SignInPath, p.Page(p.showSignIn))
@@ -58,6 +60,19 @@ func (p *Pages) MountOpen(router chi.Router) {
 		open.Post("/console/sign-out", p.Page(p.signOut))
 	})
 	router.Group(p.mountSession)
+}
+
+// limitStrangers limits the pages that anybody may see. What a form sends has limits of its own.
+func (p *Pages) limitStrangers(next http.Handler) http.Handler {
+	return p.Page(func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method == http.MethodGet {
+			if err := p.strangers.Admit(r); err != nil {
+				return err
+			}
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
 }
 
 // mountSession adds what is asked for on the way to other pages.
