@@ -71,15 +71,23 @@ func (t *Throttle) Take(holder string, bytes int64) (waited time.Duration) {
 	return waited
 }
 
-// Await waits until a holder has paid for the ordinary bodies that it has sent beyond its share: of one that only begins, the size is not known.
-func (t *Throttle) Await(holder string) (waited time.Duration) {
+// longestWait is how long an ordinary body waits at most: its client, who can't see why, soon gives up.
+const longestWait = 5 * time.Second
+
+// Await waits until a holder has paid for the ordinary bodies that it has sent beyond its share: of one that only begins, the size is not known. Where that
+// takes too long it returns false at once, and how long.
+func (t *Throttle) Await(holder string) (wait time.Duration, waited bool) {
 	if t.limit.Ordinary <= 0 || !t.shared(holder) {
-		return 0
+		return 0, true
 	}
-	if waited = t.ordinary.Wait(t.clock().UnixNano(), holder, t.limit.Ordinary, t.limit.Ordinary); waited > 0 {
-		<-time.After(waited)
+	wait = t.ordinary.Wait(t.clock().UnixNano(), holder, t.limit.Ordinary, t.limit.Ordinary)
+	if wait > longestWait {
+		return wait, false
 	}
-	return waited
+	if wait > 0 {
+		<-time.After(wait)
+	}
+	return wait, true
 }
 
 // Came counts an ordinary body of a holder, which the next one waits for.

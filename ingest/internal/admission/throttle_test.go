@@ -60,6 +60,11 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 		if d := took("quiet", 1); d != 0 {
 			t.Errorf("another one waited %s", d)
 		}
+		throttle.Came("noisy", 900)
+		begun := time.Now()
+		if wait, waited := throttle.Await("noisy"); waited || wait < 8*time.Second || time.Since(begun) != 0 {
+			t.Errorf("behind 9 s of bodies it waited %s: %t", wait, waited)
+		}
 	})
 }
 

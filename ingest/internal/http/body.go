@@ -112,7 +112,9 @@ func (r *reading) read() error {
 	if err := r.begin(r.expected()); err != nil {
 		return err
 	}
-	r.wire.pace.pause(r.bodies.throttle.Await(r.holder)) // as one under way, with little memory
+	if err := r.awaitShare(); err != nil {
+		return err
+	}
 	if r.how == zstdEncoding {
 		return r.readZstd()
 	}
@@ -122,6 +124,16 @@ func (r *reading) read() error {
 	}
 	defer free()
 	return r.fill(reader, r.bodies.max)
+}
+
+// awaitShare waits, as one under way with little memory, for the bodies of its holder before it.
+func (r *reading) awaitShare() error {
+	wait, waited := r.bodies.throttle.Await(r.holder)
+	if !waited {
+		return errors.Join(overShare(wait), admission.ErrTooMany, errNoFault)
+	}
+	r.wire.pace.pause(wait)
+	return nil
 }
 
 // expected is how large a body may be believed to be before any of it came.
@@ -277,7 +289,10 @@ var errNoFault = errors.New("the sender is not to blame")
 
 // problem is the answer to an error while a body was read.
 func (b *Bodies) problem(err error, how encoding) error {
+	var known *httpapi.Problem
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, admission.ErrTakenAway):
 		return takenAway()
 	case errors.Is(err, errThrottled):
@@ -320,6 +335,12 @@ func throttled() *httpapi.Problem {
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
 		"Large bodies of this organization come faster than its share while others send, too. Send the whole request again when one of those "+
 			"under way is answered, or in bodies of at most 1 MiB.").RetryAfter(time.Second)
+}
+
+func overShare(wait time.Duration) *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
+		"This organization sends more than its share while others send, too, and its requests under way have to come first. Send the whole request again.").
+		RetryAfter(wait)
 }
 
 // evictedRetry is how long the sender of a body that was ended for others is asked to wait.
