@@ -102,21 +102,13 @@ func (b *Books) concern(first int, of time.Time) {
 
 // burn splits bytes between what is left of the plan's allowance and of grants, in the order in which they are used, and overage.
 func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []move {
-	moves := make([]move, 0, 2)
-	left, planned := bytes, false
-	plan := func() {
-		covered := min(left, book.Balances[Allowance])
-		moves, left, planned = append(moves, move{from: Allowance, to: Consumed, amount: covered, reason: reason}), left-covered, true
-	}
-	for _, grant := range burnOrder(b.Grants, at) {
-		if !planned && !grant.beforePlan(book.Period.End) {
-			plan()
+	moves, left := make([]move, 0, 2), bytes
+	for _, grant := range inOrder(b.Grants, at, book.Period.End) {
+		from, covered := Allowance, min(left, book.Balances[Allowance])
+		if grant != nil {
+			from, covered = Credit, min(left, grant.Remaining)
 		}
-		covered := min(left, grant.Remaining)
-		moves, left = append(moves, move{from: Credit, to: Consumed, amount: covered, reason: reason, grant: grant}), left-covered
-	}
-	if !planned {
-		plan()
+		moves, left = append(moves, move{from: from, to: Consumed, amount: covered, reason: reason, grant: grant}), left-covered
 	}
 	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: reason})
 }

@@ -139,3 +139,41 @@ func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
 	slices.SortFunc(order, (*Grant).before)
 	return order
 }
+
+// inOrder is burnOrder with the allowance of a plan, as nil, in its place: that of a period which ends at an instant.
+func inOrder(grants []*Grant, at, end time.Time) []*Grant {
+	order := burnOrder(grants, at)
+	plan := slices.IndexFunc(order, func(g *Grant) bool { return !g.beforePlan(end) })
+	if plan < 0 {
+		plan = len(order)
+	}
+	return slices.Insert(order, plan, nil)
+}
+
+// A Fund is something that covers what is used: a grant, or the plan's allowance.
+type Fund struct {
+	Grant *Grant // nil: the plan's allowance
+	Left  int64
+}
+
+// Funds are what covers what is accepted at an instant, in the order in which it is used, and then the grants that start later, by their start.
+func (b Book) Funds(grants []Grant, at time.Time) (funds []Fund) {
+	live := make([]*Grant, len(grants))
+	for i := range grants {
+		live[i] = &grants[i]
+	}
+	for _, g := range inOrder(live, at, b.Period.End) {
+		if g == nil {
+			funds = append(funds, Fund{Left: b.Balances[Allowance]})
+			continue
+		}
+		funds = append(funds, Fund{g, g.Remaining})
+	}
+	slices.SortStableFunc(live, func(a, b *Grant) int { return a.Starts.Compare(b.Starts) })
+	for _, g := range live {
+		if g.Status == GrantScheduled {
+			funds = append(funds, Fund{g, g.Amount})
+		}
+	}
+	return funds
+}

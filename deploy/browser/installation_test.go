@@ -27,12 +27,30 @@ type installation struct {
 
 func newInstallation(t *testing.T) installation {
 	t.Helper()
+	return newGround(t).start(t)
+}
+
+// A ground is what an installation leaves behind when it ends, and the next one begins with.
+type ground struct {
+	dataDir  string
+	database httpapi.Secret
+	brokers  []string
+}
+
+func newGround(t *testing.T) ground {
+	t.Helper()
+	return ground{t.TempDir(), httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)}
+}
+
+// start runs an installation until the test ends.
+func (g ground) start(t *testing.T) installation {
+	t.Helper()
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	var printed bytes.Buffer
 	modules.Tenants.Output, modules.Tenants.CheapPasswords = &printed, true
 	app, err := allinone.New(t.Context(), allinone.Config{
-		Listen: "localhost:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t),
+		Listen: "localhost:0", DataDir: g.dataDir, DatabaseURL: g.database, Brokers: g.brokers,
 		Modules: modules, NoDemo: true,
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)

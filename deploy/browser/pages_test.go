@@ -32,6 +32,8 @@ var notPages = map[string]string{
 	"/console/settings":           "leads to the first page of the settings",
 	"/console/settings/audit.csv": "a file",
 
+	"/console/usage/organizations": "there is none but for who runs the installation: see TestOrganizations",
+
 	"/console/usage/statements/{statement}":     "there is none before a period has ended, which none has here",
 	"/console/usage/statements/{statement}/csv": "a file",
 

@@ -63,3 +63,27 @@ func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 	b.check("preview of a plan")
 	b.blameless("usage")
 }
+
+// Who runs the installation finds, by the keyboard alone, which organizations are there and how they stand.
+func TestOrganizations(t *testing.T) {
+	g, host := newGround(t), ""
+	t.Run("founded", func(t *testing.T) {
+		in := g.start(t)
+		host = in.addOwner(t, "Host", "Olga Operator", "olga@host.example", ownerPassword)
+		in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", ownerPassword)
+	})
+	t.Setenv("WEIR_OPERATING_ORGANIZATION", host)
+	in := g.start(t)
+	b := openTab(t, startChromium(t, in.origin), in.origin)
+	b.signIn("olga@host.example", ownerPassword)
+	b.leave("a", "Usage", "Usage")
+	b.leave("a", "All organizations", "All organizations")
+	b.awaitText(host)
+	b.await(`document.querySelectorAll("tbody tr").length === 2`)
+	b.check("all organizations")
+	b.choose("State", "suspended")
+	b.leave("button", "Search", "All organizations")
+	b.awaitText("None matches")
+	b.check("no organizations")
+	b.blameless("all organizations")
+}

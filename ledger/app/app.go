@@ -199,7 +199,7 @@ func (a *App) buildAPI() error {
 	})
 	api := &http.API{Services: a.services, Projects: projects, Guard: guard}
 	api.Mount(router)
-	console.Mount(router, console.Config{Services: a.services, Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Services: a.services, Directory: projects, Guard: guard, Operators: a.config.OperatingOrganization})
 	a.handler = router
 	return nil
 }

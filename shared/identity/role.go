@@ -39,6 +39,9 @@ func RoleSetsBudgets(role string) bool {
 	return role == "owner" || role == "admin" || role == "billing"
 }
 
+// RoleOperates reports whether a role of the organization that runs the installation may look at all others.
+func RoleOperates(role string) bool { return role == "owner" }
+
 // RolesThatSetBudgets lists the roles that may, as those to ask.
 func RolesThatSetBudgets() []string {
 	return slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return !RoleSetsBudgets(role) })

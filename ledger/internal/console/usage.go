@@ -29,6 +29,7 @@ type Config struct {
 	Services  *services.Services
 	Directory *identity.Directory
 	Guard     *identity.Guard
+	Operators string // the organization whose owners run the installation; empty: none has any
 }
 
 type console struct {
@@ -43,6 +44,7 @@ func Mount(router chi.Router, config Config) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
 		r.Get("/console/usage/refusals", c.pages.Handle(c.showRefusals))
 		r.Get("/console/usage/plan", c.pages.Handle(c.showPlan))
+		r.Get(organizationsPath, c.pages.Handle(c.showOrganizations))
 		r.Get(budgetsPath, c.pages.Handle(c.showBudgets))
 		r.Post(budgetsPath, c.pages.Handle(c.setBudget))
 		r.Post(budgetsPath+"/remove", c.pages.Handle(c.removeBudget))
@@ -80,7 +82,18 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page.Forecast = forecast.Forecast
+	funds, err := c.Services.Balances.Funds(r.Context(), overview.Balance.Organization.ID)
+	if err != nil {
+		return err
+	}
+	budgets, err := c.Services.Budgets.List(r.Context(), overview.Balance.Organization.ID)
+	if err != nil {
+		return err
+	}
+	page.Forecast, page.Funds, page.Operates = forecast.Forecast, showFunds(overview.Balance, funds), c.operates(r)
+	for _, budget := range budgets.Budgets {
+		page.Budgets = append(page.Budgets, c.showBudget(budget))
+	}
 	page.Day, page.Views = view.day, view.views()
 	for _, transfer := range list.Items {
 		page.Transfers = append(page.Transfers, c.show(transfer))
@@ -108,6 +121,9 @@ type usagePage struct {
 	Percent   int64  // used of what was granted, 0 to 100, rounded down
 	PerMille  int64  // the same in thousandths, for the bar
 	Forecast  ledger.Forecast
+	Funds     []shownFund
+	Budgets   []shownBudget
+	Operates  bool // the reader runs the installation
 	Chart     chart
 	Day       time.Time // of which the chart shows the hours; zero: it shows the days of the period
 	Views     []view

@@ -1,0 +1,25 @@
+package balances
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Funds reads what covers what an organization uses now, in the order in which it is used.
+func (s *Service) Funds(ctx context.Context, organization string) (found []ledger.Fund, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		balance, err := s.Running(ctx, tx, organization)
+		if err != nil {
+			return err
+		}
+		grants, err := postgres.LiveGrants(ctx, tx, []string{balance.Organization.ID})
+		found = balance.Book.Funds(grants[balance.Organization.ID], balance.At)
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,111 @@
+package console_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/console"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A visitor looks at pages as members of organizations, whose sessions are their organization and role.
+type visitor struct {
+	t           *testing.T
+	credentials *identity.Credentials
+	router      http.Handler
+}
+
+func newVisitor(t *testing.T, l *ledgertest.Ledger, operators string) visitor {
+	t.Helper()
+	v := visitor{t: t, credentials: identity.NewCredentials(time.Now)}
+	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: v.credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	console.Mount(router, console.Config{Services: l.Services, Directory: identity.NewDirectory(), Guard: guard, Operators: operators})
+	v.router = router
+	return v
+}
+
+// sees looks at a page as a member, and returns it. A text that begins with "no " is not to be there.
+func (v visitor) sees(organization, role, path string, status int, texts ...string) (page string) {
+	v.t.Helper()
+	session := identity.SessionPrefix + strings.Repeat("e", 48)
+	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: organization, Member: "mem_1",
+		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: time.Now().UnixNano()})
+	if err := v.credentials.Apply(contract.CredentialKey(session), issued); err != nil {
+		v.t.Fatal(err)
+	}
+	request := httptest.NewRequest(http.MethodGet, "/console/usage"+path, nil)
+	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
+	answer := httptest.NewRecorder()
+	v.router.ServeHTTP(answer, request)
+	page = answer.Body.String()
+	for _, text := range append(texts, "") {
+		text, lacks := strings.CutPrefix(text, "no ")
+		if answer.Code != status || strings.Contains(page, text) == (lacks && text != "") {
+			v.t.Errorf("%s of %s in %s: %d, want %d and %q (absent: %t):\n%s", role, organization, path, answer.Code, status, text, lacks, page)
+		}
+	}
+	return page
+}
+
+// Owners of the organization that runs the installation see the accounts of all, by id and state; for others the page does not exist.
+func TestOrganizationsPage(t *testing.T) {
+	l := ledgertest.New(t)
+	v := newVisitor(t, l, "host")
+	for _, id := range []string{"acme", "evil", "host"} {
+		l.Start(t, id, ledger.Indie)
+	}
+	l.Book(t, l.NewCharge("acme", 100), l.NewCharge("evil", 7))
+	v.sees("host", "owner", "", http.StatusOK, "All organizations")
+	v.sees("host", "owner", "/organizations", http.StatusOK, ">acme<", ">evil<", ">host<", ">exhausted<", "100 B (100%)", "2026-11-20", ">none<")
+	v.sees("host", "owner", "/organizations?q=vi", http.StatusOK, ">evil<", "no >acme<", `value="vi"`)
+	v.sees("host", "owner", "/organizations?state=exhausted", http.StatusOK, ">acme<", "no >evil<", `<option value="exhausted" selected>`)
+	v.sees("host", "owner", "/organizations?q=none", http.StatusOK, "None matches on this page")
+	v.sees("host", "owner", "/organizations?cursor=x", http.StatusBadRequest, "cursor")
+	v.sees("acme", "owner", "", http.StatusOK, "no All organizations")
+	for _, other := range [][2]string{{"acme", "owner"}, {"host", "billing"}, {"host", "admin"}} {
+		v.sees(other[0], other[1], "/organizations", http.StatusNotFound, "no evil")
+	}
+	newVisitor(t, l, "").sees("", "owner", "/organizations", http.StatusNotFound)
+}
+
+// The usage page shows what is used next, and the budgets.
+func TestFundsOnTheUsagePage(t *testing.T) {
+	l := ledgertest.New(t)
+	v := newVisitor(t, l, "")
+	l.Start(t, "acme", ledger.Indie)
+	expires := l.Now().AddDate(0, 0, 3)
+	for _, wish := range []ledger.Grant{
+		{Amount: 50, Priority: ledger.PlanPriority, Reason: "goodwill"}, {Amount: 40, Priority: ledger.PlanPriority, Expires: expires, Reason: "launch"},
+		{Amount: 30, Priority: 1, Starts: expires, Reason: "next week"},
+	} {
+		if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, wish); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{}, ledger.BudgetWish{Spender: ledger.Spender{Project: "project"}, Bytes: 10}); err != nil {
+		t.Fatal(err)
+	}
+	l.Book(t, l.NewCharge("acme", 10))
+	page := v.sees("acme", "viewer", "", http.StatusOK, "What is used next", "30 B</td>", "10 B of 10 B (100%)", "its budget is larger", "starts <time")
+	last := 0
+	for _, name := range []string{"launch", "plan&#39;s allowance", "goodwill", "next week"} {
+		at := strings.Index(page, name)
+		if at < last {
+			t.Errorf("%q does not come behind the others:\n%s", name, page)
+		}
+		last = at
+	}
+}
