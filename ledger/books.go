@@ -20,6 +20,7 @@ type Books struct {
 	Events       []Event
 
 	tiers Tiers
+	usual Thresholds      // of the installation
 	books map[int64]*Book // by the period's start, Unix seconds
 	lines int
 }
@@ -31,7 +32,7 @@ func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...
 	for _, book := range books {
 		opened[book.Period.Start.Unix()] = &book
 	}
-	b := &Books{Organization: organization, tiers: tiers, books: opened}
+	b := &Books{Organization: organization, tiers: tiers, usual: DefaultThresholds(), books: opened}
 	for _, grant := range grants {
 		b.Grants = append(b.Grants, &grant)
 	}
@@ -246,7 +247,7 @@ func (b *Books) planIn(book *Book, at time.Time) Plan {
 // use, that it may go on, and that overage begins.
 func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 	seen := b.seen(book)
-	for _, percent := range crossed(seen.Reached, seen.Used(), seen.Allowance()) {
+	for _, percent := range b.thresholds().crossed(seen.Reached, seen.Used(), seen.Allowance()) {
 		book.Reached = percent
 		b.Events = append(b.Events, Event{
 			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.seen(book), Percent: percent, Cause: cause,

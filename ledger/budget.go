@@ -125,7 +125,7 @@ func (b *Books) renewAll(start time.Time, cause Cause) {
 
 // announceBudget notes what became true of a budget.
 func (b *Books) announceBudget(budget *Budget, wasOut bool, cause Cause) {
-	for _, percent := range crossed(budget.Reached, budget.Used, budget.Bytes) {
+	for _, percent := range b.thresholds().crossed(budget.Reached, budget.Used, budget.Bytes) {
 		budget.Reached = percent
 		b.emitBudget(BudgetThresholdReached, budget, percent, cause)
 	}

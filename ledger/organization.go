@@ -30,6 +30,8 @@ type Organization struct {
 	Suspended bool
 	Opened    time.Time // when this ledger first knew of it
 
+	Thresholds Thresholds // its own; nil: those of the installation
+
 	Budgets       int       // how many it has
 	Pool          int64     // what is left of the grants that are in force, in bytes
 	ClosedThrough time.Time // periods that end by then are closed

@@ -1,21 +1,79 @@
 package ledger
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+)
 
-// Thresholds are the shares of a period's allowance, in percent, that are announced when they are
-// reached.
-var Thresholds = [...]int{50, 80, 100}
+// Thresholds are the shares of an allowance, in percent and growing, that are announced when they are reached in a period. Above 100 they are of overage.
+type Thresholds []int
+
+// Bounds of thresholds.
+const (
+	MaxThresholds = 10
+	MaxThreshold  = 1000
+)
+
+// DefaultThresholds are those without settings.
+func DefaultThresholds() Thresholds { return Thresholds{50, 80, 100} }
+
+// Validate refuses thresholds that can't be announced one after the other.
+func (t Thresholds) Validate() error {
+	if len(t) > MaxThresholds {
+		return Invalid{"percents", fmt.Sprintf("There are %d thresholds.", len(t)), fmt.Sprintf("Use at most %d.", MaxThresholds)}
+	}
+	for i, percent := range t {
+		if percent < 1 || percent > MaxThreshold || i > 0 && percent <= t[i-1] {
+			return Invalid{"percents", fmt.Sprintf("The threshold %d is out of its bounds or order.", percent),
+				fmt.Sprintf("Use whole numbers from 1 to %d, each larger than the one before.", MaxThreshold)}
+		}
+	}
+	return nil
+}
 
 // crossed are the thresholds beyond the highest announced that used has reached of an allowance. Without one nothing is reached.
-func crossed(announced int, used, allowance int64) []int {
-	var percents []int
-	for _, percent := range Thresholds {
+func (t Thresholds) crossed(announced int, used, allowance int64) (percents []int) {
+	for _, percent := range t {
 		if percent > announced && allowance > 0 && used >= mulDivUp(allowance, int64(percent), 100) {
 			percents = append(percents, percent)
 		}
 	}
 	return percents
 }
+
+// ThresholdsSet says which thresholds are announced to an organization; nil: those of the installation.
+type ThresholdsSet struct{ Percents Thresholds }
+
+// decide announces what of the running period has been reached by then.
+func (d ThresholdsSet) decide(b *Books, cause Cause) error {
+	book, err := b.touch(cause.At, cause)
+	if err != nil {
+		return err
+	}
+	b.Organization.Thresholds = d.Percents
+	b.announce(book, *book, b.isOut(book, cause.At), cause)
+	for _, budget := range b.Budgets {
+		b.renew(budget, book.Period.Start, cause)
+		b.announceBudget(budget, budget.IsOut(), cause)
+	}
+	return nil
+}
+
+// SetThresholds is what has to be decided for an organization to have thresholds of its own, or with nil those of the installation: nothing where
+// it has them.
+func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
+	if err := percents.Validate(); err != nil {
+		return nil, err
+	}
+	if own := b.Organization.Thresholds; (own == nil) == (percents == nil) && slices.Equal(own, percents) {
+		return nil, nil
+	}
+	return []Decision{ThresholdsSet{percents}}, nil
+}
+
+// thresholds are those that are announced.
+func (b *Books) thresholds() Thresholds { return Rules{Thresholds: b.usual}.ThresholdsOf(b.Organization) }
 
 // mulDivUp is a*b/c rounded up, without overflow between; a and b are not negative, c is positive.
 func mulDivUp(a, b, c int64) int64 {

@@ -7,6 +7,7 @@ const (
 	RuleSuspended = "suspended" // the organization can send nothing
 	RuleExhausted = "exhausted" // a request needed more than was left: everything is refused since
 	RuleQuota     = "quota"     // less is left than the request needs
+	RuleBudget    = "budget"    // less is left of a budget of its project or key, or that is exhausted
 )
 
 // A Trial is what would become of a request that was accepted now.
@@ -16,7 +17,8 @@ type Trial struct {
 	Covered   int64  // of its bytes, by the allowance and grants
 	Overage   int64  // of its bytes, by nothing
 	Remaining int64  // of the allowance and grants, afterwards
-	Exhausts  bool   // nothing more would be accepted afterwards
+	Exhausts  bool   // nothing more would be accepted afterwards, of whose budget refused it
+	Budget    Budget // that would refuse it; zero: none
 }
 
 // Try finds what would become of a request of an organization, of which book is the running period's.
@@ -36,6 +38,19 @@ func (o Organization) Try(book Book, bytes int64, at time.Time) Trial {
 		trial.Remaining, trial.Exhausts = book.Remaining()-trial.Covered, bytes == left
 	}
 	return trial
+}
+
+// Under is the trial of a request of a project and key with the budgets of the period: of what the organization may send, one may refuse it.
+func (t Trial) Under(budgets []Budget, project, key string) Trial {
+	if t.Rule != "" {
+		return t
+	}
+	for _, budget := range budgets {
+		if budget.sent(Cause{Project: project, Key: key}) && (budget.IsOut() || t.Bytes > budget.Remaining()) {
+			return Trial{Bytes: t.Bytes, Rule: RuleBudget, Remaining: t.Remaining + t.Covered, Exhausts: true, Budget: budget}
+		}
+	}
+	return t
 }
 
 // Admits is how many bytes ingest would still accept in the period.

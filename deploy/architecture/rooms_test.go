@@ -27,6 +27,7 @@ var rooms = map[string][]string{
 var roomsKnow = map[string]string{
 	"ledger: accounts -> balances":     "an account is shown with its balance",
 	"ledger: foresight -> balances":    "what would be begins with what is",
+	"ledger: foresight -> budgets":     "a dry run asks the budgets as well",
 	"ledger: foresight -> plans":       "a simulation compares subscriptions",
 	"ledger: plans -> balances":        "a subscription is shown with the state of its balance",
 	"ledger: unitofwork -> statements": "a period's statement is made in the transaction that closes it",

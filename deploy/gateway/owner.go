@@ -40,8 +40,8 @@ var nouns = map[string]Module{
 
 // books are the parts of an organization that the ledger keeps.
 var books = []string{
-	"adjustments", "balance", "budgets", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast", "dry-run", "simulation",
-	"verification",
+	"adjustments", "balance", "budgets", "thresholds", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast",
+	"dry-run", "simulation", "verification",
 }
 
 // pages maps the first segment after /console to its owner. All else, /console itself, signing in

@@ -56,6 +56,8 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/subscription", who: tokens("billing:read")},
 	{route: "PUT /v1/organizations/{organization}/subscription", who: tokens("billing:write"), body: `{"tier":"scale"}`},
 	{route: "GET /v1/organizations/{organization}/budgets", who: tokens("billing:read")},
+	{route: "GET /v1/organizations/{organization}/thresholds", who: tokens("billing:read")},
+	{route: "PUT /v1/organizations/{organization}/thresholds", who: tokens("billing:write"), body: `{"percents":[50,90]}`},
 	{route: "PUT /v1/organizations/{organization}/budgets", who: tokens("billing:write"), body: `[{"project":"{project}","bytes":1000000000}]`},
 	{route: "DELETE /v1/organizations/{organization}/budgets", who: tokens("billing:write"), path: "/v1/organizations/{organization}/budgets?project={project}"},
 	{route: "GET /v1/organizations/{organization}/grants", who: tokens("billing:read")},

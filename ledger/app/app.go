@@ -98,7 +98,7 @@ func (a *App) build() (err error) {
 	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
 	a.services = services.New(services.Config{
 		Reads: a.reads, Writes: a.pool, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
-		Save: bus.SaveEvents, IDs: newID, Tiers: a.config.tiers(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
+		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
 		Deciders: deciders, End: log.End,
 	})
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)

@@ -49,6 +49,8 @@ type Config struct {
 	BatchWait     time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_LEDGER_BATCH_WAIT" default:"10ms"`
 	CheckInterval time.Duration `help:"How often what was just applied is checked." env:"WEIR_LEDGER_CHECK_INTERVAL" default:"10s"`
 
+	Thresholds []int `help:"Shares of an allowance or budget, in percent and growing, that are announced when they are reached, to organizations that have none of their own." env:"WEIR_LEDGER_THRESHOLDS" default:"50,80,100"`
+
 	TransfersMonths  int `help:"For how many months each transfer is kept. What older ones came to is kept by period." env:"WEIR_LEDGER_TRANSFERS_MONTHS" default:"25"`
 	UsageHoursMonths int `help:"For how many months usage is kept by the hour; by the day it is kept as long as transfers." env:"WEIR_LEDGER_USAGE_HOURS_MONTHS" default:"3"`
 
@@ -69,7 +71,7 @@ func (c Config) Validate() error {
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
 		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.tiers().Validate(), c.kept().Validate())...)
+	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.rules().Validate(), c.kept().Validate())...)
 }
 
 func (c Config) clock() func() time.Time {
@@ -85,6 +87,15 @@ func (c Config) databaseTime() unitofwork.DatabaseTime {
 		return postgres.Now
 	}
 	return func(context.Context, pgx.Tx) (time.Time, error) { return c.Clock(), nil }
+}
+
+// rules are those of all organizations, with their defaults.
+func (c Config) rules() ledger.Rules {
+	rules := ledger.Rules{Tiers: c.tiers(), Thresholds: c.Thresholds}
+	if rules.Thresholds == nil {
+		rules.Thresholds = ledger.DefaultThresholds()
+	}
+	return rules
 }
 
 // kept is the retention, with its default.

@@ -10,7 +10,6 @@ func TestForesight(t *testing.T) {
 	r, ledger, token := billed(t)
 	r.Accept(logs("acme", 700))
 	r.awaitCounted()
-	_, before := get(t, ledger, token, "/v1/organizations/acme/balance")
 	for _, test := range []struct {
 		body     string
 		accepted bool
@@ -23,6 +22,24 @@ func TestForesight(t *testing.T) {
 			t.Errorf("%s: %d %v", test.body, status, trial)
 		}
 	}
+	send(t, ledger, token, "PUT", "acme/thresholds", "", `{"percents":[60]}`)
+	send(t, ledger, token, "PUT", "acme/budgets", "", `[{"key":"key","bytes":750}]`)
+	if status, trial := send(t, ledger, token, "POST", "acme/dry-run", "", `{"bytes":60,"key":"key"}`); status != http.StatusOK ||
+		trial["rule"] != "budget" || trial["budget"].(map[string]any)["remaining"] != 50.0 || trial["ended_by"] != nil {
+		t.Errorf("with a budget: %d %v", status, trial)
+	}
+	if status, found := get(t, ledger, token, "/v1/organizations/acme/thresholds"); status != http.StatusOK || found["own"] != true ||
+		len(found["percents"].([]any)) != 1 {
+		t.Errorf("thresholds: %d %v", status, found)
+	}
+	if status, _ := send(t, ledger, token, "PUT", "acme/thresholds", "", `{"percents":[80,50]}`); status != http.StatusBadRequest {
+		t.Errorf("thresholds out of order: %d", status)
+	}
+	if status, found := send(t, ledger, token, "PUT", "acme/thresholds", "", `{"percents":null}`); status != http.StatusOK || found["own"] != false ||
+		len(found["percents"].([]any)) != 3 {
+		t.Errorf("the installation's thresholds: %d %v", status, found)
+	}
+	_, before := get(t, ledger, token, "/v1/organizations/acme/balance")
 	if status, forecast := get(t, ledger, token, "/v1/organizations/acme/forecast"); status != http.StatusOK || forecast["method"] != nil || forecast["used"] != 700.0 {
 		t.Errorf("%d %v", status, forecast)
 	}
@@ -39,7 +56,8 @@ func TestForesight(t *testing.T) {
 	if next, _ := after["subscription"].(map[string]any)["next"].(map[string]any); next["quota"] != 500.0 {
 		t.Errorf("a smaller plan is not scheduled: %v", after)
 	}
-	for body, path := range map[string]string{`{"bytes":0}`: "dry-run", `{"bytes":1,"key":"k"}`: "dry-run", `{"tier":"gold"}`: "simulation", `{"tier":"indie","suspended":true}`: "simulation"} {
+	for body, path := range map[string]string{`{"bytes":0}`: "dry-run", `{"bytes":1,"colour":"k"}`: "dry-run",
+		`{"tier":"gold"}`: "simulation", `{"tier":"indie","suspended":true}`: "simulation"} {
 		if status, answer := send(t, ledger, token, "POST", "acme/"+path, "", body); status != http.StatusBadRequest {
 			t.Errorf("%s %s: %d %v", path, body, status, answer)
 		}

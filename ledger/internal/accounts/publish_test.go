@@ -74,7 +74,7 @@ func TestNewTermsRepublish(t *testing.T) {
 	if due := republish(); len(due) != 0 {
 		t.Errorf("the same terms made accounts due: %v", due)
 	}
-	l.Work.Tiers[ledger.Indie] = ledger.Terms{Quota: 500, RequestsPerMinute: 7, RetentionDays: 7}
+	l.Work.Rules.Tiers[ledger.Indie] = ledger.Terms{Quota: 500, RequestsPerMinute: 7, RetentionDays: 7}
 	if due := republish(); len(due) != 1 || due[0] != 500 {
 		t.Errorf("next quotas %v, want 500", due)
 	}
@@ -94,7 +94,8 @@ func TestRetentionIsPublishedAnew(t *testing.T) {
 	})
 	l.As(t, l.Accounts.RepublishOnNewTerms)
 	anew := l.Round(t)
-	if len(anew.Accounts) != 1 || anew.Accounts[0].RetentionDays != l.Work.Tiers[ledger.Indie].RetentionDays || anew.Accounts[0].Version <= before.Accounts[0].Version {
+	if len(anew.Accounts) != 1 || anew.Accounts[0].RetentionDays != l.Work.Rules.Tiers[ledger.Indie].RetentionDays ||
+		anew.Accounts[0].Version <= before.Accounts[0].Version {
 		t.Errorf("published %+v, want one with a retention, newer than %+v", anew.Accounts, before.Accounts)
 	}
 }

@@ -99,7 +99,7 @@ func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.O
 	if err != nil {
 		return nil, err
 	}
-	return unitofwork.Open(ctx, tx, s.Tiers, known, grants, books)
+	return unitofwork.Open(ctx, tx, s.Rules, known, grants, books)
 }
 
 func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[postgres.BookKey]bool {

@@ -21,7 +21,8 @@ import (
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	return &bus.Consumer{Services: services.New(services.Config{Reads: pool, Writes: pool, Tiers: ledger.DefaultTiers(), Clock: time.Now}), Clock: time.Now,
+	rules := ledger.Rules{Tiers: ledger.DefaultTiers(), Thresholds: ledger.DefaultThresholds()}
+	return &bus.Consumer{Services: services.New(services.Config{Reads: pool, Writes: pool, Rules: rules, Clock: time.Now}), Clock: time.Now,
 		Conflicts: bus.NewConflicts(prometheus.NewRegistry())}, pool
 }
 

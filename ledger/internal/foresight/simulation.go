@@ -28,7 +28,7 @@ func (s *Service) Simulate(ctx context.Context, organization string, wanted ledg
 		if err != nil {
 			return err
 		}
-		opened, err := unitofwork.OpenWhole(ctx, tx, s.Tiers, map[string]ledger.Organization{o.ID: o})
+		opened, err := unitofwork.OpenWhole(ctx, tx, s.Rules, map[string]ledger.Organization{o.ID: o})
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (s *Service) simulateChange(books *ledger.Books, wanted ledger.Subscription
 }
 
 func (s *Service) simulatePast(ctx context.Context, tx pgx.Tx, o ledger.Organization, plan ledger.Plan) (simulated []ledger.SimulatedPeriod, err error) {
-	terms, err := plan.Terms(s.Tiers)
+	terms, err := plan.Terms(s.Rules.Tiers)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,6 @@ func (s *Service) stateOf(books *ledger.Books, at time.Time) (found plans.Subscr
 	if err != nil {
 		return found, 0, 0, err
 	}
-	found, err = plans.NewSubscription(s.Tiers, books.Organization, book, at)
+	found, err = plans.NewSubscription(s.Rules.Tiers, books.Organization, book, at)
 	return found, book.Granted(), book.Remaining(), err
 }

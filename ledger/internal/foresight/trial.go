@@ -15,15 +15,26 @@ type Trial struct {
 	Remedy  *ledger.Remedy // what would have it accepted; nil where it would be, or nothing but the end of a suspension would
 }
 
-// Try finds what would become of a request of so many bytes.
-func (s *Service) Try(ctx context.Context, organization string, bytes int64) (Trial, error) {
+// A Request is one that might be sent.
+type Request struct {
+	Bytes        int64
+	Project, Key string // empty: no budget is looked at
+}
+
+// Try finds what would become of a request.
+func (s *Service) Try(ctx context.Context, organization string, request Request) (Trial, error) {
 	balance, err := s.Balances.Balance(ctx, organization, time.Time{})
 	if err != nil {
 		return Trial{}, err
 	}
-	trial := Trial{Trial: balance.Organization.Try(balance.Book, bytes, balance.At), Balance: balance}
+	budgets, err := s.Budgets.List(ctx, organization)
+	if err != nil {
+		return Trial{}, err
+	}
+	o, book, at := balance.Organization, balance.Book, balance.At
+	trial := Trial{Trial: o.Try(book, request.Bytes, at).Under(budgets.Budgets, request.Project, request.Key), Balance: balance}
 	if trial.Rule == ledger.RuleExhausted || trial.Rule == ledger.RuleQuota {
-		remedy := s.Tiers.RemedyOf(balance.Organization, balance.Book, bytes, balance.At)
+		remedy := s.Rules.Tiers.RemedyOf(o, book, request.Bytes, at)
 		trial.Remedy = &remedy
 	}
 	return trial, nil

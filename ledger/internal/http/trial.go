@@ -9,9 +9,11 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// tryBody is a request that might be sent: how many bytes it would be charged.
+// tryBody is a request that might be sent: how many bytes it would be charged, and whose budgets it would use.
 type tryBody struct {
-	Bytes int64 `json:"bytes"`
+	Bytes   int64  `json:"bytes"`
+	Project string `json:"project"`
+	Key     string `json:"key"`
 }
 
 type trialBody struct {
@@ -25,6 +27,7 @@ type trialBody struct {
 	Exhausts     bool        `json:"exhausts"`
 	EndsAt       time.Time   `json:"ends_at"`
 	EndedBy      *remedyBody `json:"ended_by"`
+	Budget       *budgetBody `json:"budget"` // that would refuse it; null: none
 	AsOf         asOfBody    `json:"as_of"`
 }
 
@@ -36,6 +39,10 @@ func newTrialBody(t foresight.Trial) trialBody {
 	}
 	if t.Rule != "" {
 		body.Rule = &t.Rule
+	}
+	if t.Budget != (ledger.Budget{}) {
+		budget := newBudgetBody(t.Budget, b.Book.Period.End)
+		body.Budget = &budget
 	}
 	if t.Remedy != nil {
 		remedy := newRemedyBody(*t.Remedy)
@@ -65,7 +72,7 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
 	if body.Bytes < 1 || body.Bytes > ledger.MaxCharge {
 		return httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
 	}
-	trial, err := a.Foresight.Try(r.Context(), organization, body.Bytes)
+	trial, err := a.Foresight.Try(r.Context(), organization, foresight.Request(body))
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -76,7 +76,7 @@ func On(pool *pgxpool.Pool) *Ledger {
 	l.SetClock(November)
 	l.Services = services.New(services.Config{
 		Reads: l.Pool, Writes: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
-		Save: l.note, IDs: l.newID, Tiers: smallTiers(), Kept: ledger.DefaultRetention(), Clock: l.Now,
+		Save: l.note, IDs: l.newID, Rules: ledger.Rules{Tiers: smallTiers(), Thresholds: ledger.DefaultThresholds()}, Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: Deciders,
 	})
 	return l

@@ -174,7 +174,7 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 	if err != nil {
 		return fmt.Errorf("cannot read the organizations: %w", err)
 	}
-	opened, err := unitofwork.OpenWhole(ctx, tx, s.Work.Tiers, known)
+	opened, err := unitofwork.OpenWhole(ctx, tx, s.Work.Rules, known)
 	if err != nil {
 		return err
 	}

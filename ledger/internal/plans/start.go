@@ -86,7 +86,7 @@ func (s *Service) openBeginning(ctx context.Context, tx pgx.Tx, booked time.Time
 	}
 	opened := make(map[string]*ledger.Books, len(known))
 	for id, organization := range known {
-		opened[id] = ledger.OpenBooks(organization, s.Work.Tiers, nil, all[id]...)
+		opened[id] = s.Work.Rules.Open(organization, nil, all[id]...)
 	}
 	return opened, nil
 }

@@ -36,7 +36,7 @@ func (s *Service) Subscription(ctx context.Context, organization string) (found 
 		if err != nil {
 			return err
 		}
-		found, err = NewSubscription(s.Work.Tiers, balance.Organization, balance.Book, balance.At)
+		found, err = NewSubscription(s.Work.Rules.Tiers, balance.Organization, balance.Book, balance.At)
 		return err
 	})
 	return found, err
@@ -52,7 +52,7 @@ func (s *Service) Subscribe(ctx context.Context, organization string, request un
 		if err != nil {
 			return Subscription{}, err
 		}
-		return NewSubscription(s.Work.Tiers, books.Organization, book, at)
+		return NewSubscription(s.Work.Rules.Tiers, books.Organization, book, at)
 	})
 }
 

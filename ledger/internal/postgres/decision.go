@@ -54,6 +54,7 @@ const (
 	advanced          = "ledger.v1.advanced"
 	budgetSet         = "ledger.v1.budget_set"
 	budgetRemoved     = "ledger.v1.budget_removed"
+	thresholdsSet     = "ledger.v1.thresholds_set"
 )
 
 // grantRow is a grant as it was given.
@@ -99,6 +100,10 @@ type budgetRemovedRow struct {
 	Key     string `json:"key,omitempty"`
 }
 
+type thresholdsSetRow struct {
+	Percents []int `json:"percents"` // null: those of the installation
+}
+
 func encodeDecision(decision ledger.Decision) (name string, data []byte, err error) {
 	var row any
 	switch d := decision.(type) {
@@ -121,6 +126,8 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 		name, row = budgetSet, budgetSetRow{d.Project, d.Key, d.Bytes, d.Used}
 	case ledger.BudgetRemoved:
 		name, row = budgetRemoved, budgetRemovedRow(d.Spender)
+	case ledger.ThresholdsSet:
+		name, row = thresholdsSet, thresholdsSetRow{d.Percents}
 	default:
 		return "", nil, fmt.Errorf("BUG: no stored form of %T", decision)
 	}
@@ -167,6 +174,10 @@ func decodeDecision(name string, data []byte) (decision ledger.Decision, err err
 		var row budgetRemovedRow
 		err = json.Unmarshal(data, &row)
 		return ledger.BudgetRemoved{Spender: ledger.Spender(row)}, err
+	case thresholdsSet:
+		var row thresholdsSetRow
+		err = json.Unmarshal(data, &row)
+		return ledger.ThresholdsSet{Percents: row.Percents}, err
 	}
 	return nil, fmt.Errorf("cannot read a decision of the kind %q", name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,8 @@ type planRow struct {
 	OverageCap        int64       `json:"overage_cap,omitempty"`
 }
 
-const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at, o.budgets`
+const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at,
+	o.budgets, o.thresholds`
 
 // organizationRow are the addresses of organizationColumns.
 type organizationRow struct {
@@ -33,7 +35,7 @@ type organizationRow struct {
 }
 
 func (r *organizationRow) fields() []any {
-	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided, &r.o.Budgets}
+	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided, &r.o.Budgets, &r.o.Thresholds}
 }
 
 // organization is what was scanned.
@@ -169,6 +171,7 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 	var suspended []bool
 	var pools, decisions, budgets []int64
 	var closed, due, decided []*time.Time
+	var thresholds []*string
 	for _, id := range sortedKeys(opened) {
 		o := opened[id].Organization
 		text, err := encodePlans(o.Plans)
@@ -178,16 +181,26 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 		ids, plans, suspended, pools = append(ids, id), append(plans, text), append(suspended, o.Suspended), append(pools, o.Pool)
 		closed, due, decided = append(closed, orNull(o.ClosedThrough)), append(due, orNull(opened[id].Due())), append(decided, orNull(o.DecidedAt))
 		decisions, budgets = append(decisions, o.Decisions), append(budgets, int64(o.Budgets))
+		thresholds = append(thresholds, encodeThresholds(o.Thresholds))
 	}
 	_, err := tx.Exec(ctx, `UPDATE organizations AS o SET plans = n.plans::jsonb, suspended = n.suspended, pool = n.pool, closed_through = n.closed,
-			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets
-		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[])
-			AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets)
-		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets)
+			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets, thresholds = n.thresholds::int[]
+		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[],
+			$10::text[]) AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds)
+		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds)
 	if err != nil {
 		return fmt.Errorf("cannot save %d organizations: %w", len(ids), err)
 	}
 	return nil
+}
+
+// encodeThresholds is an array of numbers as text, for arrays of arrays have all the same length; NULL for none.
+func encodeThresholds(thresholds ledger.Thresholds) *string {
+	if thresholds == nil {
+		return nil
+	}
+	text := strings.NewReplacer("[", "{", "]", "}", " ", ",").Replace(fmt.Sprint([]int(thresholds)))
+	return &text
 }
 
 func encodePlans(plans ledger.Plans) (string, error) {

@@ -47,7 +47,7 @@ type Config struct {
 	Turns    *reading.Turns
 	Save     unitofwork.SaveEvents
 	IDs      func() string // unique, URL-safe, at most 60 characters
-	Tiers    ledger.Tiers
+	Rules    ledger.Rules
 	Kept     ledger.Retention
 	Clock    func() time.Time
 	Time     unitofwork.DatabaseTime
@@ -59,21 +59,22 @@ type Config struct {
 func New(c Config) *Services {
 	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
 	work := &unitofwork.Writer{
-		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Tiers: c.Tiers, Time: c.Time,
+		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Rules: c.Rules, Time: c.Time,
 		Deciders: make(chan struct{}, c.Deciders),
 	}
-	balance := &balances.Service{Reads: reads, Tiers: c.Tiers, Kept: c.Kept, End: c.End}
+	balance := &balances.Service{Reads: reads, Tiers: c.Rules.Tiers, Kept: c.Kept, End: c.End}
+	budget := &budgets.Service{Reads: reads, Work: work}
 	return &Services{
 		Reads: reads, Work: work,
-		Accounts:   &accounts.Service{Reads: reads, Tiers: c.Tiers, Balances: balance},
+		Accounts:   &accounts.Service{Reads: reads, Tiers: c.Rules.Tiers, Balances: balance},
 		Balances:   balance,
-		Booking:    &booking.Service{Tiers: c.Tiers},
-		Budgets:    &budgets.Service{Reads: reads, Work: work},
-		Foresight:  &foresight.Service{Reads: reads, Tiers: c.Tiers, Balances: balance},
+		Booking:    &booking.Service{Rules: c.Rules},
+		Budgets:    budget,
+		Foresight:  &foresight.Service{Reads: reads, Rules: c.Rules, Balances: balance, Budgets: budget},
 		Grants:     &grants.Service{Reads: reads, Work: work},
 		Integrity:  &integrity.Service{Reads: reads},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
 		Statements: &statements.Service{Reads: reads},
-		Usage:      &usage.Service{Reads: reads, Tiers: c.Tiers},
+		Usage:      &usage.Service{Reads: reads, Tiers: c.Rules.Tiers},
 	}
 }

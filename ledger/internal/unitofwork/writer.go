@@ -17,7 +17,7 @@ type Writer struct {
 	Decisions *postgres.DecisionStore
 	Save      SaveEvents
 	IDs       func() string // unique, URL-safe, at most 60 characters
-	Tiers     ledger.Tiers
+	Rules     ledger.Rules
 	Time      DatabaseTime
 	Deciders  chan struct{} // a place for each request that may decide at once: each holds a connection, also while it waits for a lock
 }

@@ -1,0 +1,44 @@
+package plans
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Thresholds are what is announced to an organization when it is reached.
+type Thresholds struct {
+	Percents ledger.Thresholds
+	Own      bool // else they are those of the installation
+}
+
+// Thresholds reads the thresholds of an organization.
+func (s *Service) Thresholds(ctx context.Context, organization string) (found Thresholds, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		o, err := snapshot.OrganizationAt(ctx, tx, organization, s.Reads.Clock())
+		found = s.thresholds(o)
+		return err
+	})
+	return found, err
+}
+
+// SetThresholds has an organization have thresholds of its own, or with nil those of the installation.
+func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
+	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		return books.SetThresholds(percents)
+	}
+	answer := func(_ pgx.Tx, books *ledger.Books, _ time.Time) (Thresholds, error) {
+		return s.thresholds(books.Organization), nil
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, percents, choose, answer)
+}
+
+func (s *Service) thresholds(o ledger.Organization) Thresholds {
+	return Thresholds{Percents: s.Work.Rules.ThresholdsOf(o), Own: o.Thresholds != nil}
+}
