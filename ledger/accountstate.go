@@ -22,6 +22,7 @@ type AccountState struct {
 
 // AccountState is the state of an organization at an instant.
 func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version int64, at time.Time) (AccountState, error) {
+	at = o.Now(at)
 	plan, next := o.Plans.At(at), o.Plans.At(book.Period.End)
 	terms, err := plan.Terms(t)
 	if err != nil {
@@ -34,6 +35,9 @@ func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version
 	state := AccountState{
 		Organization: o, Book: book, Tier: plan.Tier, State: o.State(book, at), RequestsPerMinute: terms.RequestsPerMinute,
 		RetentionDays: terms.RetentionDays, Overage: plan.overageAllowed(), NextQuota: nextTerms.Quota, NextOverage: next.overageAllowed(), Version: version,
+	}
+	if o.IsTest() {
+		state.State = Suspended // nothing is accepted of it
 	}
 	for _, budget := range budgets {
 		state.Budgets = append(state.Budgets, budget.In(book.Period.Start))

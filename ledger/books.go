@@ -18,6 +18,7 @@ type Books struct {
 	Unbudgeted   []Spender // whose budgets were removed
 	Transfers    []Transfer
 	Events       []Event
+	Rehearsals   []Rehearsal
 
 	tiers Tiers
 	usual Thresholds      // of the installation

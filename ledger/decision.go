@@ -57,7 +57,9 @@ func (b *Books) Decide(d Decision, cause Cause) error {
 		return err
 	}
 	b.Organization.Decisions++
-	b.Organization.DecidedAt = cause.At
+	if !b.Organization.IsTest() {
+		b.Organization.DecidedAt = cause.At
+	}
 	return nil
 }
 

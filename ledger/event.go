@@ -40,6 +40,7 @@ type Event struct {
 	Organization string
 	Book         Book // after the transfers that made it true; zero where it is about a grant
 	Percent      int  // of a threshold
+	Test         bool // billing only rehearses with the organization
 	Cause        Cause
 
 	Before, After Tier      // of a TierChanged

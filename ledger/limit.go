@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A LimitReached says that there is as much of something as there may be.
@@ -32,8 +34,12 @@ func (o Organization) RoomForDecisions(more int, at time.Time, madeAt func(numbe
 	if first < 1 {
 		return nil
 	}
+	period := o.BookedIn(at)
+	if o.IsTest() { // what it decides is of the real month, whatever its clock says
+		period = calendar.PeriodAt(at, o.AnchorDay)
+	}
 	made, err := madeAt(first)
-	if err != nil || made.Before(o.BookedIn(at).Start) {
+	if err != nil || made.Before(period.Start) {
 		return err
 	}
 	return tooManyDecisions

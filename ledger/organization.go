@@ -36,11 +36,15 @@ type Organization struct {
 	Pool          int64     // what is left of the grants that are in force, in bytes
 	ClosedThrough time.Time // periods that end by then are closed
 	Decisions     int64     // how many were made about it
-	DecidedAt     time.Time // instant of the last of them
+	DecidedAt     time.Time // instant of the last of them, by the clock of everybody
+	Clock         time.Time // what time it is for a test; zero: the organization is none
 }
 
 // NotBefore is the instant of what is decided now: time never goes back for an organization, nor into a closed period, whatever a clock says.
 func (o Organization) NotBefore(now time.Time) time.Time {
+	if o.IsTest() {
+		return o.Clock
+	}
 	for _, at := range []time.Time{o.DecidedAt, o.ClosedThrough} {
 		if at.After(now) {
 			now = at

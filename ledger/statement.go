@@ -16,6 +16,7 @@ var ErrNoStatement = errors.New("no such statement")
 type Statement struct {
 	Organization string
 	Number       int64 // 1 for the organization's first, and so on without a gap
+	Test         bool  // billing only rehearses with the organization: nobody owes anything by it
 	Period       calendar.Period
 	Made         time.Time
 	Tier         Tier  // at the period's end
@@ -88,8 +89,9 @@ func (b *Books) Statement(number int64, closed Event, from Sources, at time.Time
 		return s, false, err
 	}
 	s = Statement{
-		Organization: b.Organization.ID, Number: number, Period: period, Made: at, Tier: plan.Tier, Quota: terms.Quota, ChargedBy: from.ChargedBy,
-		Grants: movements(from, period.Start), Totals: totals(closed.Book.Balances, b.carriedOver(period.End)),
+		Organization: b.Organization.ID, Number: number, Test: b.Organization.IsTest(), Period: period, Made: b.Organization.Now(at),
+		Tier: plan.Tier, Quota: terms.Quota, ChargedBy: from.ChargedBy, Grants: movements(from, period.Start),
+		Totals: totals(closed.Book.Balances, b.carriedOver(period.End)),
 	}
 	s.charge(from.Charges)
 	known := s.enter(from.Lines)

@@ -13,6 +13,9 @@ func StatementColumns() []string {
 // Table is a statement as lines of text: totals, then what they are made of.
 func (s Statement) Table() [][]string {
 	t := statementTable{number: strconv.FormatInt(s.Number, 10)}
+	if s.Test {
+		t.add("test", statementCells{})
+	}
 	t.totals(s.Totals)
 	for _, g := range s.Grants {
 		t.grant(g)

@@ -73,7 +73,9 @@ func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
 }
 
 // thresholds are those that are announced.
-func (b *Books) thresholds() Thresholds { return Rules{Thresholds: b.usual}.ThresholdsOf(b.Organization) }
+func (b *Books) thresholds() Thresholds {
+	return Rules{Thresholds: b.usual}.ThresholdsOf(b.Organization)
+}
 
 // mulDivUp is a*b/c rounded up, without overflow between; a and b are not negative, c is positive.
 func mulDivUp(a, b, c int64) int64 {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -35,7 +34,7 @@ func TestThresholds(t *testing.T) {
 		perform(t, books, test.given...)
 		books.Events = nil
 		perform(t, books, test.when)
-		if got := strings.Trim(describeEvents(books.Events)+describeBudgetEvents(books.Events), "; "); got != test.events {
+		if got := join(describeEvents(books.Events), describeBudgetEvents(books.Events)); got != test.events {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.events)
 		}
 	}
@@ -62,4 +61,12 @@ func TestWhichThresholds(t *testing.T) {
 			t.Errorf("%v after %v: %v, %v", test.wanted, test.own, decisions, err)
 		}
 	}
+}
+
+// join joins what there is of two lists.
+func join(a, b string) string {
+	if a != "" && b != "" {
+		return a + "; " + b
+	}
+	return a + b
 }

@@ -19,7 +19,8 @@ var tenantRooms = []string{"keys", "people", "signin", "registry", "audit", "not
 // rooms are the concepts of each module that is cut by concept, each with a Service of its own, and the ground that they all stand on.
 var rooms = map[string][]string{
 	"tenants": tenantRooms,
-	"ledger":  {"accounts", "balances", "booking", "budgets", "foresight", "grants", "integrity", "plans", "statements", "usage", "unitofwork", "snapshot", "horizon"},
+	"ledger": {"accounts", "balances", "booking", "budgets", "foresight", "grants", "integrity", "plans", "rehearsals", "statements", "usage", "unitofwork", "snapshot",
+		"horizon"},
 }
 
 // roomsKnow are the rooms that import another one, with the reason. All others use an interface of

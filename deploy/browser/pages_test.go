@@ -34,7 +34,7 @@ var notPages = map[string]string{
 
 	"/console/usage/organizations": "there is none but for who runs the installation: see TestOrganizations",
 
-	"/console/usage/statements/{statement}":     "there is none before a period has ended, which none has here",
+	"/console/usage/statements/{statement}":     "there is none before a period has ended: see TestBillingsStory",
 	"/console/usage/statements/{statement}/csv": "a file",
 
 	"/console/settings/api-keys/{id}/first-event": "one line, for a script",

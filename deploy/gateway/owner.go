@@ -40,7 +40,7 @@ var nouns = map[string]Module{
 
 // books are the parts of an organization that the ledger keeps.
 var books = []string{
-	"adjustments", "balance", "budgets", "thresholds", "chain", "entries", "statements", "grants", "subscription", "usage", "refusals", "forecast",
+	"adjustments", "balance", "budgets", "thresholds", "chain", "entries", "statements", "grants", "test-clock", "subscription", "usage", "refusals", "forecast",
 	"dry-run", "simulation", "verification",
 }
 

@@ -58,6 +58,9 @@ var policies = []policy{
 	{route: "GET /v1/organizations/{organization}/budgets", who: tokens("billing:read")},
 	{route: "GET /v1/organizations/{organization}/thresholds", who: tokens("billing:read")},
 	{route: "PUT /v1/organizations/{organization}/thresholds", who: tokens("billing:write"), body: `{"percents":[50,90]}`},
+	{route: "GET /v1/organizations/{organization}/test-clock", who: tokens("billing:read")},
+	{route: "PUT /v1/organizations/{organization}/test-clock", who: tokens("billing:write"), body: `{"at":"2020-01-01T00:00:00Z"}`, want: 400},
+	{route: "POST /v1/organizations/{organization}/test-clock/use", who: tokens("billing:write"), body: `{"bytes":1}`, want: 400}, // it is none
 	{route: "PUT /v1/organizations/{organization}/budgets", who: tokens("billing:write"), body: `[{"project":"{project}","bytes":1000000000}]`},
 	{route: "DELETE /v1/organizations/{organization}/budgets", who: tokens("billing:write"), path: "/v1/organizations/{organization}/budgets?project={project}"},
 	{route: "GET /v1/organizations/{organization}/grants", who: tokens("billing:read")},

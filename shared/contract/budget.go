@@ -15,6 +15,7 @@ type BudgetThresholdReached struct {
 	Used         int64     `json:"used"`
 	Batch        string    `json:"batch,omitempty"` // the batch that crossed it; empty where a decision did
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // BudgetExhausted is a fact on weir.ledger.v1: what the project or key sends is refused until the period ends or the budget is raised.
@@ -27,6 +28,7 @@ type BudgetExhausted struct {
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // BudgetRestored is a fact on weir.ledger.v1: a budget that was exhausted is so no more, by a larger one or the next period.
@@ -39,4 +41,5 @@ type BudgetRestored struct {
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }

@@ -9,8 +9,9 @@ type ThresholdReached struct {
 	Percent      int       `json:"percent"`
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
-	Batch        string    `json:"batch"` // the batch that crossed it
-	At           time.Time `json:"at"`    // when that batch was accepted
+	Batch        string    `json:"batch"`          // the batch that crossed it
+	At           time.Time `json:"at"`             // when that batch was accepted
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the period's quota, nor of the overage that is accepted.
@@ -21,6 +22,7 @@ type QuotaExhausted struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // QuotaRestored is a fact on weir.ledger.v1: what was exhausted is so no more, by a grant, another plan or the next period.
@@ -31,6 +33,7 @@ type QuotaRestored struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // OverageBegun is a fact on weir.ledger.v1: more than the quota is used from now on, which the plan accepts.
@@ -41,6 +44,7 @@ type OverageBegun struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // TierChanged is a fact on weir.ledger.v1: another tier is in force.
@@ -49,6 +53,7 @@ type TierChanged struct {
 	Before       string    `json:"before"`
 	Tier         string    `json:"tier"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // GrantExpiring is a fact on weir.ledger.v1: what is left of a grant expires in a week.
@@ -58,6 +63,7 @@ type GrantExpiring struct {
 	Remaining    int64     `json:"remaining"`
 	ExpiresAt    time.Time `json:"expires_at"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // GrantExpired is a fact on weir.ledger.v1: a grant has ended, and what was left of it with it.
@@ -66,6 +72,7 @@ type GrantExpired struct {
 	Grant        string    `json:"grant"`
 	Expired      int64     `json:"expired"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // PeriodClosed is a fact on weir.ledger.v1: nothing is booked in a period any more, and this is what it came to.
@@ -79,6 +86,7 @@ type PeriodClosed struct {
 	Expired      int64     `json:"expired"`
 	Voided       int64     `json:"voided"`
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // Adjusted is a fact on weir.ledger.v1: what was charged is made good in a period that is open: by somebody's decision, or because entries came
@@ -90,6 +98,7 @@ type Adjusted struct {
 	PeriodStart   time.Time  `json:"period_start"`              // where it is booked
 	OfPeriodStart *time.Time `json:"of_period_start,omitempty"` // the period that was wrong
 	At            time.Time  `json:"at"`
+	Test          bool       `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
 // StatementReady is a fact on weir.ledger.v1: the statement of a closed period can be read.
@@ -101,4 +110,5 @@ type StatementReady struct {
 	Used         int64     `json:"used"`    // in the period, whether anything covered it or not
 	Overage      int64     `json:"overage"` // of that: covered by nothing
 	At           time.Time `json:"at"`
+	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }

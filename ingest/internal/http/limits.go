@@ -74,7 +74,7 @@ func whyRefused(refused service.Refusal, resets string) string {
 	limit, of := refused.Quota.Limit, "quota"
 	switch budget := refused.Budget; {
 	case refused.Verdict == ingest.Suspended:
-		return "The organization is suspended: it can't send entries. Its quota resets at " + resets + "."
+		return "The organization is suspended, or is a test of billing: it can't send entries. Its quota resets at " + resets + "."
 	case budget != nil && budget.Key != "":
 		limit, of = budget.Limit, "budget of the API key "+budget.Key
 	case budget != nil:

@@ -87,6 +87,7 @@ func (s *Service) Running(ctx context.Context, tx pgx.Tx, organization pg.Organi
 	if err != nil {
 		return Balance{}, err
 	}
+	now = standing.Organization.Now(now)
 	if !standing.Found || !standing.Organization.HasPlanAt(now) {
 		return Balance{}, ledger.ErrNoOrganization
 	}

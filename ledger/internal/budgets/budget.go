@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
@@ -30,8 +29,7 @@ func (b Budgets) Has(of ledger.Spender) bool {
 // List lists the budgets of an organization.
 func (s *Service) List(ctx context.Context, organization string) (found Budgets, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
-		now := s.Reads.Clock().UTC()
-		o, err := snapshot.OrganizationAt(ctx, tx, organization, now)
+		o, now, err := s.Reads.OrganizationNow(ctx, tx, organization)
 		if err != nil {
 			return err
 		}

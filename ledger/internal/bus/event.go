@@ -33,33 +33,38 @@ func eventBody(e ledger.Event) (kind string, body any) {
 	switch e.Kind {
 	case ledger.ThresholdReached:
 		return contract.TypeThresholdReached, contract.ThresholdReached{
-			Organization: e.Organization, PeriodStart: start, Percent: e.Percent, Quota: quota, Used: used, Batch: e.Cause.Batch, At: at,
+			Organization: e.Organization, PeriodStart: start, Percent: e.Percent, Quota: quota, Used: used, Batch: e.Cause.Batch, At: at, Test: e.Test,
 		}
 	case ledger.QuotaExhausted:
 		return contract.TypeQuotaExhausted, contract.QuotaExhausted{
-			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at,
+			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at, Test: e.Test,
 		}
 	case ledger.QuotaRestored:
-		return contract.TypeQuotaRestored, contract.QuotaRestored{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
+		return contract.TypeQuotaRestored, contract.QuotaRestored{
+			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at, Test: e.Test,
+		}
 	case ledger.OverageBegun:
-		return contract.TypeOverageBegun, contract.OverageBegun{Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at}
+		return contract.TypeOverageBegun, contract.OverageBegun{
+			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Quota: quota, Used: used, At: at, Test: e.Test,
+		}
 	case ledger.TierChanged:
-		return contract.TypeTierChanged, contract.TierChanged{Organization: e.Organization, Before: string(e.Before), Tier: string(e.After), At: at}
+		return contract.TypeTierChanged, contract.TierChanged{Organization: e.Organization, Before: string(e.Before), Tier: string(e.After), At: at, Test: e.Test}
 	case ledger.GrantExpiring:
 		return contract.TypeGrantExpiring, contract.GrantExpiring{
-			Organization: e.Organization, Grant: e.Grant.ID, Remaining: e.Grant.Remaining, ExpiresAt: e.Grant.Expires, At: at,
+			Organization: e.Organization, Grant: e.Grant.ID, Remaining: e.Grant.Remaining, ExpiresAt: e.Grant.Expires, At: at, Test: e.Test,
 		}
 	case ledger.GrantHasExpired:
-		return contract.TypeGrantExpired, contract.GrantExpired{Organization: e.Organization, Grant: e.Grant.ID, Expired: e.Grant.Expired, At: at}
+		return contract.TypeGrantExpired, contract.GrantExpired{Organization: e.Organization, Grant: e.Grant.ID, Expired: e.Grant.Expired, At: at, Test: e.Test}
 	case ledger.PeriodClosed:
 		balances := book.Balances
 		return contract.TypePeriodClosed, contract.PeriodClosed{
 			Organization: e.Organization, PeriodStart: start, PeriodEnd: end, Granted: book.Granted(), Consumed: balances[ledger.Consumed],
-			Overage: balances[ledger.Overage], Expired: balances[ledger.Expired], Voided: balances[ledger.Voided], At: at,
+			Overage: balances[ledger.Overage], Expired: balances[ledger.Expired], Voided: balances[ledger.Voided], At: at, Test: e.Test,
 		}
 	case ledger.StatementReady:
 		return contract.TypeStatementReady, contract.StatementReady{
-			Organization: e.Organization, Statement: e.Number, PeriodStart: start, PeriodEnd: end, Used: used, Overage: book.Balances[ledger.Overage], At: at,
+			Organization: e.Organization, Statement: e.Number, PeriodStart: start, PeriodEnd: end, Used: used, Overage: book.Balances[ledger.Overage],
+			At: at, Test: e.Test,
 		}
 	case ledger.BooksAdjusted:
 		return contract.TypeAdjusted, newAdjusted(e)
@@ -77,22 +82,24 @@ func budgetBody(e ledger.Event) (kind string, body any) {
 	case ledger.BudgetThresholdReached:
 		return contract.TypeBudgetThresholdReached, contract.BudgetThresholdReached{
 			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Percent: e.Percent,
-			Budget: b.Bytes, Used: b.Used, Batch: e.Cause.Batch, At: at,
+			Budget: b.Bytes, Used: b.Used, Batch: e.Cause.Batch, At: at, Test: e.Test,
 		}
 	case ledger.BudgetExhausted:
 		return contract.TypeBudgetExhausted, contract.BudgetExhausted{
-			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Budget: b.Bytes, Used: b.Used, At: at,
+			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Budget: b.Bytes, Used: b.Used, At: at, Test: e.Test,
 		}
 	case ledger.BudgetRestored:
 		return contract.TypeBudgetRestored, contract.BudgetRestored{
-			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Budget: b.Bytes, Used: b.Used, At: at,
+			Organization: e.Organization, Project: b.Project, APIKey: b.Key, PeriodStart: start, PeriodEnd: end, Budget: b.Bytes, Used: b.Used, At: at, Test: e.Test,
 		}
 	}
 	return "", nil
 }
 
 func newAdjusted(e ledger.Event) contract.Adjusted {
-	adjusted := contract.Adjusted{Organization: e.Organization, Adjustment: e.Subject, Bytes: e.Amount, PeriodStart: e.Book.Period.Start, At: e.Cause.At}
+	adjusted := contract.Adjusted{
+		Organization: e.Organization, Adjustment: e.Subject, Bytes: e.Amount, PeriodStart: e.Book.Period.Start, At: e.Cause.At, Test: e.Test,
+	}
 	if !e.Of.IsZero() {
 		adjusted.OfPeriodStart = &e.Of
 	}

@@ -24,6 +24,7 @@ type organizationsPage struct {
 // A shownOrganization is an account as those see it who run the installation.
 type shownOrganization struct {
 	ID, Tier, State  string
+	Test             bool
 	Used, Granted    int64
 	PerMille         int64     // used of what was granted, 0 to 1000
 	Ends, LastActive time.Time // of the period; LastActive is zero for who sent nothing for long
@@ -85,7 +86,7 @@ func newOrganizationsPage(query accounts.AccountQuery) organizationsPage {
 
 func showOrganization(a accounts.Account) shownOrganization {
 	return shownOrganization{
-		ID: a.Organization.ID, Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
+		ID: a.Organization.ID, Test: a.Organization.IsTest(), Tier: string(a.Plan.Tier), State: a.State(), Used: a.Book.Used(), Granted: a.Book.Granted(),
 		PerMille: thousandths(a.Book.Used(), a.Book.Granted()), Ends: a.Book.Period.End, LastActive: a.LastActivity,
 	}
 }

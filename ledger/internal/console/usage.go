@@ -107,6 +107,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 type usagePage struct {
+	Test      bool // billing only rehearses with the organization
 	Known     bool // false: the ledger has not consumed the organization's creation yet
 	Tier      string
 	PerMinute int64
@@ -133,7 +134,7 @@ type usagePage struct {
 
 func newUsagePage(b balances.Balance) usagePage {
 	page := usagePage{
-		Known: true, Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
+		Test: b.Organization.IsTest(), Known: true, Tier: string(b.Plan.Tier), PerMinute: int64(b.Terms.RequestsPerMinute),
 		Start: b.Book.Period.Start, End: b.Book.Period.End, At: b.At,
 		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
 		Overage: b.Book.Balances[ledger.Overage], State: b.State(),

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/plans"
-	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -24,7 +23,7 @@ type Simulation struct {
 // Simulate finds what a subscription would change.
 func (s *Service) Simulate(ctx context.Context, organization string, wanted ledger.Subscription) (found Simulation, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		o, err := snapshot.OrganizationAt(ctx, tx, organization, s.Reads.Clock())
+		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
 		if err != nil {
 			return err
 		}
@@ -64,7 +63,7 @@ func (s *Service) simulatePast(ctx context.Context, tx pgx.Tx, o ledger.Organiza
 	if err != nil {
 		return nil, err
 	}
-	periods := o.LastPeriods(s.Reads.Clock(), ledger.SimulatedPeriods)
+	periods := o.LastPeriods(o.Now(s.Reads.Clock()), ledger.SimulatedPeriods)
 	days, err := usedByDay(ctx, tx, o.ID, periods[len(periods)-1].Start, periods[0].End)
 	if err != nil {
 		return nil, err

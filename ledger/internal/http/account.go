@@ -13,6 +13,7 @@ import (
 
 type accountBody struct {
 	Organization string     `json:"organization"`
+	Test         bool       `json:"test"`
 	Tier         string     `json:"tier"`
 	State        string     `json:"state"`
 	Period       periodBody `json:"period"`
@@ -24,7 +25,8 @@ type accountBody struct {
 
 func newAccountBody(a accounts.Account) accountBody {
 	body := accountBody{
-		Organization: a.Organization.ID, Tier: string(a.Plan.Tier), State: a.State(), Period: periodBody{a.Book.Period.Start, a.Book.Period.End},
+		Organization: a.Organization.ID, Test: a.Organization.IsTest(), Tier: string(a.Plan.Tier), State: a.State(),
+		Period:  periodBody{a.Book.Period.Start, a.Book.Period.End},
 		Granted: a.Book.Granted(), Consumed: a.Book.Used(), Remaining: a.Book.Remaining(),
 	}
 	if !a.LastActivity.IsZero() {

@@ -15,6 +15,7 @@ import (
 
 type balanceBody struct {
 	Organization      string     `json:"organization"`
+	Test              bool       `json:"test"`
 	Tier              string     `json:"tier"`
 	RequestsPerMinute int        `json:"requests_per_minute"`
 	Period            periodBody `json:"period"`
@@ -62,7 +63,7 @@ func newBookedBody(b balances.Balance) bookedBody {
 
 func newBalanceBody(b balances.Balance) balanceBody {
 	return balanceBody{
-		Organization: b.Organization.ID, Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
+		Organization: b.Organization.ID, Test: b.Organization.IsTest(), Tier: string(b.Plan.Tier), RequestsPerMinute: b.Terms.RequestsPerMinute,
 		Period:  periodBody{b.Book.Period.Start, b.Book.Period.End},
 		Granted: b.Book.Granted(), Consumed: b.Book.Used(), Remaining: b.Book.Remaining(),
 		Overage: b.Book.Balances[ledger.Overage], Expired: b.Book.Balances[ledger.Expired], Voided: b.Book.Balances[ledger.Voided],

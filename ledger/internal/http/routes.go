@@ -54,6 +54,7 @@ func (a *API) Mount(router chi.Router) {
 		router.Post("/v1/organizations/{organization}/simulation", httpapi.Handle(a.simulate))
 		router.Get("/v1/organizations/{organization}/budgets", httpapi.Handle(a.budgets))
 		router.Get("/v1/organizations/{organization}/thresholds", httpapi.Handle(a.thresholds))
+		router.Get("/v1/organizations/{organization}/test-clock", httpapi.Handle(a.testClock))
 	})
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireScope(ScopeWrite))
@@ -61,6 +62,8 @@ func (a *API) Mount(router chi.Router) {
 		router.Post("/v1/organizations/{organization}/grants", httpapi.Handle(a.grant))
 		router.Post("/v1/organizations/{organization}/grants/{grant}/void", httpapi.Handle(a.void))
 		router.Post("/v1/organizations/{organization}/adjustments", httpapi.Handle(a.adjust))
+		router.Put("/v1/organizations/{organization}/test-clock", httpapi.Handle(a.advanceTestClock))
+		router.Post("/v1/organizations/{organization}/test-clock/use", httpapi.Handle(a.rehearseUse))
 		router.Put("/v1/organizations/{organization}/thresholds", httpapi.Handle(a.setThresholds))
 		router.Put("/v1/organizations/{organization}/budgets", httpapi.Handle(a.setBudgets))
 		router.Delete("/v1/organizations/{organization}/budgets", httpapi.Handle(a.removeBudget))

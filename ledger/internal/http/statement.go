@@ -15,6 +15,7 @@ import (
 type statementTotals struct {
 	Organization string     `json:"organization"`
 	Number       int64      `json:"number"`
+	Test         bool       `json:"test"`
 	Period       periodBody `json:"period"`
 	MadeAt       time.Time  `json:"made_at"`
 	Tier         string     `json:"tier"`
@@ -72,7 +73,8 @@ type adjustmentLine struct {
 func newStatementTotals(s ledger.Statement) statementTotals {
 	t := s.Totals
 	return statementTotals{
-		Organization: s.Organization, Number: s.Number, Period: periodBody{s.Period.Start, s.Period.End}, MadeAt: s.Made, Tier: string(s.Tier), Quota: s.Quota,
+		Organization: s.Organization, Number: s.Number, Test: s.Test,
+		Period: periodBody{s.Period.Start, s.Period.End}, MadeAt: s.Made, Tier: string(s.Tier), Quota: s.Quota,
 		Opening: t.Opening, Allowance: t.Allowance, Prorated: t.Prorated, Granted: t.Granted, Consumed: t.Consumed, Overage: t.Overage,
 		Expired: t.Expired, Voided: t.Voided, Closing: t.Closing,
 	}

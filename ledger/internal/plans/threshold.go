@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -21,7 +20,7 @@ type Thresholds struct {
 // Thresholds reads the thresholds of an organization.
 func (s *Service) Thresholds(ctx context.Context, organization string) (found Thresholds, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
-		o, err := snapshot.OrganizationAt(ctx, tx, organization, s.Reads.Clock())
+		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
 		found = s.thresholds(o)
 		return err
 	})

@@ -55,6 +55,9 @@ const (
 	budgetSet         = "ledger.v1.budget_set"
 	budgetRemoved     = "ledger.v1.budget_removed"
 	thresholdsSet     = "ledger.v1.thresholds_set"
+	testBegun         = "ledger.v1.test_begun"
+	clockAdvanced     = "ledger.v1.clock_advanced"
+	rehearsed         = "ledger.v1.rehearsed"
 )
 
 // grantRow is a grant as it was given.
@@ -104,6 +107,19 @@ type thresholdsSetRow struct {
 	Percents []int `json:"percents"` // null: those of the installation
 }
 
+type clockAdvancedRow struct {
+	To time.Time `json:"to"`
+}
+
+type rehearsedRow struct {
+	ID          string `json:"id"`
+	Bytes       int64  `json:"bytes"`
+	Entries     int    `json:"entries"`
+	Project     string `json:"project,omitempty"`
+	Key         string `json:"key,omitempty"`
+	Environment string `json:"environment,omitempty"`
+}
+
 func encodeDecision(decision ledger.Decision) (name string, data []byte, err error) {
 	var row any
 	switch d := decision.(type) {
@@ -128,6 +144,12 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 		name, row = budgetRemoved, budgetRemovedRow(d.Spender)
 	case ledger.ThresholdsSet:
 		name, row = thresholdsSet, thresholdsSetRow{d.Percents}
+	case ledger.TestBegun:
+		name, row = testBegun, struct{}{}
+	case ledger.ClockAdvanced:
+		name, row = clockAdvanced, clockAdvancedRow(d)
+	case ledger.Rehearsed:
+		name, row = rehearsed, rehearsedRow(d)
 	default:
 		return "", nil, fmt.Errorf("BUG: no stored form of %T", decision)
 	}
@@ -178,6 +200,16 @@ func decodeDecision(name string, data []byte) (decision ledger.Decision, err err
 		var row thresholdsSetRow
 		err = json.Unmarshal(data, &row)
 		return ledger.ThresholdsSet{Percents: row.Percents}, err
+	case testBegun:
+		return ledger.TestBegun{}, nil
+	case clockAdvanced:
+		var row clockAdvancedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.ClockAdvanced(row), err
+	case rehearsed:
+		var row rehearsedRow
+		err = json.Unmarshal(data, &row)
+		return ledger.Rehearsed(row), err
 	}
 	return nil, fmt.Errorf("cannot read a decision of the kind %q", name)
 }

@@ -41,7 +41,7 @@ const withPast = `SELECT o.organization, horizon.version FROM organizations o
 	WHERE oldest.at < $1 AND oldest.version <= horizon.version LIMIT $3`
 
 // ofTheMoment are the decisions by which nothing is any more once the books of their time are gone.
-var ofTheMoment = []string{advanced, adjusted, eventstorepg.ErasedName}
+var ofTheMoment = []string{advanced, adjusted, rehearsed, eventstorepg.ErasedName}
 
 // removePast removes what is of the moment, cancelled, replaced by a later one that is past as well, or about a grant that is gone. A plan is not replaced by
 // one that was cancelled.

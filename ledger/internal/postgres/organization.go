@@ -25,23 +25,27 @@ type planRow struct {
 }
 
 const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at,
-	o.budgets, o.thresholds`
+	o.budgets, o.thresholds, o.clock`
 
 // organizationRow are the addresses of organizationColumns.
 type organizationRow struct {
 	o               ledger.Organization
 	plans           []byte
 	closed, decided *time.Time
+	clock           *time.Time
 }
 
 func (r *organizationRow) fields() []any {
-	return []any{&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided, &r.o.Budgets, &r.o.Thresholds}
+	return []any{
+		&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided,
+		&r.o.Budgets, &r.o.Thresholds, &r.clock,
+	}
 }
 
 // organization is what was scanned.
 func (r *organizationRow) organization() (o ledger.Organization, err error) {
 	o = r.o
-	o.ClosedThrough, o.DecidedAt = timeOf(r.closed), timeOf(r.decided)
+	o.ClosedThrough, o.DecidedAt, o.Clock = timeOf(r.closed), timeOf(r.decided), timeOf(r.clock)
 	o.Plans, err = parsePlans(r.plans)
 	return o, err
 }
@@ -170,7 +174,7 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 	var ids, plans []string
 	var suspended []bool
 	var pools, decisions, budgets []int64
-	var closed, due, decided []*time.Time
+	var closed, due, decided, clocks []*time.Time
 	var thresholds []*string
 	for _, id := range sortedKeys(opened) {
 		o := opened[id].Organization
@@ -182,12 +186,14 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 		closed, due, decided = append(closed, orNull(o.ClosedThrough)), append(due, orNull(opened[id].Due())), append(decided, orNull(o.DecidedAt))
 		decisions, budgets = append(decisions, o.Decisions), append(budgets, int64(o.Budgets))
 		thresholds = append(thresholds, encodeThresholds(o.Thresholds))
+		clocks = append(clocks, orNull(o.Clock))
 	}
 	_, err := tx.Exec(ctx, `UPDATE organizations AS o SET plans = n.plans::jsonb, suspended = n.suspended, pool = n.pool, closed_through = n.closed,
-			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets, thresholds = n.thresholds::int[]
+			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets, thresholds = n.thresholds::int[],
+			clock = n.clock
 		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[],
-			$10::text[]) AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds)
-		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds)
+			$10::text[], $11::timestamptz[]) AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds, clock)
+		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds, clocks)
 	if err != nil {
 		return fmt.Errorf("cannot save %d organizations: %w", len(ids), err)
 	}

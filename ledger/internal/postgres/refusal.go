@@ -92,8 +92,8 @@ func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 // LastCharge finds what was charged last of a period, by an instant; found is false where nothing was, or it is not kept any more.
 func LastCharge(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND source = $4 AND reason = $5 ORDER BY effective_at DESC LIMIT 1`,
-		organization, period.Start, by, ledger.FromLogs, ledger.Charged).Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount)
+		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND reason = $4 ORDER BY effective_at DESC LIMIT 1`,
+		organization, period.Start, by, ledger.Charged).Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
 	}

@@ -27,7 +27,8 @@ func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 		s.Organization, s.Found = known[string(organization)]
 		return err
 	})
-	batch.Queue(`SELECT `+bookColumns+` FROM books WHERE organization = $1 AND period_start <= $2 AND period_end > $2`, organization, at).Query(
+	batch.Queue(`SELECT `+bookColumns+` FROM books JOIN organizations o USING (organization)
+		WHERE organization = $1 AND period_start <= coalesce(o.clock, $2) AND period_end > coalesce(o.clock, $2)`, organization, at).Query(
 		func(rows pgx.Rows) error {
 			return forEachBook(rows, func(b orgBook) { s.Books = append(s.Books, b.book) })
 		})

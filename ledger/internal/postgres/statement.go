@@ -110,6 +110,7 @@ func scanStatement(row pgx.CollectableRow) (s ledger.Statement, err error) {
 
 // statementRow is a statement as statements.document has it. Its names are data.
 type statementRow struct {
+	Test        bool            `json:"test,omitempty"`
 	Tier        ledger.Tier     `json:"tier"`
 	Quota       int64           `json:"quota"`
 	Totals      totalsRow       `json:"totals"`
@@ -163,7 +164,7 @@ type adjustmentRow struct {
 }
 
 func newStatementRow(s ledger.Statement) statementRow {
-	row := statementRow{Tier: s.Tier, Quota: s.Quota, Totals: totalsRow(s.Totals), ChargedBy: s.ChargedBy}
+	row := statementRow{Test: s.Test, Tier: s.Tier, Quota: s.Quota, Totals: totalsRow(s.Totals), ChargedBy: s.ChargedBy}
 	row.Grants = converted(s.Grants, func(m ledger.GrantMovement) movementRow { return movementRow(m) })
 	row.Charges = converted(s.Charges, func(c ledger.DayCharge) dayChargeRow { return dayChargeRow(c) })
 	row.Late = converted(s.Late, func(l ledger.LateCharge) lateRow { return lateRow(l) })
@@ -172,7 +173,7 @@ func newStatementRow(s ledger.Statement) statementRow {
 }
 
 func (r statementRow) fill(s *ledger.Statement) {
-	s.Tier, s.Quota, s.Totals, s.ChargedBy = r.Tier, r.Quota, ledger.Totals(r.Totals), r.ChargedBy
+	s.Test, s.Tier, s.Quota, s.Totals, s.ChargedBy = r.Test, r.Tier, r.Quota, ledger.Totals(r.Totals), r.ChargedBy
 	s.Grants = converted(r.Grants, func(m movementRow) ledger.GrantMovement { return ledger.GrantMovement(m) })
 	s.Charges = converted(r.Charges, func(c dayChargeRow) ledger.DayCharge { return ledger.DayCharge(c) })
 	s.Late = converted(r.Late, func(l lateRow) ledger.LateCharge { return ledger.LateCharge(l) })

@@ -17,7 +17,7 @@ const unkeyed = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries 
 // has usage without keys, its keys are compared together.
 func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.UsageIsCharges, `WITH old AS (SELECT DISTINCT organization, project FROM usage_days WHERE `+unkeyed+`),
-		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers WHERE source = 0 AND reason IN (2, 4) GROUP BY 1, 2, 3),
+		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers WHERE reason IN (2, 4) GROUP BY 1, 2, 3),
 		used AS (SELECT organization, project, key, sum(bytes)::bigint AS bytes FROM usage_days WHERE outcome = 'accepted' GROUP BY 1, 2, 3),
 		both_sides AS (SELECT organization, project, key, bytes AS used, 0 AS charged FROM used
 			UNION ALL SELECT organization, project, key, 0, bytes FROM charged)

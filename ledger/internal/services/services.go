@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/rehearsals"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/statements"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
@@ -36,6 +37,7 @@ type Services struct {
 	Grants     *grants.Service
 	Integrity  *integrity.Service
 	Plans      *plans.Service
+	Rehearsals *rehearsals.Service
 	Statements *statements.Service
 	Usage      *usage.Service
 }
@@ -74,6 +76,7 @@ func New(c Config) *Services {
 		Grants:     &grants.Service{Reads: reads, Work: work},
 		Integrity:  &integrity.Service{Reads: reads},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
+		Rehearsals: &rehearsals.Service{Reads: reads, Work: work},
 		Statements: &statements.Service{Reads: reads},
 		Usage:      &usage.Service{Reads: reads, Tiers: c.Rules.Tiers},
 	}

@@ -54,6 +54,16 @@ func Exists(ctx context.Context, tx pgx.Tx, organization pg.Organization) error 
 	return err
 }
 
+// OrganizationNow reads an organization that has a plan, and what time it is for it.
+func (r *Reader) OrganizationNow(ctx context.Context, tx pgx.Tx, organization pg.Organization) (ledger.Organization, time.Time, error) {
+	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))
+	now := o.Now(r.Clock().UTC())
+	if err == nil && (!found || !o.HasPlanAt(now)) {
+		err = ledger.ErrNoOrganization
+	}
+	return o, now, err
+}
+
 // OrganizationAt reads an organization that has a plan at an instant.
 func OrganizationAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (ledger.Organization, error) {
 	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))

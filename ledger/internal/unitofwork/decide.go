@@ -47,24 +47,24 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		if err != nil {
 			return fmt.Errorf("cannot read the clock of the database: %w", err)
 		}
-		at := books.Organization.NotBefore(now)
+		at, recorded := books.Organization.NotBefore(now), books.Organization.RecordedAt(now)
 		decisions, err := choose(tx, books, at)
 		if err == nil {
-			err = room(ctx, tx, books.Organization, len(decisions), at)
+			err = room(ctx, tx, books.Organization, len(decisions), recorded)
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.book(ctx, tx, books, at, request, decisions); err != nil {
+		if err := w.book(ctx, tx, books, at, recorded, request, decisions); err != nil {
 			return err
 		}
 		if made, err = answer(tx, books, at); err != nil {
 			return err
 		}
-		if err := again.Save(ctx, tx, made, at); err != nil {
+		if err := again.Save(ctx, tx, made, recorded); err != nil {
 			return err
 		}
-		return w.Save(ctx, tx, books.Events)
+		return w.Save(ctx, tx, books.Facts())
 	})
 	return made, err
 }
@@ -88,8 +88,8 @@ func (w *Writer) stubbornly(ctx context.Context, fn func(tx pgx.Tx) error) (err 
 	return err
 }
 
-// book books decisions about an organization and keeps them.
-func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, request Request, decisions []ledger.Decision) error {
+// book books decisions about an organization, of an instant, and keeps them with the one at which they are recorded.
+func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, recorded time.Time, request Request, decisions []ledger.Decision) error {
 	before := books.Organization.Decisions
 	for _, decision := range decisions {
 		if err := books.Decide(decision, books.DecisionCause(at)); err != nil {
@@ -99,10 +99,11 @@ func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at ti
 	if len(decisions) == 0 {
 		return nil
 	}
-	if err := SaveDecided(ctx, tx, at, map[string]*ledger.Books{books.Organization.ID: books}); err != nil {
+	books.Organization.DecidedAt = recorded
+	if err := SaveDecided(ctx, tx, recorded, map[string]*ledger.Books{books.Organization.ID: books}); err != nil {
 		return err
 	}
-	return w.Keep(ctx, tx, books.Organization.ID, before, at, request, decisions)
+	return w.Keep(ctx, tx, books.Organization.ID, before, recorded, request, decisions)
 }
 
 // Keep appends decisions to the stream of their organization, with their instant and the positions of the log that they take effect behind: what of the

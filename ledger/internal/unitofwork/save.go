@@ -28,16 +28,28 @@ func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string
 // SaveOpened stores opened books, and makes room for their transfers, whenever these count.
 func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	var days []time.Time
+	var charges []ledger.Charge
 	for _, books := range opened {
 		days = append(days, effectiveDays(books.Transfers)...)
+		charges = append(charges, rehearsed(books)...)
 	}
 	if err := postgres.EnsureDays(ctx, tx, days...); err != nil {
 		return fmt.Errorf("cannot make room for transfers: %w", err)
 	}
-	if err := postgres.SaveBooks(ctx, tx, at, opened, nil); err != nil {
+	if err := postgres.SaveBooks(ctx, tx, at, opened, charges); err != nil {
 		return fmt.Errorf("cannot write the books: %w", err)
 	}
 	return nil
+}
+
+// rehearsed are the charges of requests that were not sent.
+func rehearsed(books *ledger.Books) (charges []ledger.Charge) {
+	for _, rehearsal := range books.Rehearsals {
+		if rehearsal.Rule == "" {
+			charges = append(charges, rehearsal.Charge)
+		}
+	}
+	return charges
 }
 
 func effectiveDays(transfers []ledger.Transfer) []time.Time {
@@ -52,7 +64,7 @@ func effectiveDays(transfers []ledger.Transfer) []time.Time {
 // order.
 func EventsOf(opened map[string]*ledger.Books) (events []ledger.Event) {
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
-		events = append(events, opened[id].Events...)
+		events = append(events, opened[id].Facts()...)
 	}
 	return events
 }

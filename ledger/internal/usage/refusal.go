@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
@@ -36,7 +35,7 @@ type Crossing struct {
 // Refusals lists requests that the quota did not cover, the latest first, each with the reason.
 func (s *Service) Refusals(ctx context.Context, organization string, query postgres.RefusalQuery) (found []ExplainedRefusal, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		o, err := snapshot.OrganizationAt(ctx, tx, organization, s.Reads.Clock())
+		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
 		if err != nil {
 			return err
 		}

@@ -98,9 +98,15 @@ func (m *Mailer) write(d due) (written mail.Message, err error) {
 		return written, err
 	}
 	written.Subject, written.Text, _ = strings.Cut(all.String(), "\n\n")
+	if payload.Data["test"] == true {
+		written.Subject, written.Text = "[Test] "+written.Subject, ofTest+written.Text
+	}
 	written.HTML, err = asHTML(written)
 	return written, err
 }
+
+// ofTest begins mail about an organization with which billing only rehearses.
+const ofTest = "This is a test: nothing of it happened, and nobody owes anything by it.\n\n"
 
 // A paragraph may end in a link of ours.
 type paragraph struct{ Text, Link string }

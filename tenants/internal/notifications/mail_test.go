@@ -90,7 +90,7 @@ func TestMailOfABudget(t *testing.T) {
 	near := r.record(t, "evt_1", contract.TypeBudgetThresholdReached, "org_a",
 		contract.BudgetThresholdReached{Organization: "org_a", APIKey: "key_1", Percent: 80, Budget: 1 << 30, Used: 7 << 27, PeriodEnd: end})
 	out := r.record(t, "evt_2", contract.TypeBudgetExhausted, "org_a",
-		contract.BudgetExhausted{Organization: "org_a", Project: "prj_a", Budget: 1 << 30, Used: 1 << 30, PeriodEnd: end})
+		contract.BudgetExhausted{Organization: "org_a", Project: "prj_a", Budget: 1 << 30, Used: 1 << 30, PeriodEnd: end, Test: true})
 	r.consume(t, near, out)
 	var taken string
 	testenv.Eventually(t, patience, func() error {
@@ -100,7 +100,7 @@ func TestMailOfABudget(t *testing.T) {
 		}
 		return nil
 	})
-	for _, part := range []string{"80% of a budget of a is used", "The API key key_1", "A budget of a is used up", "The project prj_a", "2026-12-01"} {
+	for _, part := range []string{"80% of a budget of a is used", "The API key key_1", "Subject: [Test] A budget of a is used up", "This is a test: nothing of it happened", "The project prj_a", "2026-12-01"} {
 		if !strings.Contains(taken, part) {
 			t.Errorf("the mails lack %q:\n%s", part, taken)
 		}

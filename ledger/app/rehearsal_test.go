@@ -1,0 +1,86 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// Billing rehearses a year with a test, as docs/billing.md has it: charged, exhausted and why, upgraded, restored, a budget, periods closed on the test's
+// clock, statements, an adjustment, CSV. All of it says that it is a test, nothing of it touches another organization, and all invariants hold.
+func TestAYearIsRehearsed(t *testing.T) {
+	r, ledger, token := billed(t)
+	const of, clock = "/v1/organizations/acme/", "acme/test-clock"
+	period := calendar.PeriodAt(time.Now(), 1)
+	at := func(instant time.Time) string { return fmt.Sprintf(`{"at":%q}`, instant.Format(time.RFC3339)) }
+	ask := func(method, path, key, body string, status int) map[string]any {
+		t.Helper()
+		answered, answer := send(t, ledger, token, method, path, key, body)
+		if answered != status {
+			t.Fatalf("%s %s %s: %d %v", method, path, body, answered, answer)
+		}
+		return answer
+	}
+	ask("POST", clock+"/use", "", `{"bytes":1}`, http.StatusBadRequest) // it is no test yet
+	if begun := ask("PUT", clock, "begin", `{}`, http.StatusOK); begun["test"] != true {
+		t.Errorf("begun: %v", begun)
+	}
+	for range 2 { // of which one has an effect
+		if used := ask("POST", clock+"/use", "first", `{"bytes":900,"entries":7,"project":"shop","key":"k","environment":"prod"}`, http.StatusCreated); used["accepted"] != true ||
+			used["remaining"] != 100.0 {
+			t.Errorf("used: %v", used)
+		}
+	}
+	refused := ask("POST", clock+"/use", "", `{"bytes":200,"project":"shop"}`, http.StatusCreated)
+	_, why := get(t, ledger, token, of+"refusals?to=2100-01-01T00:00:00Z")
+	if items, _ := why["items"].([]any); refused["rule"] != "quota" || len(items) != 1 || items[0].(map[string]any)["request_id"] != refused["id"] ||
+		items[0].(map[string]any)["ended_by"] == nil {
+		t.Errorf("refused: %v, why: %v", refused, why)
+	}
+	if upgraded := ask("PUT", "acme/subscription", "", `{"tier":"indie","quota":1000000}`, http.StatusOK); upgraded["state"] != "active" {
+		t.Errorf("upgraded: %v", upgraded)
+	}
+	ask("PUT", "acme/budgets", "", `[{"key":"k","bytes":905}]`, http.StatusOK)
+	if beyond := ask("POST", clock+"/use", "", `{"bytes":6,"key":"k"}`, http.StatusCreated); beyond["rule"] != "budget" {
+		t.Errorf("beyond the budget: %v", beyond)
+	}
+
+	year := period.Start.AddDate(1, 0, 0)
+	ask("PUT", clock, "", at(year), http.StatusOK)
+	ask("PUT", clock, "", at(period.End), http.StatusBadRequest) // it never goes back
+	if _, balance := get(t, ledger, token, of+"balance"); balance["test"] != true || balance["remaining"] != 1e6 || balance["state"] != "active" {
+		t.Errorf("a year later: %v", balance)
+	}
+	_, statements := get(t, ledger, token, of+"statements")
+	items, _ := statements["items"].([]any)
+	if len(items) != 12 || items[11].(map[string]any)["consumed"] != 900.0 || items[11].(map[string]any)["test"] != true || items[0].(map[string]any)["expired"] != 1e6 {
+		t.Errorf("%d statements: %v", len(items), items)
+	}
+	ask("POST", "acme/adjustments", "", fmt.Sprintf(`{"amount":250,"reason":"sent twice","period":%q}`, period.Start.Format(time.RFC3339)), http.StatusCreated)
+	if csv := table(t, ledger, token, of+"statements/1"); !strings.Contains(csv, "1,test,") || strings.Count(csv, ",charge,") != 1 {
+		t.Errorf("as CSV:\n%s", csv)
+	}
+	for _, part := range []string{"threshold/50", "threshold/80", "/exhausted/", "/restored/", "budget/key:k/", "/adjusted/"} {
+		testenv.Eventually(t, patience, func() error {
+			if events := r.awaitEvents(12); !contains(events, part) {
+				return fmt.Errorf("no %s in %v", part, events)
+			}
+			return nil
+		})
+	}
+	testenv.Eventually(t, patience, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if account := r.accounts["acme"]; account.State != contract.AccountSuspended {
+			return fmt.Errorf("published as %+v", account)
+		}
+		return nil
+	})
+	r.verify()
+}

@@ -1,0 +1,105 @@
+package http
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/rehearsals"
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+type clockBody struct {
+	Organization string    `json:"organization"`
+	Test         bool      `json:"test"`
+	At           time.Time `json:"at"`
+}
+
+// testClock answers with what time it is for an organization, and whether it is a test.
+func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
+	if err := httpapi.OnlyKnown(r, nil); err != nil {
+		return err
+	}
+	organization, err := reached(r)
+	if err != nil {
+		return err
+	}
+	found, err := a.Rehearsals.Clock(r.Context(), organization)
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, clockBody(found))
+	return nil
+}
+
+// advanceClockBody is the instant that it is to be; without one the organization becomes a test, and nothing else.
+type advanceClockBody struct {
+	At *time.Time `json:"at"`
+}
+
+// advanceTestClock has it be later for a test.
+func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
+	var body advanceClockBody
+	organization, request, err := requestWith(w, r, &body)
+	if err != nil {
+		return err
+	}
+	made, err := a.Rehearsals.Advance(r.Context(), organization, request, kept(body.At))
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusOK, clockBody(made))
+	return nil
+}
+
+// useBody is a request that nobody sends.
+type useBody struct {
+	Bytes       int64  `json:"bytes"`
+	Entries     *int   `json:"entries"`
+	Project     string `json:"project"`
+	Key         string `json:"key"`
+	Environment string `json:"environment"`
+}
+
+func (b useBody) wish() ledger.Rehearsed {
+	one := 1
+	return ledger.Rehearsed{Bytes: b.Bytes, Entries: *cmp.Or(b.Entries, &one), Project: b.Project, Key: b.Key, Environment: b.Environment}
+}
+
+type rehearsalBody struct {
+	ID        string    `json:"id"`
+	At        time.Time `json:"at"`
+	Bytes     int64     `json:"bytes"`
+	Accepted  bool      `json:"accepted"`
+	Rule      *string   `json:"rule"` // by which it was refused; null: it was accepted
+	Covered   int64     `json:"covered"`
+	Overage   int64     `json:"overage"`
+	Remaining int64     `json:"remaining"`
+	Exhausts  bool      `json:"exhausts"`
+}
+
+func newRehearsalBody(u rehearsals.Use) rehearsalBody {
+	body := rehearsalBody{
+		ID: u.ID, At: u.At, Bytes: u.Bytes, Accepted: u.Rule == "", Covered: u.Covered, Overage: u.Overage, Remaining: u.Remaining, Exhausts: u.Exhausts,
+	}
+	if u.Rule != "" {
+		body.Rule = &u.Rule
+	}
+	return body
+}
+
+// rehearseUse charges a test, or refuses it, as if it had sent a request.
+func (a *API) rehearseUse(w http.ResponseWriter, r *http.Request) error {
+	var body useBody
+	organization, request, err := requestWith(w, r, &body)
+	if err != nil {
+		return err
+	}
+	made, err := a.Rehearsals.Use(r.Context(), organization, request, body.wish())
+	if err != nil {
+		return answer(err, organization)
+	}
+	httpapi.WriteJSON(w, http.StatusCreated, newRehearsalBody(made))
+	return nil
+}

@@ -1,0 +1,54 @@
+package rehearsals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// A Use is what became of a request that nobody sent.
+type Use struct {
+	ledger.Trial
+	ID string
+	At time.Time
+}
+
+// Use charges a test, or refuses it, as if it had sent a request. Of the wish the id is not looked at.
+func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, wish ledger.Rehearsed) (Use, error) {
+	input := wish
+	wish.ID = "rhs_" + s.Work.IDs()
+	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		return books.Rehearse(wish)
+	}
+	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (Use, error) {
+		made := books.Rehearsals[len(books.Rehearsals)-1]
+		return Use{made.Trial, wish.ID, at}, explain(ctx, tx, made)
+	})
+}
+
+// explain keeps a refusal, so that it can be asked why.
+func explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
+	refusal := r.Refusal
+	switch r.Rule {
+	case "":
+		return nil
+	case ledger.RuleSuspended:
+		refusal.Reason = contract.ReasonSuspended
+	case ledger.RuleBudget:
+		refusal.Reason = contract.ReasonProjectBudget
+		if refusal.Spender.Key != "" {
+			refusal.Reason = contract.ReasonKeyBudget
+		}
+	}
+	if err := postgres.SaveRefusals(ctx, tx, []ledger.Refusal{refusal}); err != nil {
+		return fmt.Errorf("cannot note a refusal: %w", err)
+	}
+	return nil
+}

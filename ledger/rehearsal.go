@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxRehearsal is how far the clock of a test may be ahead of everybody's: enough for a year and what follows it.
+const MaxRehearsal = 400 * 24 * time.Hour
+
+// IsTest reports whether billing only rehearses with the organization: its time passes by decisions, and it can send nothing.
+func (o Organization) IsTest() bool { return !o.Clock.IsZero() }
+
+// Now is what time it is for the organization, where the clock of everybody says now.
+func (o Organization) Now(now time.Time) time.Time {
+	if o.IsTest() {
+		return o.Clock
+	}
+	return now
+}
+
+// RecordedAt is the instant with which a decision of now is kept: of tests too one of the real time, by which chains are cut.
+func (o Organization) RecordedAt(now time.Time) time.Time {
+	if o.IsTest() && o.DecidedAt.After(now) {
+		return o.DecidedAt
+	}
+	if o.IsTest() {
+		return now
+	}
+	return o.NotBefore(now)
+}
+
+// TestBegun says that the organization is a test from then on.
+type TestBegun struct{}
+
+// ClockAdvanced says that it is later for a test, and that all is done that was due by then.
+type ClockAdvanced struct{ To time.Time }
+
+// Rehearsed says that a test was charged, or refused, as if it had sent a request.
+type Rehearsed struct {
+	ID                        string
+	Bytes                     int64
+	Entries                   int
+	Project, Key, Environment string
+}
+
+// A Rehearsal is what became of a request that was not sent.
+type Rehearsal struct {
+	Trial
+	Charge  Charge  // zero: it was refused
+	Refusal Refusal // zero: it was accepted
+}
+
+func (TestBegun) decide(b *Books, cause Cause) error {
+	b.Organization.Clock = cause.At
+	return nil
+}
+
+func (d ClockAdvanced) decide(b *Books, cause Cause) error {
+	if err := (Advanced{Through: d.To}).decide(b, cause); err != nil {
+		return err
+	}
+	b.Organization.Clock = d.To
+	return nil
+}
+
+func (d Rehearsed) decide(b *Books, cause Cause) error {
+	cause.Event, cause.Batch, cause.Project, cause.Key = d.ID+"/1", d.ID, d.Project, d.Key
+	book, err := b.touch(cause.At, cause)
+	if err != nil {
+		return err
+	}
+	rehearsal := Rehearsal{Trial: b.try(b.seen(book), d, cause)}
+	if rehearsal.Rule == "" {
+		rehearsal.Charge = Charge{Organization: b.Organization.ID, Bytes: d.Bytes, Entries: d.Entries, Environment: d.Environment, Cause: cause}
+		err = b.Charge(rehearsal.Charge)
+	} else {
+		rehearsal.Refusal = b.refusal(b.seen(book), d, rehearsal.Trial, cause)
+		err = b.Refuse(rehearsal.Refusal)
+	}
+	b.Rehearsals = append(b.Rehearsals, rehearsal)
+	return err
+}
+
+// try finds what would become of the request.
+func (b *Books) try(book Book, d Rehearsed, cause Cause) Trial {
+	budgets := make([]Budget, len(b.Budgets))
+	for i, budget := range b.Budgets {
+		budgets[i] = budget.In(book.Period.Start)
+	}
+	return b.Organization.Try(book, d.Bytes, cause.At).Under(budgets, d.Project, d.Key)
+}
+
+// refusal is the request as ingest would have refused it.
+func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusal {
+	cause.Event = d.ID
+	refusal := Refusal{
+		Organization: b.Organization.ID, Environment: d.Environment, Bytes: d.Bytes, PeriodStart: book.Period.Start, Requests: 1, Cause: cause,
+		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Exhausts: trial.Rule != RuleSuspended,
+	}
+	if trial.Rule == RuleBudget {
+		refusal.Spender, refusal.Remaining, refusal.Quota = trial.Budget.Spender, trial.Budget.Remaining(), trial.Budget.Bytes
+	}
+	return refusal
+}
+
+// AdvanceClock is what has to be decided for it to be an instant for a test; zero: it stays as it is. An organization becomes a test by it, if it has
+// never been charged. now is the real time.
+func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error) {
+	clock := b.Organization.Clock
+	if !b.Organization.IsTest() {
+		if clock, err = now, b.mayBeTest(now); err != nil {
+			return nil, err
+		}
+		decisions = append(decisions, TestBegun{})
+	}
+	switch {
+	case to.IsZero() || to.Equal(clock):
+		return decisions, nil
+	case to.Before(clock):
+		return nil, Invalid{"at", fmt.Sprintf("For this test it is %s already.", clock.Format(time.RFC3339)), "Use a later time: a test's clock never goes back."}
+	case to.Sub(now) > MaxRehearsal:
+		return nil, Invalid{"at", fmt.Sprintf("at is %s.", to.Format(time.RFC3339)),
+			fmt.Sprintf("Use a time until %s.", now.Add(MaxRehearsal).Format(time.RFC3339))}
+	}
+	return append(decisions, ClockAdvanced{to}), nil
+}
+
+// mayBeTest refuses an organization that is somebody's: what was charged to it would be mixed with what never happened.
+func (b *Books) mayBeTest(now time.Time) error {
+	used := b.periodAt(b.Organization.Plans[0].From) != b.periodAt(now)
+	for _, book := range b.books {
+		used = used || book.Used() > 0
+	}
+	if used {
+		return Invalid{"", "The organization was charged, or is older than its running period: it can't be a test.", "Create one for tests."}
+	}
+	return nil
+}
+
+// Rehearse is what has to be decided for a test to be charged, or refused, as if it had sent a request.
+func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
+	switch {
+	case !b.Organization.IsTest():
+		return nil, Invalid{"", "The organization is no test: what it sends is charged.", "Have a new organization be a test first, by PUT …/test-clock."}
+	case d.Bytes < 1 || d.Bytes > MaxCharge:
+		return nil, Invalid{"bytes", fmt.Sprintf("The request has %d bytes.", d.Bytes), fmt.Sprintf("Use a whole number from 1 to %d.", MaxCharge)}
+	case d.Entries < 1 || d.Entries > maxRehearsedEntries:
+		return nil, Invalid{"entries", fmt.Sprintf("The request has %d entries.", d.Entries), fmt.Sprintf("Use a whole number from 1 to %d.", maxRehearsedEntries)}
+	}
+	for field, name := range map[string]string{"project": d.Project, "key": d.Key, "environment": d.Environment} {
+		if len(name) > maxSpender || !isURLSafe(name) {
+			return nil, Invalid{field, fmt.Sprintf("%q is not an id.", name), "Use up to 64 letters, digits, - and _."}
+		}
+	}
+	return []Decision{d}, nil
+}
+
+// maxRehearsedEntries is as many as a day of requests may have.
+const maxRehearsedEntries = 1_000_000_000
+
+// Facts are the events, each with whether it is one of a test.
+func (b *Books) Facts() []Event {
+	for i := range b.Events {
+		b.Events[i].Test = b.Organization.IsTest()
+	}
+	return b.Events
+}

@@ -1,0 +1,130 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// clock has it be an instant for a test.
+func clock(to string) step {
+	return func(b *Books) error {
+		return b.Decide(ClockAdvanced{date(to)}, b.DecisionCause(b.Organization.NotBefore(date("11-02"))))
+	}
+}
+
+// rehearse has a test charged as if the key k of the project shop had sent so much.
+func rehearse(bytes int64) step {
+	return func(b *Books) error {
+		cause := b.DecisionCause(b.Organization.NotBefore(date("11-02")))
+		return b.Decide(Rehearsed{ID: "rhs_" + cause.Event, Bytes: bytes, Entries: 3, Project: "shop", Key: "k"}, cause)
+	}
+}
+
+// Given an organization on a plan of 100 bytes a period that became a test on 2 November, when something is rehearsed, then these transfers and events
+// follow.
+func TestRehearsals(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		given     []step
+		when      step
+		transfers string
+		events    string
+	}{
+		{"a request is charged at the clock", []step{clock("11-20")}, rehearse(60), "11 issuer>grant 100 issued; 11 grant>consumed 60 charged",
+			"50% by rhs_decision/3/1"},
+		{"one that the rest does not cover exhausts", []step{rehearse(60)}, rehearse(50), "", "exhausted by rhs_decision/3"},
+		{"so does the last byte", []step{rehearse(60)}, rehearse(40), "11 grant>consumed 40 charged",
+			"80% by rhs_decision/3/1; 100% by rhs_decision/3/1; exhausted by rhs_decision/3/1"},
+		{"nothing is charged of who is exhausted", []step{rehearse(60), rehearse(50)}, rehearse(1), "", ""},
+		{"nor of who is suspended", []step{decide("11-02", SuspensionChanged{Suspended: true})}, rehearse(1), "11 issuer>grant 100 issued", ""},
+		{"nor beyond a budget, which it exhausts", []step{decide("11-02", BudgetSet{Spender: shop, Bytes: 50})}, rehearse(51), "", "project:shop exhausted"},
+		{"a budget counts", []step{decide("11-02", BudgetSet{Spender: key, Bytes: 50})}, rehearse(40), "11 grant>consumed 40 charged", "key:k 50%; key:k 80%"},
+		{"periods close at once when time passes", []step{rehearse(60)}, clock("12-01"),
+			"11 grant>expired 40 expired; 12 issuer>grant 100 issued", "11 closed"},
+		{"several close in their order", []step{rehearse(100)}, func(b *Books) error {
+			return b.Decide(ClockAdvanced{date("12-31").AddDate(0, 0, 15)}, b.DecisionCause(date("11-02")))
+		},
+			"12 issuer>grant 100 issued; 12 grant>expired 100 expired; 01 issuer>grant 100 issued", "11 closed; restored; 12 closed"},
+		{"what is due on the way is done at its time", []step{give("11-02", "g", 50, priority(200), expires("11-20")), rehearse(120)}, clock("11-21"),
+			"11 credit>expired 30 expired g", "g expires soon; 100% by decision/4/1795132800000000; exhausted by decision/4/1795132800000000; g expired"},
+	} {
+		books := newBooks(Indie)
+		books.Organization.ClosedThrough = date("11-01")
+		perform(t, books, decide("11-02", TestBegun{}))
+		perform(t, books, test.given...)
+		books.Transfers, books.Events = nil, nil
+		perform(t, books, test.when)
+		if got := describe(books.Transfers); got != test.transfers {
+			t.Errorf("%s: transfers\n got %s\nwant %s", test.name, got, test.transfers)
+		}
+		if got := join(describeEvents(books.Events), describeBudgetEvents(books.Events)); got != test.events {
+			t.Errorf("%s: events\n got %s\nwant %s", test.name, got, test.events)
+		}
+		for _, fact := range books.Facts() {
+			if !fact.Test {
+				t.Errorf("%s: %s is not marked as one of a test", test.name, fact.ID())
+			}
+		}
+		if !books.Due().IsZero() {
+			t.Errorf("%s: %s something happens by itself", test.name, books.Due())
+		}
+	}
+}
+
+// Of a test nothing is accepted, whatever it has left; what is decided about it is recorded by the real time, which never goes back either.
+func TestATestIsApart(t *testing.T) {
+	books := newBooks(Indie)
+	perform(t, books, decide("11-02", TestBegun{}), clock("11-20"))
+	o, now := books.Organization, date("11-03")
+	state, err := smallTiers().AccountState(o, books.All()[0], nil, 1, now)
+	if err != nil || state.State != Suspended {
+		t.Errorf("published as %+v, error %v", state, err)
+	}
+	o.DecidedAt = date("11-02T06")
+	if at := o.NotBefore(now); !at.Equal(date("11-20")) || !o.RecordedAt(now).Equal(now) || !o.RecordedAt(date("11-02")).Equal(o.DecidedAt) {
+		t.Errorf("decided at %s, recorded at %s", at, o.RecordedAt(now))
+	}
+}
+
+// Who was charged, or is older than the running period, can't become a test; a clock goes forward, and no further than a year and some.
+func TestWhoMayBeATest(t *testing.T) {
+	young := func(steps ...step) *Books {
+		books := newBooks("")
+		perform(t, books, startPlan("2026-11-01T06:00:00Z", Indie))
+		perform(t, books, steps...)
+		return books
+	}
+	now := date("11-02")
+	for name, test := range map[string]struct {
+		books   *Books
+		to      time.Time
+		decided int // -1: refused
+	}{
+		"a new one":               {young(), time.Time{}, 1},
+		"a new one, at once":      {young(), date("12-05"), 2},
+		"one that has a grant":    {young(give("11-01T12", "g", 5)), time.Time{}, 1},
+		"one that was charged":    {young(use("11-01T12", 5)), time.Time{}, -1},
+		"an old one":              {newBooks(Indie), time.Time{}, -1},
+		"a year":                  {young(decide("11-02", TestBegun{})), now.AddDate(1, 0, 0), 1},
+		"longer":                  {young(decide("11-02", TestBegun{})), now.Add(MaxRehearsal + 1), -1},
+		"back":                    {young(decide("11-02", TestBegun{}), clock("11-09")), date("11-08"), -1},
+		"the same instant":        {young(decide("11-02", TestBegun{}), clock("11-09")), date("11-09"), 0},
+		"no instant, of a test":   {young(decide("11-02", TestBegun{}), clock("11-09")), time.Time{}, 0},
+		"before now, of a new on": {young(), date("11-01T12"), -1},
+	} {
+		decisions, err := test.books.AdvanceClock(test.to, now)
+		var invalid Invalid
+		if test.decided < 0 && !errors.As(err, &invalid) || test.decided >= 0 && (err != nil || len(decisions) != test.decided) {
+			t.Errorf("%s: %v, %v", name, decisions, err)
+		}
+	}
+	for _, wish := range []Rehearsed{{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: 1, Entries: 1, Project: "a b"}, {Bytes: MaxCharge + 1, Entries: 1}} {
+		if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(wish); err == nil {
+			t.Errorf("%+v is rehearsed: %v", wish, decisions)
+		}
+	}
+	if _, err := young().Rehearse(Rehearsed{Bytes: 1, Entries: 1}); err == nil {
+		t.Error("who is no test rehearses")
+	}
+}
