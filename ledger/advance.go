@@ -147,15 +147,8 @@ func (b *Books) unseen(period calendar.Period) bool {
 func (b *Books) lapses(book *Book) []move {
 	lapses := []move{{from: Allowance, to: Expired, amount: book.Balances[Allowance], reason: Lapsed}}
 	for _, g := range b.Grants {
-		if g.endsWith(book.Period) {
-			lapses = append(lapses, move{from: Credit, to: Expired, amount: g.Remaining - *g.RolloverCap, reason: Lapsed, grant: g})
-		}
+		lapses = append(lapses, move{from: Credit, to: Expired, amount: g.excess(book.Period), reason: Lapsed, grant: g})
+		g.catchUp(book.Period.End)
 	}
 	return lapses
-}
-
-// endsWith reports whether a part of the grant does not outlive a period in which it was in force.
-func (g *Grant) endsWith(period calendar.Period) bool {
-	return g.Status == GrantActive && g.RolloverCap != nil && g.Remaining > *g.RolloverCap &&
-		g.Starts.Before(period.End) && g.Created.Before(period.End)
 }

@@ -225,12 +225,20 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 			transfer.Grant = m.grant.ID
 			b.Organization.Pool += m.grant.take(m)
 			m.grant.end(cause.At)
+			b.goAhead(book, m)
 		}
 		book.Balances.Apply(transfer)
 		b.Transfers = append(b.Transfers, transfer)
 		b.lines++
 	}
 	book.Refused = min(book.Refused, b.seen(book).limit(b.planIn(book, cause.At))) // so that any grant raises it
+}
+
+// goAhead notes what goes of a grant while a period is open before the one that takes it.
+func (b *Books) goAhead(book *Book, m move) {
+	if m.from == Credit && m.grant.RolloverCap != nil && book.Period.Start.After(b.Organization.ClosedThrough) {
+		m.grant.goAhead(book.Period.Start, m.amount)
+	}
 }
 
 // isOut reports whether nothing of a book is left at an instant, nor allowed.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A GrantSource says what a grant is for. Its numbers are stored.
@@ -61,6 +63,41 @@ type Grant struct {
 	Status      GrantStatus
 	Announced   bool      // that it expires soon
 	Ended       time.Time // when nothing was left of it; zero before
+	Ahead       []Ahead   // of one with a RolloverCap
+}
+
+// An Ahead is what of a grant went in a period while an earlier one was still open: at the end of that, it was there.
+type Ahead struct {
+	Start time.Time // of the period
+	Bytes int64
+}
+
+// goAhead notes what goes in a period that begins then.
+func (g *Grant) goAhead(start time.Time, bytes int64) {
+	for i := range g.Ahead {
+		if g.Ahead[i].Start.Equal(start) {
+			g.Ahead[i].Bytes += bytes
+			return
+		}
+	}
+	g.Ahead = append(g.Ahead, Ahead{start, bytes})
+}
+
+// excess is what of the grant does not outlive a period that ends then, in which it was in force: of what was left at the end, what is beyond its cap.
+func (g *Grant) excess(period calendar.Period) int64 {
+	if g.Status != GrantActive || g.RolloverCap == nil || !g.Starts.Before(period.End) || !g.Created.Before(period.End) {
+		return 0
+	}
+	left := g.Remaining
+	for _, ahead := range g.Ahead {
+		left += ahead.Bytes
+	}
+	return min(g.Remaining, max(0, left-*g.RolloverCap))
+}
+
+// catchUp forgets what went in the period that begins then: it is the earliest that is open.
+func (g *Grant) catchUp(start time.Time) {
+	g.Ahead = slices.DeleteFunc(g.Ahead, func(a Ahead) bool { return !a.Start.After(start) })
 }
 
 // live reports whether anything may still become of the grant.

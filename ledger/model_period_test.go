@@ -142,6 +142,16 @@ func (m *model) pass(due time.Time) {
 	}
 }
 
+// gone is what of a heap went in the periods that begin at an instant or later.
+func (m *model) gone(h *heap, since time.Time) (bytes int64) {
+	for _, n := range m.notes {
+		if n.heap == h && n.what != "given" && !n.period.Before(since) {
+			bytes += n.bytes
+		}
+	}
+	return bytes
+}
+
 func (m *model) close(due time.Time) {
 	last := due.Add(-time.Microsecond)
 	period := m.open(last)
@@ -150,8 +160,10 @@ func (m *model) close(due time.Time) {
 		switch {
 		case h.id == "" && h.period.Equal(period):
 			m.take(h, period, "lapsed", h.left)
-		case h.id != "" && h.begun && !h.ended && h.carried != nil && h.left > *h.carried && h.from.Before(due) && h.created.Before(due):
-			m.take(h, period, "lapsed", h.left-*h.carried)
+		case h.id != "" && h.begun && !h.ended && h.carried != nil && h.from.Before(due) && h.created.Before(due):
+			if lost := min(h.left, h.left+m.gone(h, due)-*h.carried); lost > 0 {
+				m.take(h, period, "lapsed", lost)
+			}
 		}
 	}
 	m.closed = due

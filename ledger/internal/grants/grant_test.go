@@ -1,9 +1,13 @@
 package grants_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
@@ -70,4 +74,31 @@ func TestGrantsAreBounded(t *testing.T) {
 	if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, ledgertest.GrantOf(1)); !errors.As(err, &full) {
 		t.Errorf("error %v, want LimitReached", err)
 	}
+}
+
+// Grants that are given at the same time, while the organization is charged, are all there, and nothing is used twice.
+func TestConcurrentGrants(t *testing.T) {
+	l := ledgertest.Acme(t)
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, ledgertest.GrantOf(10)); err != nil {
+				t.Error(err)
+			}
+		})
+		wait.Go(func() {
+			err := l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+				_, err := l.Booking.Charge(ctx, tx, l.Now(), []ledger.Charge{l.NewCharge("acme", 20)})
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if b := l.BalanceNow(t, "acme").Book; b.Granted() != 180 || b.Used() != 160 || b.Remaining() != 20 || b.Balances[ledger.Overage] != 0 {
+		t.Errorf("book %+v", b)
+	}
+	l.CheckSound(t)
 }

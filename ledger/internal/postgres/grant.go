@@ -11,7 +11,7 @@ import (
 )
 
 const grantColumns = `organization, id, amount, remaining, consumed, expired, voided, priority, starts_at, expires_at, rollover_cap,
-	source, reason, created_at, status, announced, ended_at`
+	source, reason, created_at, status, announced, ended_at, ahead`
 
 // LiveGrants reads the grants of which something may still become, by organization.
 func LiveGrants(ctx context.Context, tx pgx.Tx, organizations []string) (map[string][]ledger.Grant, error) {
@@ -65,10 +65,12 @@ func forEachGrant(rows pgx.Rows, each func(organization string, g ledger.Grant))
 	var organization string
 	var g ledger.Grant
 	var expires, ended *time.Time
+	var ahead []aheadRow
 	_, err := pgx.ForEachRow(rows, []any{
 		&organization, &g.ID, &g.Amount, &g.Remaining, &g.Consumed, &g.Expired, &g.Voided, &g.Priority, &g.Starts, &expires, &g.RolloverCap,
-		&g.Source, &g.Reason, &g.Created, &g.Status, &g.Announced, &ended,
+		&g.Source, &g.Reason, &g.Created, &g.Status, &g.Announced, &ended, &ahead,
 	}, func() error {
+		g.Ahead = converted(ahead, func(a aheadRow) ledger.Ahead { return ledger.Ahead(a) })
 		g.Starts, g.Created, g.Expires, g.Ended = g.Starts.UTC(), g.Created.UTC(), timeOf(expires), timeOf(ended)
 		each(organization, g)
 		return nil
@@ -91,10 +93,21 @@ func queueGrants(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	queuePools(batch, organizations)
 }
 
+// aheadRow is what of a grant went ahead, as grants.ahead has it.
+type aheadRow struct {
+	Start time.Time `json:"start"`
+	Bytes int64     `json:"bytes"`
+}
+
+func aheadOf(g *ledger.Grant) []aheadRow {
+	return append([]aheadRow{}, converted(g.Ahead, func(a ledger.Ahead) aheadRow { return aheadRow(a) })...)
+}
+
 func queueGrant(batch *pgx.Batch, organization string, g *ledger.Grant) {
-	batch.Queue(`INSERT INTO grants (`+grantColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+	batch.Queue(`INSERT INTO grants (`+grantColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (organization, id) DO UPDATE SET remaining = excluded.remaining, consumed = excluded.consumed, expired = excluded.expired,
-			voided = excluded.voided, status = excluded.status, announced = excluded.announced, ended_at = excluded.ended_at`,
+			voided = excluded.voided, status = excluded.status, announced = excluded.announced, ended_at = excluded.ended_at,
+			ahead = excluded.ahead`,
 		organization, g.ID, g.Amount, g.Remaining, g.Consumed, g.Expired, g.Voided, g.Priority, g.Starts, orNull(g.Expires), g.RolloverCap,
-		g.Source, g.Reason, g.Created, g.Status, g.Announced, orNull(g.Ended))
+		g.Source, g.Reason, g.Created, g.Status, g.Announced, orNull(g.Ended), aheadOf(g))
 }
