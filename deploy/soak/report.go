@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/weirlog/weir/shared/outbox"
 )
 
 // A Report is what was there at the end of each month.
@@ -30,7 +32,7 @@ type what struct {
 var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20}
 
 // Grown lists what is not flat: it exceeded its former maximum in the second half of the time in
-// which it has to be flat.
+// which it has to be flat, or was more at each look of it, however little.
 func (r Report) Grown() (grown []string) {
 	flat := slices.IndexFunc(r.Looks, func(look Look) bool { return look.Day >= r.FlatFrom })
 	if flat < 0 {
@@ -39,11 +41,30 @@ func (r Report) Grown() (grown []string) {
 	half := flat + (len(r.Looks)-flat)/2
 	for _, w := range r.whats() {
 		before, after := most(r.Looks[:half], w), most(r.Looks[half:], w)
-		if after > before+before/10+slack[w.Kind] {
+		switch {
+		case after > before+before/10+slack[w.Kind]:
 			grown = append(grown, fmt.Sprintf("%s %s: %d, and before at most %d", w.Kind, w.Name, after, before))
+		case w.Kind == Rows && after > byNumber[w.Name] && climbs(r.Looks[flat:], w):
+			grown = append(grown, fmt.Sprintf("%s %s: %d, more every month", w.Kind, w.Name, after))
 		}
 	}
 	return grown
+}
+
+// byNumber are tables that are bounded by a number of rows which takes them longer to reach.
+var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts": outbox.Retained}
+
+// leastClimb is how many looks tell growth that is slow from what comes and goes.
+const leastClimb = 4
+
+// climbs reports whether there was more at each look than at the one before.
+func climbs(looks []Look, w what) bool {
+	for i := 1; i < len(looks); i++ {
+		if looks[i].size(w) <= looks[i-1].size(w) {
+			return false
+		}
+	}
+	return len(looks) >= leastClimb
 }
 
 func most(looks []Look, w what) (n int64) {

@@ -30,15 +30,16 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// What grows on is found, and what comes to its bound is not.
+// What grows on is found, slowly too, and what comes to its bound is not.
 func TestGrown(t *testing.T) {
 	report := soak.Report{FlatFrom: 90}
-	for month, n := range []int64{100, 900, 1000, 1010} {
+	for month, n := range []int64{100, 900, 1000, 1010, 1020, 1015} {
 		report.Looks = append(report.Looks, soak.Look{Day: 30 * (month + 1), Sizes: []soak.Size{
 			{Kind: soak.Rows, Name: "flat", N: n}, {Kind: soak.Rows, Name: "growing", N: int64(1000 * (month + 1))},
+			{Kind: soak.Rows, Name: "creeping", N: int64(100 + month)}, {Kind: soak.Rows, Name: "ledger.facts", N: int64(100 + month)},
 		}})
 	}
-	if grown := report.Grown(); len(grown) != 1 || !strings.Contains(grown[0], "growing") {
+	if grown := report.Grown(); len(grown) != 2 || !strings.Contains(grown[0], "growing") || !strings.Contains(grown[1], "creeping") {
 		t.Errorf("grown are %q", grown)
 	}
 }
