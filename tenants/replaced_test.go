@@ -14,19 +14,35 @@ import (
 
 // A thing is the same without the events that later ones replace, whatever else happens to it.
 func TestReplacedEventsChangeNothing(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	replaced := map[string]bool{}
-	for _, event := range tenants.ReplacedEvents() {
-		replaced[event.EventName()] = true
-	}
+	random, replaced := rand.New(rand.NewPCG(1, 2)), replacedByName()
 	for subject, events := range eventsBySubject() {
 		for range 200 {
 			history := randomHistory(t, random, events)
-			if whole, less := tenants.Fold(history...), tenants.Fold(withoutReplaced(history, replaced)...); !reflect.DeepEqual(whole, less) {
+			if whole, less := tenants.Fold(history...), tenants.Fold(withoutReplaced(t, history, replaced)...); !reflect.DeepEqual(whole, less) {
 				t.Fatalf("%s after %+v:\n%+v\nwithout what is replaced:\n%+v", subject, history, whole, less)
 			}
 		}
 	}
+}
+
+// A password that was set by a code removed the identity at the provider, which another password does not.
+func TestAResetIsReplacedByAResetAlone(t *testing.T) {
+	reset, change := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "x", Reset: true}, tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "y"}
+	for _, then := range [][]tenants.Event{{change}, {change, change}, {reset}, {reset, change}} {
+		history := append([]tenants.Event{memberAdded(), memberIdentified(), reset}, then...)
+		less := withoutReplaced(t, history, replacedByName())
+		if member := tenants.Fold(less...).(*tenants.Member); member.Identity != (tenants.ProviderIdentity{}) || len(less) > 4 {
+			t.Errorf("%d of %d events are left, and make %+v", len(less), len(history), member)
+		}
+	}
+}
+
+func replacedByName() map[string]tenants.ReplacedEvent {
+	replaced := map[string]tenants.ReplacedEvent{}
+	for _, each := range tenants.ReplacedEvents() {
+		replaced[each.Event.EventName()] = each
+	}
+	return replaced
 }
 
 // eventsBySubject are the samples that happen to one type of thing, in the order of their names.
@@ -92,13 +108,37 @@ func isTime(text string) bool {
 	return err == nil
 }
 
-// withoutReplaced leaves out what a later event of the same type replaces.
-func withoutReplaced(history []tenants.Event, replaced map[string]bool) (left []tenants.Event) {
+// withoutReplaced leaves out what later events of the same type replace.
+func withoutReplaced(t *testing.T, history []tenants.Event, replaced map[string]tenants.ReplacedEvent) (left []tenants.Event) {
+	t.Helper()
 	for i, event := range history {
-		again := slices.ContainsFunc(history[i+1:], func(later tenants.Event) bool { return later.EventName() == event.EventName() })
-		if !again || !replaced[event.EventName()] {
+		as, found := replaced[event.EventName()]
+		count := 0
+		for _, later := range history[i+1:] {
+			if later.EventName() == event.EventName() && (!isOn(t, event, as.Switch) || isOn(t, later, as.Switch)) {
+				count++
+			}
+		}
+		if !found || count < as.By {
 			left = append(left, event)
 		}
 	}
 	return left
+}
+
+// isOn reports whether a member of an event's data is true.
+func isOn(t *testing.T, event tenants.Event, member string) bool {
+	t.Helper()
+	if member == "" {
+		return false
+	}
+	_, data, err := tenants.EncodeEvent(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(data, &members); err != nil {
+		t.Fatal(err)
+	}
+	return members[member] == true
 }

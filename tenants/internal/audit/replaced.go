@@ -13,16 +13,19 @@ import (
 // replacedAtOnce are removed in one transaction.
 const replacedAtOnce = 1000
 
-// listReplaced are events that a later one of their stream replaces whose line is gone, too: each line that is left tells what was before it.
+// listReplaced are events that later ones of their stream replace whose lines are gone, too: each line that is left tells what was before it.
 const listReplaced = `
 SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
- WHERE e.name = ANY($1) AND EXISTS (SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream
-	AND later.version > e.version AND later.name = e.name AND later.position <= a.position)
- ORDER BY e.organization, e.stream, e.version LIMIT $2`
+  JOIN unnest($1::text[], $2::int[], $3::text[]) AS replaced (name, by, switch) USING (name)
+ WHERE EXISTS (SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream
+	AND later.version > e.version AND later.name = e.name AND later.position <= a.position
+	AND (e.data ->> replaced.switch IS DISTINCT FROM 'true' OR later.data ->> replaced.switch = 'true') OFFSET replaced.by - 1)
+ ORDER BY e.organization, e.stream, e.version LIMIT $4`
 
 // pruneReplaced keeps short the streams of things that are there for years: of a passkey, each sign-in is an event.
 func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
-	rows, err := tx.Query(ctx, listReplaced, replacedNames(), replacedAtOnce)
+	names, by, switches := replacedColumns()
+	rows, err := tx.Query(ctx, listReplaced, names, by, switches, replacedAtOnce)
 	if err != nil {
 		return 0, false, err
 	}
@@ -42,11 +45,11 @@ func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, mo
 	return count, count == replacedAtOnce, nil
 }
 
-func replacedNames() (names []string) {
-	for _, event := range tenants.ReplacedEvents() {
-		names = append(names, event.EventName())
+func replacedColumns() (names []string, by []int, switches []string) {
+	for _, replaced := range tenants.ReplacedEvents() {
+		names, by, switches = append(names, replaced.Event.EventName()), append(by, replaced.By), append(switches, replaced.Switch)
 	}
-	return names
+	return names, by, switches
 }
 
 // collectReplaced gathers versions by their streams, in whose order they come.

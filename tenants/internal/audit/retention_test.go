@@ -151,6 +151,39 @@ func TestReplacedEventsGo(t *testing.T) {
 	}
 }
 
+// Passwords that are changed and secrets that are rotated for years leave no more events than in one; a password that was set by a code stays as long as no
+// later one was.
+func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
+	pool, noon := tenantstest.Open(t), tenantstest.Noon
+	happen(t, pool, "webhook", "whk_x", 0, tenants.WebhookCreated{
+		Webhook: "whk_x", Organization: "org_a", URL: "https://hooks.example/x", Events: []string{"quota.exhausted"},
+		Secret: tenants.WebhookSecret{Key: "0a1b2c3d", Generation: 1}, At: noon,
+	})
+	happen(t, pool, "member", "mem_x", 0, tenants.MemberAdded{
+		Member: "mem_x", Organization: "org_a", Email: "x@example.com", Name: "X", Role: tenants.Viewer, At: noon,
+	})
+	const months = 36
+	for month := range months {
+		at := noon.AddDate(0, month, 0)
+		happen(t, pool, "member", "mem_x", int64(month+1), tenants.MemberPasswordChanged{Member: "mem_x", PasswordHash: "x", Reset: month == 3, At: at})
+		secret := tenants.WebhookSecret{Key: "4e5f6071", Generation: month + 2}
+		happen(t, pool, "webhook", "whk_x", int64(month+1), tenants.WebhookRotated{Webhook: "whk_x", Secret: secret, PreviousEnds: at, At: at})
+	}
+	pruneAudit(t, pool, noon.AddDate(0, months, 0))
+	for stream, want := range map[string]int{"member/mem_x": 12 + 3, "webhook/whk_x": 12 + 3} { // a year, the first, and two
+		left := count(t, pool, `SELECT count(*) FROM events WHERE stream = '`+stream+`'`)
+		if left < want-1 || left > want+1 {
+			t.Errorf("%d events of %s are left, want about %d", left, stream, want)
+		}
+	}
+	if n := count(t, pool, `SELECT count(*) FROM events WHERE stream = 'member/mem_x' AND data ->> 'reset' = 'true'`); n != 1 {
+		t.Errorf("%d passwords that were set by a code are left", n)
+	}
+	if check := checkAudit(t, pool, "org_a"); check.Faults != nil {
+		t.Errorf("the audit is %+v", check)
+	}
+}
+
 // What an operator's token was called is kept while the audit of any organization names it, which
 // may be its newest line for years.
 func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
