@@ -33,6 +33,9 @@ type Config struct {
 	// third less CPU, and a node under load is slower. Killable nodes are brief.
 	Brief bool
 
+	// Forgets has a node look each second for what is older than its topic's retention, instead of every five minutes.
+	Forgets bool
+
 	// Users may sign in, each with the password, at a listener of their own: see SignInAddr.
 	Users map[string]string
 }

@@ -21,6 +21,7 @@ type node struct {
 	heap       heap
 	killable   bool
 	brief      bool
+	forgets    bool
 }
 
 // A heap is Java's memory.
@@ -44,7 +45,7 @@ func planCluster(cfg Config, size int) ([]node, error) {
 	voters := make([]string, size)
 	for i := range nodes {
 		n := node{id: i + 1, addr: ports[3*i], controller: ports[3*i+1], signIn: ports[3*i+2], users: cfg.Users, copies: min(3, size), dir: cfg.Dir, heap: heapAlone,
-			killable: cfg.Killable, brief: cfg.brief()}
+			killable: cfg.Killable, brief: cfg.brief(), forgets: cfg.Forgets}
 		if size > 1 {
 			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
 		}
@@ -95,6 +96,9 @@ func (n node) properties() string {
 	}
 	if n.killable {
 		lines = append(lines, "broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500", "replica.lag.time.max.ms=5000")
+	}
+	if n.forgets {
+		lines = append(lines, "log.retention.check.interval.ms=1000", "log.initial.task.delay.ms=1000")
 	}
 	return strings.Join(append(lines, n.signInProperties()...), "\n") + "\n"
 }
