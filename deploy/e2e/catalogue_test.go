@@ -165,6 +165,12 @@ func TestCatalogue(t *testing.T) {
 	if len(tables) < 20 || partitions == 0 {
 		t.Errorf("the catalogue has %d tables, %d of them partitions: it is not read right", len(tables), partitions)
 	}
+	var unused []string
+	must(t, conn.QueryRow(t.Context(), `SELECT array_agg(attrelid::regclass || '.' || attname) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+		WHERE relnamespace::regnamespace::text = ANY($1) AND col_description(attrelid, attnum) = 'no longer used' AND NOT attisdropped`, schemas).Scan(&unused))
+	if len(unused) > 0 {
+		t.Errorf("%q are no longer used: drop them", unused)
+	}
 	var bypasses bool
 	must(t, conn.QueryRow(t.Context(), `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&bypasses))
 	if bypasses {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
@@ -29,7 +30,9 @@ var migrations embed.FS
 
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
-	return []pg.MigrationSet{bus.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "ingest", FS: migrations}}
+	return []pg.MigrationSet{
+		bus.Migrations(), relay.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "ingest", FS: migrations},
+	}
 }
 
 // Limits bound one page of a search. At a limit it ends with what it has found and a cursor.
