@@ -3,6 +3,7 @@ package grouping
 import (
 	"hash/maphash"
 	"math"
+	"time"
 )
 
 // Outline is what the likeness of two errors is computed from. It is made of a stored sample.
@@ -30,7 +31,7 @@ func OutlineOf(language Language, exceptions []Exception) (o Outline) {
 	}
 	t.name()
 	t.locate()
-	root := g.rootCause()
+	root := unwrapped(g.rootCause())
 	o.kind = maphash.Bytes(seed, g.appendTypeName(nil, root.typ))
 	for i := range t.frames {
 		if name := t.identity(i); len(name) > 0 {
@@ -71,26 +72,31 @@ func (o Outline) without(p Outline) (only []string) {
 
 // What the parts of a likeness weigh.
 const (
-	likeCalls = 0.45
-	likeSite  = 0.25
-	likeType  = 0.15
-	likeWords = 0.15
+	likeCalls = 0.42
+	likeSite  = 0.22
+	likeType  = 0.13
+	likeWords = 0.10
+	likeTime  = 0.13
 )
 
-// Likeness is from 0 to 1. It combines the alignment of the frames, the innermost own ones, the type
-// and the words of the message.
-func (o Outline) Likeness(p Outline) float64 {
-	likeness := likeCalls*alignment(o.calls, p.calls) + likeSite*prefix(o.site, p.site) + likeWords*shared(o.words, p.words)
+// together is how far apart in time errors are that hardly have the same cause.
+const together = 60 * 24 * time.Hour
+
+// Likeness is from 0 to 1. It combines the alignment of the frames, of the innermost own ones among
+// them, the type, the words of the message, and how long one was seen before the other: what broke
+// with one release comes together.
+func (o Outline) Likeness(p Outline, apart time.Duration) float64 {
+	likeness := likeCalls*alignment(o.calls, p.calls) + likeSite*alignment(o.site, p.site) + likeWords*shared(o.words, p.words)
 	if o.kind == p.kind {
 		likeness += likeType
 	}
-	return likeness
+	return likeness + likeTime*math.Exp(-float64(apart)/float64(together))
 }
 
 // Of the frames of a trace the innermost count most.
 const (
 	decay = 0.6  // power by which the weight of a place falls
-	drift = 0.15 // by how much less a pair weighs for each place that it is apart
+	drift = 0.05 // by how much less a pair weighs for each place that it is apart
 )
 
 func weight(place int) float64 { return math.Pow(float64(place+1), -decay) }
@@ -115,19 +121,6 @@ func alignment(a, b []uint64) float64 {
 		}
 	}
 	return paired / total
-}
-
-// prefix is the share of the innermost frames that are the same, the innermost weighing most.
-func prefix(a, b []uint64) float64 {
-	same, total := 0.0, 0.0
-	broken := false
-	for i := range max(len(a), len(b)) {
-		total += weight(i)
-		if broken = broken || i >= len(a) || i >= len(b) || a[i] != b[i]; !broken {
-			same += weight(i)
-		}
-	}
-	return same / max(total, 1)
 }
 
 // shared is the share of common words.

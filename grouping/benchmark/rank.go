@@ -72,7 +72,8 @@ func placeOf(reports []report, outlines []grouping.Outline, query int, candidate
 	best := map[string]float64{} // of each group, that of its member which is most alike
 	for i := range candidates {
 		group := reports[i].Group
-		if likeness := outlines[query].Likeness(outlines[i]); likeness > best[group] {
+		apart := reports[query].Created.Sub(reports[i].Created.Time)
+		if likeness := outlines[query].Likeness(outlines[i], apart); likeness > best[group] {
 			best[group] = likeness
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,12 +41,17 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 	return found, err
 }
 
+// apart is how long one group had been seen for the last time when the other came.
+func apart(a, b postgres.Group) time.Duration {
+	return max(0, a.FirstSeen.Sub(b.LastSeen), b.FirstSeen.Sub(a.LastSeen))
+}
+
 // rank sorts the groups by likeness, and adds how their calls differ.
 func rank(of postgres.Candidate, others []postgres.Candidate) []Similar {
 	ranked := make([]Similar, len(others))
 	for i, other := range others {
 		here, there := of.Outline.Differences(other.Outline)
-		ranked[i] = Similar{Group: other.Group, Likeness: of.Outline.Likeness(other.Outline), OnlyHere: here, OnlyThere: there}
+		ranked[i] = Similar{Group: other.Group, Likeness: of.Outline.Likeness(other.Outline, apart(of.Group, other.Group)), OnlyHere: here, OnlyThere: there}
 	}
 	slices.SortStableFunc(ranked, func(a, b Similar) int {
 		return cmp.Or(cmp.Compare(b.Likeness, a.Likeness), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))

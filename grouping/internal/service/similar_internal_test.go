@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
@@ -40,5 +41,25 @@ func TestRank(t *testing.T) {
 	}
 	if s := ranked[1]; !slices.Equal(s.OnlyHere, []string{"com.acme.Shop.checkout"}) || !slices.Equal(s.OnlyThere, []string{"com.acme.Shop.renew"}) {
 		t.Errorf("differences: %v and %v", s.OnlyHere, s.OnlyThere)
+	}
+}
+
+// Of groups that are as much alike the one that was seen at the same time comes first, however long ago both began.
+func TestRankByTime(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	seen := func(id string, first, last int) postgres.Candidate {
+		c := candidate(id, "no connection", "charge", "pay")
+		c.FirstSeen, c.LastSeen = day(first), day(last)
+		return c
+	}
+	ranked := rank(seen("of", 100, 120), []postgres.Candidate{
+		seen("gone before", 1, 20), seen("a day before", 1, 99), seen("at the same time", 1, 110), seen("since", 150, 300),
+	})
+	var order []string
+	for _, s := range ranked {
+		order = append(order, s.Group.ID)
+	}
+	if got := strings.Join(order, ", "); got != "at the same time, a day before, since, gone before" {
+		t.Errorf("ranked are %s", got)
 	}
 }
