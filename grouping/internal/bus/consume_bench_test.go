@@ -3,7 +3,11 @@ package bus_test
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
@@ -52,6 +56,63 @@ func failure(n, kinds int) string {
 		line += fmt.Sprintf(`"at com.acme.pay.Gateway%s.charge%c(Gateway.java:%d)",`, letters(n), 'a'+i, 100+i)
 	}
 	return line[:len(line)-1] + `]}}`
+}
+
+// BenchmarkReplicas measures consumers side by side, each with records of its own, where 90 % of the
+// errors are of one group and the others of 100,000, all of which exist.
+func BenchmarkReplicas(b *testing.B) {
+	pool := open(b)
+	const kinds, perRecord, perTransaction = 100_000, 20, 100
+	for from := 0; from < kinds; from += perRecord * perTransaction {
+		if err := consume(b.Context(), pool, batch(perTransaction, perRecord, func(n int) string { return failure(from+n, kinds) })...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, replicas := range []int{1, 2} {
+		b.Run(strconv.Itoa(replicas), func(b *testing.B) {
+			var next atomic.Int64
+			done := make(chan error, replicas)
+			b.ResetTimer()
+			for range replicas {
+				go func() { done <- replica(b, pool, &next, kinds) }()
+			}
+			for range replicas {
+				if err := <-done; err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N*perRecord*perTransaction)/b.Elapsed().Seconds(), "errors/s")
+		})
+	}
+}
+
+// replica takes transactions until b.N were taken by all.
+func replica(b *testing.B, pool *pgxpool.Pool, next *atomic.Int64, kinds int) error {
+	hot := failure(0, kinds)
+	for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+		mixed := func(i int) string {
+			if i%10 == 0 {
+				return failure(1+(int(n)*7919+i*104_729)%(kinds-1), kinds)
+			}
+			return hot
+		}
+		if err := consume(b.Context(), pool, batch(100, 20, mixed)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch is so many records of so many entries each.
+func batch(records, entries int, entry func(n int) string) (all []sharedbus.Record) {
+	for i := range records {
+		lines := make([]string, entries)
+		for k := range lines {
+			lines[k] = entry(i*entries + k)
+		}
+		all = append(all, record(logs(lines...), int64(i)))
+	}
+	return all
 }
 
 // letters writes n without digits, which would be a counter's.
