@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images images try-images clean
+.PHONY: help run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -71,10 +71,10 @@ build: ## build every program into bin/
 	$(GO) build -o bin/ $(PROGRAMS:%=./%)
 
 # What images say of themselves comes from the commit, so that the same commit becomes the same digests.
-images try-images: export VERSION ?= $(shell git describe --tags --always --dirty)
-images try-images: export REVISION ?= $(shell git rev-parse HEAD)
-images try-images: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
-images: export IMAGES ?= weir
+images try-images up test-compose: export VERSION ?= $(shell git describe --tags --always --dirty)
+images try-images up test-compose: export REVISION ?= $(shell git rev-parse HEAD)
+images try-images up test-compose: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+images try-images up down test-compose: export IMAGES ?= weir
 images: ## build a container image of every program, as files under bin/images; VERSION=, IMAGES=, ARCH=
 	$(GO) run ./deploy/images/cmd/images
 
@@ -83,6 +83,30 @@ try-images: images ## load the images into the container engine, and start each 
 		docker load --quiet --input bin/images/$$program.tar && \
 		docker run --rm --network=none --read-only --cap-drop=ALL --security-opt=no-new-privileges $(or $(IMAGES),weir)/$$program:$$VERSION version || exit; \
 	done
+
+# Compose is a plugin of the engine; where it is missing, it is compiled from its module, which must be the main one to say what it excludes.
+COMPOSE_MODULE  = github.com/docker/compose/v2@v2.40.3
+COMPOSE        ?= $(if $(shell docker compose version 2>/dev/null),docker compose,bin/docker-compose)
+COMPOSE_FILES   = -f deploy/compose/compose.yaml
+up down test-compose: export WEIR_SECRETS ?= $(CURDIR)/deploy/compose/secrets
+up down test-compose: export WEIR_VERSION = $(VERSION)
+down: VERSION ?= $(shell git describe --tags --always --dirty)
+
+bin/docker-compose:
+	CGO_ENABLED=0 $(GO) build -C "$$(cd / && $(GO) mod download -json $(COMPOSE_MODULE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" -o "$(CURDIR)/$@" ./cmd
+
+up: images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus and Grafana in containers; SERVICES= chooses
+	@for program in $(notdir $(PROGRAMS)); do docker load --quiet --input bin/images/$$program.tar || exit; done
+	bin/weir provision "$$WEIR_SECRETS"
+	$(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
+
+down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; what was kept stays. ARGS=--volumes removes that
+	$(COMPOSE) $(COMPOSE_FILES) down $(ARGS)
+
+test-compose: COMPOSE_FILES += -f deploy/compose/scenario.yaml
+test-compose: up ## the end-to-end scenario against what make up starts, which is gone then
+	WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test -tags=composed -run='^TestComposed$$' -count=1 $(TESTFLAGS) ./deploy/e2e; \
+		code=$$?; $(MAKE) --no-print-directory down ARGS=--volumes && exit $$code
 
 # As for tests, below; with a bound of the memory, which would else be 3 GB and more.
 lint: export GOGC = 300

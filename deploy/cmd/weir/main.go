@@ -42,6 +42,8 @@ type commands struct {
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 
+	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
+
 	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 

@@ -1,0 +1,191 @@
+package compose
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	gateway "github.com/weirlog/weir/deploy/gateway/app"
+	"github.com/weirlog/weir/deploy/provision"
+	grouping "github.com/weirlog/weir/grouping/app"
+	ingest "github.com/weirlog/weir/ingest/app"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/process"
+	tenants "github.com/weirlog/weir/tenants/app"
+)
+
+// services are Weir's, and what each reads its settings into.
+var services = map[string]any{
+	"tenants": &tenants.Config{}, "ingest": &ingest.Config{}, "ledger": &ledger.Config{}, "grouping": &grouping.Config{}, "gateway": &gateway.Config{},
+}
+
+func load(t *testing.T, secrets string, files ...string) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions(files, cli.WithEnv([]string{"WEIR_VERSION=v1.4.0", "WEIR_SECRETS=" + secrets}))
+	must(t, err)
+	project, err := options.LoadProject(t.Context())
+	must(t, err)
+	return project
+}
+
+// The files say nothing that Compose doesn't know, and name every image with its version.
+func TestImagesArePinned(t *testing.T) {
+	pinned := regexp.MustCompile(`^[a-z0-9./-]+:v?\d+(\.\d+)+$`)
+	for _, files := range [][]string{{"compose.yaml"}, {"compose.yaml", "scenario.yaml"}} {
+		for name, service := range load(t, t.TempDir(), files...).Services {
+			if !pinned.MatchString(service.Image) {
+				t.Errorf("%s: the image %q has no version", name, service.Image)
+			}
+		}
+	}
+}
+
+// Nothing has more rights or memory than it is given, and what serves is looked after.
+func TestRights(t *testing.T) {
+	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
+		if service.Deploy == nil || service.Deploy.Resources.Limits == nil || service.Deploy.Resources.Limits.MemoryBytes == 0 {
+			t.Errorf("%s has no bound of its memory", name)
+		}
+		if service.Privileged || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
+			t.Errorf("%s can get more rights", name)
+		}
+		for _, port := range service.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s listens for others on %s:%s", name, port.HostIP, port.Published)
+			}
+		}
+		if _, ours := services[name]; ours && (!service.ReadOnly || !slices.Equal(service.CapDrop, []string{"ALL"}) || service.Restart != "unless-stopped" ||
+			service.StopGracePeriod == nil || time.Duration(*service.StopGracePeriod) <= 45*time.Second) {
+			t.Errorf("%s: read only %t, without %q, restarted %q, stopped within %v", name, service.ReadOnly, service.CapDrop, service.Restart, service.StopGracePeriod)
+		}
+	}
+}
+
+// Each variable of ours is a setting of the service, and one that names a secret's file names one
+// that the service is given.
+func TestSettingsAreKnown(t *testing.T) {
+	project := load(t, t.TempDir(), "compose.yaml", "scenario.yaml")
+	for name, config := range services {
+		known := settings(t, config)
+		for variable, value := range project.Services[name].Environment {
+			setting, _ := strings.CutSuffix(variable, "_FILE")
+			if !known[variable] && !known[setting] {
+				t.Errorf("%s has no setting %s", name, variable)
+			}
+			if file, isSecret := strings.CutPrefix(*value, "/run/secrets/"); isSecret && !given(project.Services[name], file) {
+				t.Errorf("%s is not given %s", name, file)
+			}
+		}
+	}
+}
+
+func given(service types.ServiceConfig, secret string) bool {
+	return slices.ContainsFunc(service.Secrets, func(s types.ServiceSecretConfig) bool { return s.Source == secret })
+}
+
+// settings are the variables that a program reads.
+func settings(t *testing.T, config any) map[string]bool {
+	t.Helper()
+	var program struct {
+		process.Memory
+		LogJSON bool `env:"WEIR_LOG_JSON"`
+	}
+	known := map[string]bool{}
+	for _, part := range []any{config, &program} {
+		parser, err := kong.New(part)
+		must(t, err)
+		for _, flag := range parser.Model.Flags {
+			for _, variable := range flag.Tag.Envs {
+				known[variable] = true
+			}
+		}
+	}
+	return known
+}
+
+// Every secret is a file that is made, and no service is given one that it doesn't use.
+func TestSecretsAreMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "secrets")
+	must(t, provision.Ensure(dir, "postgres", time.Now(), "gateway"))
+	project := load(t, dir, "compose.yaml")
+	used := map[string]bool{}
+	for name, service := range project.Services {
+		for _, secret := range service.Secrets {
+			used[secret.Source] = true
+			if strings.HasSuffix(secret.Source, "_database_url") && secret.Source != provision.DatabaseURL(name) {
+				t.Errorf("%s is given %s", name, secret.Source)
+			}
+		}
+	}
+	for name, secret := range project.Secrets {
+		if _, err := os.Stat(secret.File); err != nil || !used[name] {
+			t.Errorf("%s: used %t, %v", name, used[name], err)
+		}
+	}
+}
+
+// Prometheus asks every service that shows metrics.
+func TestEverythingIsScraped(t *testing.T) {
+	text, err := os.ReadFile("prometheus.yml")
+	must(t, err)
+	for name := range services {
+		if !strings.Contains(string(text), name+":9464") {
+			t.Errorf("prometheus.yml lacks %s", name)
+		}
+	}
+}
+
+// Each metric that the dashboard shows is measured somewhere.
+func TestMetricsAreMeasured(t *testing.T) {
+	text, err := os.ReadFile("grafana/dashboards/weir.json")
+	must(t, err)
+	if !json.Valid(text) {
+		t.Fatal("the dashboard is no JSON")
+	}
+	shown := regexp.MustCompile(`\bweir_[a-z_]+`).FindAllString(string(text), -1)
+	if len(shown) < 20 {
+		t.Errorf("the dashboard shows %d metrics", len(shown))
+	}
+	measured := literals(t)
+	for _, name := range shown {
+		if histogram := strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"); !measured[name] && !measured[histogram] {
+			t.Errorf("nothing measures %s", name)
+		}
+	}
+}
+
+// literals are the names of metrics in the sources of shared and the modules.
+func literals(t *testing.T) map[string]bool {
+	t.Helper()
+	found, name := map[string]bool{}, regexp.MustCompile(`"(weir_[a-z_]+)"`)
+	for _, room := range []string{"shared", "ingest", "ledger", "grouping", "tenants"} {
+		must(t, filepath.WalkDir(filepath.Join("..", "..", room), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range name.FindAllStringSubmatch(string(text), -1) {
+				found[match[1]] = true
+			}
+			return err
+		}))
+	}
+	return found
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

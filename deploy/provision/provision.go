@@ -1,0 +1,106 @@
+package provision
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// Databases are the modules that have a database and a role of their own.
+var Databases = []string{"ingest", "ledger", "grouping", "tenants"}
+
+// Names of files in the directory. The certificates are in Certificates, by localca's names.
+const (
+	OperatorToken    = "operator_token"    // creates organizations
+	WebhookKeys      = "webhook_keys"      // which the secrets of webhooks follow from
+	PostgresPassword = "postgres_password" // of the server's owner
+	GrafanaPassword  = "grafana_password"  // of its user admin
+	Roles            = "roles.sql"         // makes roles and databases
+	Certificates     = "tls"
+)
+
+// DatabaseURL is the file with the address of a module's database.
+func DatabaseURL(module string) string { return module + "_database_url" }
+
+// The containers run as users that this machine doesn't know, so files are read by everybody: the
+// directory lets nobody in but its owner.
+const (
+	dirMode  = 0o700
+	fileMode = 0o644
+)
+
+// Ensure makes what is missing in dir. The certificate is for hosts, beside localhost.
+func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return fmt.Errorf("cannot make the directory of secrets: %w", err)
+	}
+	files, err := localca.Ensure(filepath.Join(dir, Certificates), now, hosts...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(readable(files.ServerKey), secrets(dir), databases(dir, postgresHost))
+}
+
+// readable lets the containers' user read the key of the server. That of the authority stays closed.
+func readable(key string) error {
+	return errors.Join(os.Chmod(filepath.Dir(key), 0o755), os.Chmod(key, fileMode)) //nolint:gosec // dir is closed
+}
+
+func secrets(dir string) error {
+	return errors.Join(
+		ensure(dir, OperatorToken, identity.ServiceTokenPrefix+random(24)),
+		ensure(dir, WebhookKeys, random(32)),
+		ensure(dir, PostgresPassword, random(16)),
+		ensure(dir, GrafanaPassword, random(16)),
+	)
+}
+
+// databases writes where each module's database is, and what makes them so. The latter is made
+// anew, so that it follows from addresses that somebody has changed.
+func databases(dir, host string) error {
+	var script strings.Builder
+	for _, module := range Databases {
+		address := fmt.Sprintf("postgres://%[1]s:%s@%s/%[1]s", module, random(16), host)
+		if err := ensure(dir, DatabaseURL(module), address); err != nil {
+			return err
+		}
+		statements, err := role(filepath.Join(dir, DatabaseURL(module)))
+		if err != nil {
+			return err
+		}
+		script.WriteString(statements)
+	}
+	return write(filepath.Join(dir, Roles), script.String())
+}
+
+// ensure makes a file that is not there.
+func ensure(dir, name, content string) error {
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return write(path, content+"\n")
+}
+
+// write replaces a file as a whole.
+func write(path, content string) error {
+	if err := os.WriteFile(path+".new", []byte(content), fileMode); err != nil { //nolint:gosec // the directory is closed
+		return fmt.Errorf("cannot write a secret: %w", err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+func random(bytes int) string {
+	made := make([]byte, bytes)
+	_, _ = rand.Read(made) // never fails
+	return hex.EncodeToString(made)
+}
