@@ -49,8 +49,8 @@ type commands struct {
 
 func main() {
 	var chosen commands
-	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}), process.SecretFiles(),
-		kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", ")})
+	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), process.SecretFiles(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", ")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
