@@ -208,18 +208,12 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 // SetBudgets is what has to be decided for an organization to have these budgets and no others. used is what their spenders have used of the
 // running period, in their order.
 func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decision, err error) {
-	if len(wishes) > MaxBudgets {
-		return nil, tooManyBudgets
+	if err := CheckBudgets(wishes); err != nil {
+		return nil, err
 	}
 	wanted := make(map[Spender]bool, len(wishes))
 	var set []Decision
 	for i, wish := range wishes {
-		if err := wish.validate(); err != nil {
-			return nil, err
-		}
-		if wanted[wish.Spender] {
-			return nil, Invalid{"", fmt.Sprintf("There are two budgets of %s.", wish.Spender), "Send each project and each key once."}
-		}
 		wanted[wish.Spender] = true
 		if before := b.budget(wish.Spender); before == nil || before.Bytes != wish.Bytes {
 			set = append(set, BudgetSet{Spender: wish.Spender, Bytes: wish.Bytes, Used: used[i]})
@@ -231,6 +225,24 @@ func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decis
 		}
 	}
 	return append(decisions, set...), nil
+}
+
+// CheckBudgets refuses what no organization can have, before anything is read for it.
+func CheckBudgets(wishes []BudgetWish) error {
+	if len(wishes) > MaxBudgets {
+		return tooManyBudgets
+	}
+	wanted := make(map[Spender]bool, len(wishes))
+	for _, wish := range wishes {
+		if err := wish.validate(); err != nil {
+			return err
+		}
+		if wanted[wish.Spender] {
+			return Invalid{"", fmt.Sprintf("There are two budgets of %s.", wish.Spender), "Send each project and each key once."}
+		}
+		wanted[wish.Spender] = true
+	}
+	return nil
 }
 
 func (w BudgetWish) validate() error {

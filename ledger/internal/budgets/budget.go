@@ -84,6 +84,9 @@ func (s *Service) Remove(ctx context.Context, organization string, request unito
 // spent is what the spenders of wishes have used of the period of an instant. Under the lock of the books nothing is charged between this and the
 // decision.
 func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, wishes []ledger.BudgetWish) ([]int64, error) {
+	if err := ledger.CheckBudgets(wishes); err != nil {
+		return nil, err
+	}
 	spenders := make([]ledger.Spender, len(wishes))
 	for i, wish := range wishes {
 		spenders[i] = wish.Spender

@@ -57,6 +57,7 @@ func TestBudgets(t *testing.T) {
 		want               int
 	}{
 		{"PUT", path, `[{"project":"project","key":"k","bytes":1}]`, 400}, {"PUT", path, `[{"bytes":1}]`, 400}, {"PUT", path, `[{"project":"project"}]`, 400},
+		{"PUT", path, `[{"key":"\u0000","bytes":1}]`, 400},
 		{"PUT", path, `[{"project":"project","bytes":1},{"project":"project","bytes":2}]`, 400}, {"PUT", path, `{}`, 400}, {"PUT", path, `null`, 400}, {"DELETE", path, "", 400},
 		{"DELETE", path + "?project=project&key=k", "", 400}, {"DELETE", path + "?name=p", "", 400}, {"GET", path + "?project=p", "", 400},
 		{"PUT", path, `[{"project":"foreign","bytes":1}]`, 404}, {"PUT", path, `[{"project":"unknown","bytes":1}]`, 404},
