@@ -11,6 +11,7 @@ type Budget struct {
 	Limit     int64 // bytes
 	Used      int64 // bytes counted in the account's period
 	Exhausted bool
+	Since     int64 // removed and set again it is another budget, of another Since
 }
 
 // A BudgetStatus is a budget that does not cover a request, as far as this process has it.
@@ -28,7 +29,13 @@ func (a Account) Of(b Budget) Account {
 // Budgets are the quotas of an organization's spenders. Like a Quota they are not safe for concurrent use. The zero value has none, and costs a
 // request nothing.
 type Budgets struct {
-	bySpender map[Spender]*Quota // bounded by what the ledger publishes
+	bySpender map[Spender]*budget // bounded by what the ledger publishes
+}
+
+// A budget is the quota of a spender, as of the decision with which it began.
+type budget struct {
+	Quota
+	since int64
 }
 
 // Apply takes the budgets of an account that is newer. One that is new begins with what the ledger has counted.
@@ -37,16 +44,19 @@ func (b *Budgets) Apply(account Account, marker Positions) {
 		b.bySpender = nil
 		return
 	}
-	quotas := make(map[Spender]*Quota, len(account.Budgets))
-	for _, budget := range account.Budgets {
-		quota := b.bySpender[budget.Spender]
-		if quota == nil {
-			quota = &Quota{marker: marker}
+	bySpender := make(map[Spender]*budget, len(account.Budgets))
+	for _, of := range account.Budgets {
+		known := b.bySpender[of.Spender]
+		if known == nil {
+			known = &budget{Quota: Quota{marker: marker}}
+		} else if known.since != of.Since { // what is under way counts in it as well, what the other refused does not
+			known.restore()
 		}
-		quota.Apply(account.Of(budget))
-		quotas[budget.Spender] = quota
+		known.since = of.Since
+		known.Apply(account.Of(of))
+		bySpender[of.Spender] = known
 	}
-	b.bySpender = quotas
+	b.bySpender = bySpender
 }
 
 // of are the budgets that a request of a key of a project counts in: at most two.
@@ -55,8 +65,8 @@ func (b *Budgets) of(project, key string) (found [2]spending, n int) {
 		return found, 0
 	}
 	for _, spender := range [...]Spender{{Project: project}, {Key: key}} {
-		if quota := b.bySpender[spender]; quota != nil && spender != (Spender{}) {
-			found[n] = spending{spender: spender, quota: quota}
+		if of := b.bySpender[spender]; of != nil && spender != (Spender{}) {
+			found[n] = spending{spender: spender, quota: &of.Quota}
 			n++
 		}
 	}

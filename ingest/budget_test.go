@@ -116,3 +116,25 @@ func TestBudgetsCountTheLog(t *testing.T) {
 		t.Fatalf("resolved: %v", verdict)
 	}
 }
+
+// A budget that was removed and set again is another one: what the one before has refused does not exhaust it, also where both came with one account.
+func TestBudgetSetAgain(t *testing.T) {
+	now := november.Add(time.Hour)
+	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100, Used: 40, Since: 1}))
+	held, _, _ := b.Reserve("shop", "k", now, 50, (*ingest.Quota).Reserve)
+	if _, verdict, _ := b.Reserve("shop", "k", now, 70, (*ingest.Quota).Reserve); verdict != ingest.Exhausted {
+		t.Fatal(verdict)
+	}
+	b.Apply(budgeted(2, ingest.Budget{Spender: shop, Limit: 100, Used: 40, Since: 1}), nil)
+	if status := b.Check("shop", "k", now); status == nil {
+		t.Fatal("the same budget is restored")
+	}
+	b.Apply(budgeted(3, ingest.Budget{Spender: shop, Limit: 100, Used: 40, Since: 3}), nil)
+	if status := b.Check("shop", "k", now); status != nil {
+		t.Fatalf("another budget is exhausted: %+v", status)
+	}
+	held.Published(0, 5)
+	if _, verdict, _ := b.Reserve("shop", "k", now, 11, (*ingest.Quota).Try); verdict != ingest.Exhausted {
+		t.Errorf("with 10 bytes left: %v", verdict)
+	}
+}

@@ -256,6 +256,9 @@ func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
 
+// restore forgets that a limit has not covered a request.
+func (q *Quota) restore() { q.spentLimit = 0 }
+
 // since is how many bytes of what is published were accepted in period, or after it.
 func (q *Quota) since(period calendar.Period) int64 {
 	if !period.Start.Equal(q.certainFrom) {

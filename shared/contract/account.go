@@ -47,6 +47,7 @@ type AccountBudget struct {
 	Bytes     int64  `json:"bytes"`               // of each period
 	Used      int64  `json:"used"`                // bytes charged of what was accepted in this period
 	Exhausted bool   `json:"exhausted,omitempty"` // nothing more is accepted in this period with these Bytes
+	Since     int64  `json:"since,omitempty"`     // the decision with which it began: removed and set again it is another budget
 }
 
 // AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its

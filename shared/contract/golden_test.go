@@ -84,6 +84,9 @@ func samples() map[string]any {
 			State: contract.AccountActive, RetentionDays: 14, Counted: contract.Positions{0: 12, 11: 3}, Version: 9, Budgets: []contract.AccountBudget{
 				{Project: "prj_1", Bytes: 1000, Used: 42}, {APIKey: "key_1", Bytes: 10, Used: 7, Exhausted: true},
 			}},
+		contract.TypeAccountChanged + ".budget_since": &contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, AnchorDay: 1,
+			PeriodStart: at, PeriodEnd: at.AddDate(0, 1, 0), Quota: 1 << 30, NextQuota: 1 << 30, Used: 42, State: contract.AccountActive,
+			RetentionDays: 14, Counted: contract.Positions{0: 12}, Version: 9, Budgets: []contract.AccountBudget{{Project: "prj_1", Bytes: 1000, Used: 42, Since: 7}}},
 		contract.TypeBudgetThresholdReached: &contract.BudgetThresholdReached{Organization: "org_1", Project: "prj_1", PeriodStart: at,
 			PeriodEnd: at.AddDate(0, 1, 0), Percent: 80, Budget: 100, Used: 81, Batch: batch, At: at},
 		contract.TypeBudgetExhausted: &contract.BudgetExhausted{Organization: "org_1", APIKey: "key_1", PeriodStart: at,

@@ -67,7 +67,7 @@ func accountChanged(r bus.Record, accounts Accounts) error {
 	}
 	for _, b := range account.Budgets {
 		applied.Budgets = append(applied.Budgets, ingest.Budget{
-			Spender: ingest.Spender{Project: b.Project, Key: b.APIKey}, Limit: b.Bytes, Used: b.Used, Exhausted: b.Exhausted,
+			Spender: ingest.Spender{Project: b.Project, Key: b.APIKey}, Limit: b.Bytes, Used: b.Used, Exhausted: b.Exhausted, Since: b.Since,
 		})
 	}
 	accounts.Apply(string(r.Key), account.RequestsPerMinute, applied)

@@ -194,7 +194,7 @@ func newAccount(state ledger.AccountState, counted contract.Positions) contract.
 	}
 	for _, b := range state.Budgets {
 		account.Budgets = append(account.Budgets, contract.AccountBudget{
-			Project: b.Project, APIKey: b.Key, Bytes: b.Bytes, Used: b.Used, Exhausted: b.IsOut(),
+			Project: b.Project, APIKey: b.Key, Bytes: b.Bytes, Used: b.Used, Exhausted: b.IsOut(), Since: b.Since,
 		})
 	}
 	return account
