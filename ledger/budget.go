@@ -27,8 +27,8 @@ func (s Spender) sent(c Cause) bool {
 	return s.Project == c.Project
 }
 
-// A Budget is how much of each period one project or key may use, and the account of what it has used of the running one. The bytes are those
-// that the organization was charged: no transfer moves by it.
+// A Budget is how much of each period a project or key may use, and what it has used of the running one. It counts bytes that the organization
+// was charged: no transfer moves by it.
 type Budget struct {
 	Spender
 	Bytes   int64 // that may be used in a period
@@ -53,6 +53,13 @@ func (b Budget) In(start time.Time) Budget {
 	return b
 }
 
+// NoProject is the error for a project that is none of the organization's.
+type NoProject struct{ Project string }
+
+func (e NoProject) Error() string {
+	return fmt.Sprintf("the organization has no project %q", e.Project)
+}
+
 // MaxBudgets is how many budgets an organization may have: all of them are published with its account.
 const MaxBudgets = 100
 
@@ -62,7 +69,7 @@ const maxSpender = 64
 // ErrNoBudget is the error for a budget that the organization does not have.
 var ErrNoBudget = errors.New("no such budget")
 
-// BudgetSet says that a project or key may use Bytes of each period. Used is what it had used of the running one by then.
+// BudgetSet lets a project or key use Bytes of each period. Used is what it had used of the running one.
 type BudgetSet struct {
 	Spender
 	Bytes, Used int64
@@ -89,7 +96,7 @@ func (b *Books) budget(of Spender) *Budget {
 	return nil
 }
 
-// spend counts a charge in the budgets of whoever sent it. What was accepted in an earlier period is no part of the running one.
+// spend counts a charge of the running period in the budgets of its sender.
 func (b *Books) spend(c Charge) {
 	if len(b.Budgets) == 0 {
 		return
@@ -178,8 +185,7 @@ type BudgetWish struct {
 	Bytes int64
 }
 
-// SetBudget is what has to be decided for a project or key to have a budget: nothing where it has that one. used is what it has used of the
-// running period.
+// SetBudget decides that a project or key has a budget: nothing where it has that one. used is what it has used of the running period.
 func (b *Books) SetBudget(wish BudgetWish, used int64) ([]Decision, error) {
 	if err := wish.validate(); err != nil {
 		return nil, err
@@ -205,8 +211,7 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 	return []Decision{BudgetRemoved{of}}, nil
 }
 
-// SetBudgets is what has to be decided for an organization to have these budgets and no others. used is what their spenders have used of the
-// running period, in their order.
+// SetBudgets decides that an organization has these budgets alone. used is what their spenders have used of the running period, in their order.
 func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decision, err error) {
 	if err := CheckBudgets(wishes); err != nil {
 		return nil, err

@@ -57,7 +57,8 @@ type App struct {
 	outcomes    *consumer.Consumer
 	relay       *relay.Relay
 	credentials *state.Reader
-	projects    *state.Reader // their names, for people
+	directory   *identity.Directory // of projects
+	projects    *state.Reader       // feeds it
 	accounts    *bus.Accounts
 	checker     *integrity.Checker
 	advancer    *plans.Advancer
@@ -83,7 +84,10 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
 	}
-	a := &App{config: config, clock: clock, logger: logger, dialer: dialer, metrics: config.Telemetry.Service("ledger", logger), pool: pool}
+	a := &App{
+		config: config, clock: clock, logger: logger, dialer: dialer, metrics: config.Telemetry.Service("ledger", logger), pool: pool,
+		directory: identity.NewDirectory(),
+	}
 	if err = a.openReads(ctx); err == nil {
 		err = a.build()
 	}
@@ -99,7 +103,7 @@ func (a *App) build() (err error) {
 	a.services = services.New(services.Config{
 		Reads: a.reads, Writes: a.pool, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
 		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
-		Deciders: deciders, End: log.End,
+		Deciders: deciders, End: log.End, Owns: a.directory.Owns,
 	})
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
@@ -185,11 +189,11 @@ func (a *App) buildAPI() error {
 	if err != nil {
 		return err
 	}
-	credentials, projects := identity.NewCredentials(a.clock), identity.NewDirectory()
+	credentials := identity.NewCredentials(a.clock)
 	from := state.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, SnapshotDir: state.SnapshotDir(a.config.StateDir, "ledger"), Metrics: a.metrics.Registerer,
 	}
-	a.credentials, a.projects = credentials.Follow(from, a.logger), projects.Follow(from, a.logger)
+	a.credentials, a.projects = credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)
 	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock, Logger: a.logger}
 	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
@@ -197,9 +201,9 @@ func (a *App) buildAPI() error {
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
 	})
-	api := &http.API{Services: a.services, Projects: projects, Guard: guard}
+	api := &http.API{Services: a.services, Guard: guard}
 	api.Mount(router)
-	console.Mount(router, console.Config{Services: a.services, Directory: projects, Guard: guard, Operators: a.config.OperatingOrganization})
+	console.Mount(router, console.Config{Services: a.services, Directory: a.directory, Guard: guard, Operators: a.config.OperatingOrganization})
 	a.handler = router
 	return nil
 }

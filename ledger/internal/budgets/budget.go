@@ -21,11 +21,6 @@ type Budgets struct {
 	Budgets []ledger.Budget // projects before keys
 }
 
-// Has reports whether the project or key has a budget.
-func (b Budgets) Has(of ledger.Spender) bool {
-	return slices.ContainsFunc(b.Budgets, func(b ledger.Budget) bool { return b.Spender == of })
-}
-
 // List lists the budgets of an organization.
 func (s *Service) List(ctx context.Context, organization string) (found Budgets, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
@@ -52,6 +47,9 @@ func budgetsIn(period calendar.Period, budgets []ledger.Budget) Budgets {
 // Set has a project or key have a budget.
 func (s *Service) Set(ctx context.Context, organization string, request unitofwork.Request, wish ledger.BudgetWish) (Budgets, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		if err := s.check(organization, wish); err != nil {
+			return nil, err
+		}
 		used, err := spent(ctx, tx, books, at, []ledger.BudgetWish{wish})
 		if err != nil {
 			return nil, err
@@ -64,6 +62,9 @@ func (s *Service) Set(ctx context.Context, organization string, request unitofwo
 // SetAll has an organization have these budgets and no others.
 func (s *Service) SetAll(ctx context.Context, organization string, request unitofwork.Request, wishes []ledger.BudgetWish) (Budgets, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
+		if err := s.check(organization, wishes...); err != nil {
+			return nil, err
+		}
 		used, err := spent(ctx, tx, books, at, wishes)
 		if err != nil {
 			return nil, err
@@ -73,16 +74,19 @@ func (s *Service) SetAll(ctx context.Context, organization string, request unito
 	return unitofwork.Decide(ctx, s.Work, organization, request, wishes, choose, decidedBudgets)
 }
 
-// Remove has a project or key have no budget. Where it has none that stays so.
+// Remove removes a budget, if there is one; also that of a deleted project.
 func (s *Service) Remove(ctx context.Context, organization string, request unitofwork.Request, of ledger.Spender) (Budgets, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		return books.RemoveBudget(of)
+		decisions, err := books.RemoveBudget(of)
+		if err == nil && len(decisions) == 0 {
+			err = s.check(organization, ledger.BudgetWish{Spender: of})
+		}
+		return decisions, err
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, of, choose, decidedBudgets)
 }
 
-// spent is what the spenders of wishes have used of the period of an instant. Under the lock of the books nothing is charged between this and the
-// decision.
+// spent is what the spenders of wishes have used of an instant's period. The lock of the books keeps it so until the decision.
 func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, wishes []ledger.BudgetWish) ([]int64, error) {
 	if err := ledger.CheckBudgets(wishes); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
@@ -9,4 +10,18 @@ import (
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer
+	Owns  Owns
+}
+
+// Owns reports whether a project is one of an organization's.
+type Owns func(organization, project string) bool
+
+// check returns NoProject for who is a project of others. A key is not looked for: one that there is not spends nothing.
+func (s *Service) check(organization string, wishes ...ledger.BudgetWish) error {
+	for _, wish := range wishes {
+		if wish.Project != "" && !s.Owns(organization, wish.Project) {
+			return ledger.NoProject{Project: wish.Project}
+		}
+	}
+	return nil
 }

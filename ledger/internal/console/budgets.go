@@ -129,9 +129,6 @@ func (c *console) setBudget(w http.ResponseWriter, r *http.Request) error {
 	form := formOf(r)
 	wish, err := form.wish()
 	if err == nil {
-		if err := c.isOwn(organization, wish.Project); err != nil {
-			return err
-		}
 		_, err = c.Services.Budgets.Set(r.Context(), organization, request, wish)
 	}
 	return c.afterBudget(w, r, form, err, "budget-set")
@@ -145,13 +142,7 @@ func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	}
 	form := formOf(r)
 	of := ledger.Spender{Project: form.project, Key: form.key}
-	found, err := c.Services.Budgets.List(r.Context(), organization)
-	if err == nil && !found.Has(of) {
-		err = c.isOwn(organization, of.Project) // that of a project which is deleted since can be removed
-	}
-	if err == nil {
-		_, err = c.Services.Budgets.Remove(r.Context(), organization, request, of)
-	}
+	_, err = c.Services.Budgets.Remove(r.Context(), organization, request, of)
 	return c.afterBudget(w, r, form, err, "budget-removed")
 }
 
@@ -165,18 +156,13 @@ func (c *console) deciding(w http.ResponseWriter, r *http.Request) (organization
 	return reader.Organization, unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context())}, ui.ReadForm(w, r)
 }
 
-// isOwn refuses a project that is none of the organization's. Empty: none is named.
-func (c *console) isOwn(organization, project string) error {
-	if project != "" && !c.Directory.Owns(organization, project) {
-		return httpapi.NotFound("project", project)
-	}
-	return nil
-}
-
 func (c *console) afterBudget(w http.ResponseWriter, r *http.Request, form budgetForm, err error, flash string) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
+	var project ledger.NoProject
 	switch {
+	case errors.As(err, &project):
+		return httpapi.NotFound("project", project.Project)
 	case errors.As(err, &invalid):
 		return c.writeBudgets(w, r, http.StatusUnprocessableEntity, form, invalid)
 	case errors.As(err, &full):

@@ -37,6 +37,7 @@ func TestBudgetsPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	l.Budgets.Owns = projects.Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	console.Mount(router, console.Config{Services: l.Services, Directory: projects, Guard: guard})
@@ -75,6 +76,7 @@ func TestBudgetsPage(t *testing.T) {
 		ask("billing", "", form, http.StatusUnprocessableEntity, fault, `aria-invalid="true"`)
 	}
 	ask("billing", "", url.Values{"project": {"foreign"}, "size": {"1"}, "unit": {"GiB"}}, http.StatusNotFound)
+	ask("billing", "/remove", url.Values{"project": {"foreign"}}, http.StatusNotFound)
 	ask("viewer", "", url.Values{"key": {"k"}, "size": {"1"}, "unit": {"GiB"}}, http.StatusForbidden, "owners, admins, billings")
 	ask("viewer", "/remove", url.Values{"key": {"key"}}, http.StatusForbidden)
 	ask("billing", "/remove", url.Values{"key": {"key"}}, http.StatusSeeOther)

@@ -57,14 +57,6 @@ func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// isOwn refuses a project that is none of the organization's. Empty: none is named.
-func (a *API) isOwn(organization, project string) error {
-	if project != "" && !a.Projects.Owns(organization, project) {
-		return httpapi.NotFound("project", project)
-	}
-	return nil
-}
-
 // setBudgetBody is one of the budgets that somebody wants.
 type setBudgetBody struct {
 	Project string `json:"project"`
@@ -84,9 +76,6 @@ func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 	}
 	wishes := make([]ledger.BudgetWish, len(body))
 	for i, b := range body {
-		if err := a.isOwn(organization, b.Project); err != nil {
-			return err
-		}
 		wishes[i] = ledger.BudgetWish{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes}
 	}
 	made, err := a.Budgets.SetAll(r.Context(), organization, request, wishes)
@@ -107,15 +96,6 @@ func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	of := ledger.Spender{Project: r.URL.Query().Get("project"), Key: r.URL.Query().Get("key")}
-	found, err := a.Budgets.List(r.Context(), organization)
-	if err != nil {
-		return answer(err, organization)
-	}
-	if !found.Has(of) { // that of a project which is deleted since can be removed
-		if err := a.isOwn(organization, of.Project); err != nil {
-			return err
-		}
-	}
 	made, err := a.Budgets.Remove(r.Context(), organization, request, of)
 	if err != nil {
 		return answer(err, organization)

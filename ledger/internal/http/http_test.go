@@ -44,9 +44,10 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 		}
 	}
 	a := &api{Ledger: ledgertest.New(t)}
+	a.Budgets.Owns = projectsOf(t).Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	(&http.API{Services: a.Services, Projects: projectsOf(t), Guard: guard}).Mount(router)
+	(&http.API{Services: a.Services, Guard: guard}).Mount(router)
 	a.handler = router
 	return a
 }

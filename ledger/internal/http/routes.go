@@ -27,8 +27,7 @@ var openAPI []byte
 // An API answers service tokens.
 type API struct {
 	*services.Services
-	Projects *identity.Directory
-	Guard    *identity.Guard
+	Guard *identity.Guard
 }
 
 // Mount adds the ledger's routes.
@@ -103,9 +102,12 @@ func reached(r *http.Request) (string, error) {
 func answer(err error, organization string) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
+	var project ledger.NoProject
 	switch {
 	case errors.Is(err, ledger.ErrNoOrganization):
 		return httpapi.NotFound("organization", organization)
+	case errors.As(err, &project):
+		return httpapi.NotFound("project", project.Project)
 	case errors.Is(err, ledger.ErrNotKept):
 		return httpapi.Invalid("?at", httpapi.CodeInvalidRequest, "What was booked then is not kept any more.", "Use a later time.")
 	case errors.Is(err, ledger.ErrNoStatement):

@@ -78,6 +78,7 @@ func On(pool *pgxpool.Pool) *Ledger {
 		Reads: l.Pool, Writes: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
 		Save: l.note, IDs: l.newID, Rules: ledger.Rules{Tiers: smallTiers(), Thresholds: ledger.DefaultThresholds()}, Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: Deciders,
+		Owns: func(string, string) bool { return true },
 	})
 	return l
 }

@@ -53,7 +53,8 @@ type Config struct {
 	Kept     ledger.Retention
 	Clock    func() time.Time
 	Time     unitofwork.DatabaseTime
-	Deciders int            // how many requests decide at once
+	Deciders int // how many requests decide at once
+	Owns     budgets.Owns
 	End      horizon.LogEnd // nil: nobody knows where the log ends
 }
 
@@ -65,7 +66,7 @@ func New(c Config) *Services {
 		Deciders: make(chan struct{}, c.Deciders),
 	}
 	balance := &balances.Service{Reads: reads, Tiers: c.Rules.Tiers, Kept: c.Kept, End: c.End}
-	budget := &budgets.Service{Reads: reads, Work: work}
+	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}
 	return &Services{
 		Reads: reads, Work: work,
 		Accounts:   &accounts.Service{Reads: reads, Tiers: c.Rules.Tiers, Balances: balance},
