@@ -14,7 +14,7 @@ type AccountState struct {
 	RequestsPerMinute int
 	RetentionDays     int      // of what is accepted now
 	Overage           int64    // how much overage is accepted in a period
-	NextQuota         int64    // of the period after Book's: its plan's alone, for what is left of grants is not certain until then
+	NextQuota         int64    // of the period after Book's, its plan's alone: what will be left of grants is not certain
 	NextOverage       int64    // in that period
 	Version           int64    // grows with every change
 	Budgets           []Budget // as they are in Book's period

@@ -11,7 +11,7 @@ type Book struct {
 	Pool     int64 // what is left of the organization's grants: they belong to no period
 }
 
-// Granted is all that there was to use in the period so far, in bytes: what is left of it, and what was used, has expired or was taken back.
+// Granted is all bytes that there were to use in the period so far, whatever became of them.
 func (b Book) Granted() int64 { return b.Allowance() + b.Balances[Expired] + b.Balances[Voided] }
 
 // Allowance is Granted without what can't be used any more.

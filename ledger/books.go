@@ -8,9 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Books are one organization's books, open for writing. Its methods decide, and collect the
-// transfers and events to store with the changed books. An organization's books have one writer at
-// a time.
+// Books are one organization's books, open for one writer. Its methods collect the transfers and events to store with the changed books.
 type Books struct {
 	Organization Organization
 	Grants       []*Grant // those that are live
@@ -26,8 +24,7 @@ type Books struct {
 	lines int
 }
 
-// OpenBooks opens an organization's books. books has to hold every period that will be written to, if it exists, and grants those that
-// are live.
+// OpenBooks opens an organization's books: of every existing period that will be written to, with the live grants.
 func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...Book) *Books {
 	opened := make(map[int64]*Book, len(books)+1)
 	for _, book := range books {
@@ -57,8 +54,8 @@ func (b *Books) seen(book *Book) Book {
 	return seen
 }
 
-// Charge books accepted logs in the period in which they were accepted, or, where that is closed, in the earliest that is open. The first
-// charge of a period issues its allowance.
+// Charge books accepted logs in the period of their acceptance or, where that is closed, the earliest open one. The first charge of a period
+// issues its allowance.
 func (b *Books) Charge(c Charge) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -115,8 +112,8 @@ func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []mov
 	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: reason})
 }
 
-// StartPlan gives a provisional organization its first plan: every period that already has charges gets its allowance.
-// An organization that has a plan is left as it is, so the same news may come twice.
+// StartPlan gives a provisional organization its first plan, and each period that has charges its allowance. Where there is a plan
+// it does nothing: the event may come twice.
 func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	if !b.Organization.Provisional() {
 		return nil
@@ -138,8 +135,7 @@ func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	return err
 }
 
-// firstSeen is an instant of the first period that begins with its allowance: that of the first plan, or, in a ledger that was made anew since, the
-// one that was running then.
+// firstSeen is an instant of the first period that begins with its allowance: the first plan's or, in a rebuilt ledger, the one running then.
 func (b *Books) firstSeen(first Plan) time.Time {
 	if b.Organization.knows(b.periodAt(first.From)) {
 		return first.From
@@ -166,8 +162,7 @@ func (b *Books) periodAt(t time.Time) calendar.Period {
 	return calendar.PeriodAt(t, b.Organization.AnchorDay)
 }
 
-// touch opens the book of the period that holds t, with its allowance, if it is not open yet. One of a closed period was not read: to open it
-// would overwrite it.
+// touch opens the book of the period that holds t, with its allowance, if it is not open. A closed one was not read: opening would overwrite it.
 func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
@@ -252,8 +247,7 @@ func (b *Books) planIn(book *Book, at time.Time) Plan {
 	return b.Organization.Plans.At(at)
 }
 
-// announce notes each threshold the first time it is reached in a period, and each time that the organization has used up what it may
-// use, that it may go on, and that overage begins.
+// announce notes each threshold once in a period, and each exhaustion, restoration and beginning of overage.
 func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 	seen := b.seen(book)
 	for _, percent := range b.thresholds().crossed(seen.Reached, seen.Used(), seen.Allowance()) {

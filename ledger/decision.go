@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A Decision is what people, or the time, have decided about an organization. It is kept: books are made again from the log and the
-// decisions.
+// A Decision is what people, or time, decided about an organization. It is kept: books are rebuilt from the log and the decisions.
 type Decision interface {
 	decide(b *Books, cause Cause) error
 }
@@ -26,8 +25,7 @@ type Granted struct{ Grant Grant }
 // Revoked says that what is left of a grant was taken back.
 type Revoked struct{ Grant string }
 
-// Adjusted says that what was charged, in the period that began at Of if it is not zero, was wrong by Bytes: above zero the organization gets
-// them back, below zero they are charged.
+// Adjusted corrects charges, of the period that began at Of unless it is zero: Bytes above zero are given back, below zero charged.
 type Adjusted struct {
 	ID     string
 	Bytes  int64
@@ -91,8 +89,7 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// prorated is how much more a plan allows for what is left of the period than the one before, rounded up to a byte. A plan that allows
-// less takes nothing back.
+// prorated is how much more than the one before a plan allows for the rest of the period, rounded up to a byte; never below zero.
 func (b *Books) prorated(before, after Plan, at time.Time) (int64, error) {
 	old, err := before.Terms(b.tiers)
 	if err != nil {

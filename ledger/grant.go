@@ -44,8 +44,7 @@ const ExpiryNotice = 7 * 24 * time.Hour
 // ErrNoGrant is the error for a grant that the organization does not have.
 var ErrNoGrant = errors.New("no such grant")
 
-// A Grant is what an organization may use beside its plan. Its bytes are its own account: Amount is what is left of it, and was used,
-// has expired and was taken back.
+// A Grant is what an organization may use beside its plan. Its bytes are an account: Amount is the sum of those left, used, expired and voided.
 type Grant struct {
 	ID          string
 	Amount      int64

@@ -23,12 +23,12 @@ var (
 		"More can be made in the next one."}
 )
 
-// MaxDecisions is how many decisions there may be about an organization in a period. It bounds its stream, its grants, and what a statement lists, which is
-// made while everybody waits for the books.
+// MaxDecisions bounds the decisions about an organization in a period: its stream, its grants, and its statement, which is made while others wait
+// for the books.
 const MaxDecisions = 10_000
 
-// RoomForDecisions refuses so many decisions beyond MaxDecisions in the period of an instant. madeAt is when a decision of the organization was made, by
-// its number; zero: it is not kept any more.
+// RoomForDecisions refuses so many decisions beyond MaxDecisions in the period of an instant. madeAt is when a decision was made, by its number;
+// zero: it is kept no more.
 func (o Organization) RoomForDecisions(more int, at time.Time, madeAt func(number int64) (time.Time, error)) error {
 	first := o.Decisions + int64(more) - MaxDecisions // that makes the last one too many if it is of the period
 	if first < 1 {

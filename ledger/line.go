@@ -22,7 +22,7 @@ const (
 	AdjustmentMade    LineKind = 8
 )
 
-// A Line is what came to in a period that is not simply the use of what its plan allows. Lines that differ in Bytes alone are one.
+// A Line is what a period came to beside the use of its allowance. Lines that differ in Bytes alone are one.
 type Line struct {
 	Kind    LineKind
 	Start   time.Time // of the period

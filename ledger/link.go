@@ -18,9 +18,8 @@ const (
 	formOfRoot      = "weir.ledger.root.v1"
 )
 
-// A Link is what was charged to an organization in an hour of the log, and decided about it by the hour's end. With the hash of the link
-// before, its own stands for the organization's whole history. It holds nothing that depends on how the log was divided into transactions, so
-// that the same log and decisions always make the same chain.
+// A Link is what was charged to an organization in an hour of the log, and decided about it by the hour's end. Its hash covers the one before, so
+// it stands for the whole history. Nothing in it depends on how the log was divided into transactions: the same log and decisions make the same chain.
 type Link struct {
 	Organization string
 	Sequence     int64 // from 1

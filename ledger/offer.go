@@ -9,7 +9,7 @@ import (
 // MaxReason is how long a reason may be, in characters.
 const MaxReason = 500
 
-// Grant is what has to be decided for an organization to have a grant. Of the grant only what somebody may wish is looked at.
+// Grant decides that an organization has a grant. It reads only the fields that a request sets.
 func (b *Books) Grant(wish Grant, id string, at time.Time) (Decision, error) {
 	if wish.Starts.IsZero() {
 		wish.Starts = at
@@ -84,7 +84,7 @@ func (b *Books) Void(id string) []Decision {
 	return []Decision{Revoked{Grant: id}}
 }
 
-// Adjust is what has to be decided for an adjustment. of is any instant of the period that was wrong; zero: none but the running one.
+// Adjust decides an adjustment. of is any instant of the period that was wrong; zero: the running one.
 func (b *Books) Adjust(bytes int64, reason, id string, of, at time.Time) (Decision, error) {
 	if bytes == 0 || bytes > MaxGrant || bytes < -MaxGrant {
 		return nil, Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", bytes),

@@ -21,8 +21,8 @@ var ErrNoOrganization = errors.New("no such organization")
 // DefaultAnchorDay makes periods calendar months.
 const DefaultAnchorDay = 1
 
-// An Organization is a customer. One without a plan is provisional: its logs came before its
-// creation. It is charged like any other, without an allowance, and settled when its plan arrives.
+// An Organization is a customer. One whose logs came before its creation is provisional: charged without an allowance, settled when its plan
+// arrives.
 type Organization struct {
 	ID        string
 	AnchorDay int // 1..31
@@ -40,7 +40,7 @@ type Organization struct {
 	Clock         time.Time // what time it is for a test; zero: the organization is none
 }
 
-// NotBefore is the instant of what is decided now: time never goes back for an organization, nor into a closed period, whatever a clock says.
+// NotBefore is the instant of a decision: never before the last one, nor in a closed period, whatever a clock says.
 func (o Organization) NotBefore(now time.Time) time.Time {
 	if o.IsTest() {
 		return o.Clock
@@ -89,7 +89,7 @@ var ErrClosed = errors.New("BUG: the period is closed")
 // settlingIn is how long after its creation an organization is known at most, unless the ledger was made anew since.
 const settlingIn = 24 * time.Hour
 
-// knows reports whether the ledger has seen all of a period, and so may say what it came to. One that was made anew has only what the log still has.
+// knows reports whether the ledger has seen all of a period: a rebuilt one has only what the log still keeps.
 func (o Organization) knows(period calendar.Period) bool {
 	from := o.Plans[0].From
 	if period.Start.After(from) {

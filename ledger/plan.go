@@ -64,8 +64,8 @@ func (p Plans) Next(t time.Time) (next Plan, found bool) {
 // maxPlans bounds a timeline. The instant of the first says since when the organization is known.
 const maxPlans = 100
 
-// Then is the timeline that goes on with plan after what is in force at an instant: whatever was scheduled is dropped, and of too
-// many the oldest but the first, whose periods have their allowance by then.
+// Then continues the timeline with plan after what is in force at an instant. What was scheduled is dropped, and of too many the oldest but the
+// first: their periods have their allowance.
 func (p Plans) Then(plan Plan, at time.Time) Plans {
 	then := append(p.Until(at), plan)
 	if len(then) > maxPlans {

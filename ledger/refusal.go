@@ -35,8 +35,8 @@ func (r Refusal) Validate() error {
 	return nil
 }
 
-// Refuse exhausts the period for every replica until its allowance is larger than the one refused.
-// A refusal based on an outdated, smaller allowance changes nothing, nor does one for another reason.
+// Refuse exhausts the period for every replica until its allowance is larger than the one refused. A refusal by an outdated, smaller allowance, or
+// for another reason, changes nothing.
 func (b *Books) Refuse(r Refusal) error {
 	switch {
 	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):

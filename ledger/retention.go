@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Retention is for how many months books are kept, for how many their transfers and the usage by day, and for how many the usage by hour. Older
-// transfers are kept as sums by period as long as the book.
+// A Retention is the months for which books, transfers with the usage by day, and the usage by hour are kept. Older transfers are sums by period, as
+// long as the book.
 type Retention struct{ Hours, Transfers, Books int }
 
 // DefaultRetention keeps the transfers of two years, to compare with a year before, and books for
@@ -39,7 +39,7 @@ func (r Retention) HoursSince(now time.Time) time.Time { return monthsBefore(now
 // TransfersSince is from which day on all transfers are kept.
 func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers) }
 
-// ChargesSince is since when all transfers of what the log had then are kept: those of late charges count from the beginning of a period.
+// ChargesSince is since when all transfers are kept of what was in the log then: late charges count from the beginning of a period.
 func (r Retention) ChargesSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers-1) }
 
 // BooksSince is since when books are kept: those that ended before go.

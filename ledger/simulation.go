@@ -9,7 +9,7 @@ import (
 // SimulatedPeriods are how many periods a simulation looks back on, the running one among them.
 const SimulatedPeriods = 12
 
-// A SimulatedPeriod is what a period would have come to under a plan, without grants. What a day would have had refused is a part of that day.
+// A SimulatedPeriod is what a period would have come to under a plan, without grants. Of a day a part may be refused.
 type SimulatedPeriod struct {
 	Period  calendar.Period
 	Used    int64 // as it was

@@ -23,7 +23,7 @@ type Statement struct {
 	Quota        int64 // of the plan of then
 	Totals       Totals
 	Grants       []GrantMovement
-	ChargedBy    []string // what charges are told apart by, beside days
+	ChargedBy    []string // what charges are split by, beside days
 	Charges      []DayCharge
 	Late         []LateCharge
 	Adjustments  []AdjustmentEntry
@@ -39,7 +39,7 @@ type Totals struct {
 	Overage   int64 // used, and covered by nothing
 	Expired   int64
 	Voided    int64
-	Closing   int64 // left of grants when the period ended; below zero where it used one that was given later, for from before its end
+	Closing   int64 // left of grants at the end; below zero where it used one that was given later for the time before
 }
 
 // A GrantMovement is what became of a grant in a period.
@@ -79,8 +79,7 @@ type Sources struct {
 	ChargedBy []string
 }
 
-// Statement makes the statement of a period that has just closed; made is false where the books of before do not say what is needed: lines are kept
-// since later than its beginning.
+// Statement makes the statement of a period that has just closed; made is false where lines are kept since later than its beginning.
 func (b *Books) Statement(number int64, closed Event, from Sources, at time.Time) (s Statement, made bool, err error) {
 	period := closed.Book.Period
 	plan := b.Organization.Plans.At(period.End.Add(-instant))
@@ -146,8 +145,8 @@ func (s *Statement) enter(lines []Line) (known bool) {
 	return known
 }
 
-// movements are what became of grants in the period that began at start, in the order of grants. What each had left then follows from what it has
-// left now, and from what happened since.
+// movements are what became of grants in the period that began at start, in their order. What each had left then follows from what it has now and
+// what happened since.
 func movements(from Sources, start time.Time) (all []GrantMovement) {
 	in, since := map[string]*GrantMovement{}, map[string]int64{}
 	for _, l := range from.Lines {

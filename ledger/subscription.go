@@ -17,7 +17,7 @@ const MaxRequestsPerMinute = 1_000_000
 // A Subscription is what somebody wants an organization to subscribe to.
 type Subscription struct {
 	Plan      Plan   // from whenever it takes effect
-	Effective string // Now or PeriodEnd; empty: now where it allows as much as the plan in force, else at the period's end
+	Effective string // Now or PeriodEnd; empty: now unless it allows less than the plan in force
 	Suspended *bool  // nil: as it is
 }
 

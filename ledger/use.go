@@ -63,7 +63,7 @@ func (t Tally) Validate() error {
 	return nil
 }
 
-// Counted are the uses that a tally adds. What was accepted is charged by the log, which counts it: of that only the deprecated keys are new.
+// Counted are the uses that a tally adds. The log itself counts what was accepted: of that only the deprecated keys are new.
 func (t Tally) Counted() []Use {
 	var uses []Use
 	for _, use := range t.Uses {

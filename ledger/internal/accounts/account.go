@@ -16,7 +16,7 @@ import (
 // An Account is an organization as those see it who run the installation.
 type Account struct {
 	balances.Balance
-	LastActivity time.Time // the hour in which it sent anything last; zero: never, or longer ago than usage is kept
+	LastActivity time.Time // the hour of its last request; zero: none that is kept
 }
 
 // An AccountQuery selects accounts whose organization's id contains a text, in a state, after a

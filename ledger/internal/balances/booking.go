@@ -21,7 +21,7 @@ var ErrNotBooked = errors.New("the log is not booked so far yet")
 const (
 	bookedWithin = 5 * time.Second       // somebody waits at most
 	bookedAge    = 20 * time.Millisecond // of what those who wait look at together
-	endAge       = time.Second           // of where the log ends, for those who only want to see how far behind the ledger is
+	endAge       = time.Second           // of the log's end, for who only shows the lag
 	endWithin    = time.Second           // the brokers answer, or these do without
 )
 
@@ -33,7 +33,7 @@ type Booking struct {
 	Lag      time.Duration      // the first of these was accepted no longer ago
 }
 
-// A latest is the last value of something that is asked for more often than it is worth reading. One at a time reads it.
+// A latest is the last value of something that is asked for more often than read. One at a time reads it.
 type latest[T any] struct {
 	reading sync.Mutex
 	last    atomic.Pointer[dated[T]]
@@ -88,7 +88,7 @@ func (s *Service) readEnd(within time.Duration) func(context.Context) (horizon.E
 	}
 }
 
-// AwaitAll waits until all is booked that was acknowledged before the call: who has sent something and asks for the balance then finds it there.
+// AwaitAll waits until all is booked that was acknowledged before the call, so that a client reads its own writes.
 func (s *Service) AwaitAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
 	defer cancel()

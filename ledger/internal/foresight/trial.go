@@ -12,7 +12,7 @@ import (
 type Trial struct {
 	ledger.Trial
 	Balance balances.Balance
-	Remedy  *ledger.Remedy // what would have it accepted; nil where it would be, or nothing but the end of a suspension would
+	Remedy  *ledger.Remedy // what would have it accepted; nil where it would be, or is suspended
 }
 
 // A Request is one that might be sent.

@@ -28,7 +28,7 @@ const Settling = time.Minute
 // A Horizon is the instant through which all that was in the log is booked, by whichever replica.
 type Horizon struct {
 	through time.Time // zero: not known
-	marked  time.Time // the instant that is waited for, and where the log ended no sooner than then; zero: none
+	marked  time.Time // the instant that is waited for; zero: none. end was read then or later
 	end     End
 }
 
@@ -48,7 +48,7 @@ func (h *Horizon) Move(ctx context.Context, pool *pgxpool.Pool, now time.Time, e
 // markAge is how long a mark is waited for: that of a log which was made anew is never reached.
 const markAge = time.Hour
 
-// mark notes where the log ends now, unless an earlier mark is waited for: one that moved with the log would never be reached under load.
+// mark notes where the log ends, unless a mark is waited for: under load, one that moved with the log would never be reached.
 func (h *Horizon) mark(ctx context.Context, now time.Time, end LogEnd) (err error) {
 	if !h.marked.IsZero() && now.Sub(h.marked) < markAge {
 		return nil

@@ -31,7 +31,7 @@ func newAdjustmentBody(a grants.Adjustment) adjustmentBody {
 	return body
 }
 
-// adjustBody says by how much what was charged was wrong: above zero it is given back. period is an instant of the period in which it was.
+// adjustBody is by how much a charge was wrong: above zero it is given back. period is any instant of its period.
 type adjustBody struct {
 	Amount int64      `json:"amount"`
 	Reason string     `json:"reason"`

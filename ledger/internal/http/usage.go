@@ -73,8 +73,7 @@ func (l usageList) cells(u ledger.Use) []string {
 	return cells
 }
 
-// usage lists what became of requests by time and by what the client asks for, the latest first; where it asks for nothing, what was accepted by day
-// and project.
+// usage lists what became of requests by the dimensions asked for, the latest first; by default what was accepted, by day and project.
 func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	list, err := usageListOf(r)
 	if err != nil {
@@ -135,7 +134,7 @@ func (a *API) exportUsage(w http.ResponseWriter, r *http.Request, list usageList
 	}.write(w, mediaType)
 }
 
-// usagePages are the pages of a list, each of an instant of its own; left is how many items there are at most, if it is not negative.
+// usagePages are the pages of a list, each of its own instant; left bounds the items unless it is negative.
 func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq2[[]ledger.Use, error] {
 	query := list.UsageQuery
 	query.Limit = httpapi.MaxLimit

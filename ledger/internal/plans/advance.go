@@ -23,8 +23,7 @@ import (
 // advancedAtOnce is how many organizations one transaction advances.
 const advancedAtOnce = 20
 
-// An Advancer does what is due by itself: it ends periods, and starts and ends grants. Of several each takes the organizations that no
-// other has.
+// An Advancer ends periods, and starts and ends grants, when they are due. Several share the organizations.
 type Advancer struct {
 	Service  *Service
 	Pool     *pgxpool.Pool
@@ -70,8 +69,8 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 	return booked.Add(-horizon.Settling), !booked.IsZero(), err
 }
 
-// Advance does all that was due through an instant, and returns about how many organizations. What was accepted by then has to be booked. One
-// with which it fails keeps no other waiting.
+// Advance does all that was due through an instant, by which everything accepted has to be booked, and returns about how many organizations. One
+// that fails keeps no other waiting.
 func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool, through time.Time) (advanced int, err error) {
 	p := pass{service: s, pool: pool, through: through}
 	for more := true; more; {

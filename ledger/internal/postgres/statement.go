@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// maxCharges is how many charges a statement tells apart.
+// maxCharges is how many charges a statement keeps apart.
 const maxCharges = 10_000
 
 // StatementSources reads what the statement of a period is made of, which has just closed.

@@ -23,8 +23,8 @@ type Request struct {
 	IdempotencyKey string // empty: every request is a new one
 }
 
-// Decide has something decided about an organization and returns what answer reads of it then, in one transaction, and under the lock of its books. A
-// request whose key was used for the same input is answered as it was; ErrReused where the input was another.
+// Decide decides about an organization, in one transaction and under the lock of its books, and returns what answer reads of it then. A repeated key
+// gets the answer of before; ErrReused where the input was another.
 func Decide[T any](ctx context.Context, w *Writer, organization string, request Request, input any,
 	choose func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error),
 	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
@@ -106,8 +106,8 @@ func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, r
 	return w.Keep(ctx, tx, books.Organization.ID, before, recorded, request, decisions)
 }
 
-// Keep appends decisions to the stream of their organization, with their instant and the positions of the log that they take effect behind: what of the
-// organization's is below was booked before them, for whoever books has the lock of its books.
+// Keep appends decisions to their organization's stream, with their instant and the positions of the log behind which they take effect. The caller
+// has the lock of the books, so what is below was booked before.
 func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expected int64, at time.Time, request Request,
 	decisions []ledger.Decision) error {
 	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {

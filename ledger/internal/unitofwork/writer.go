@@ -19,11 +19,10 @@ type Writer struct {
 	IDs       func() string // unique, URL-safe, at most 60 characters
 	Rules     ledger.Rules
 	Time      DatabaseTime
-	Deciders  chan struct{} // a place for each request that may decide at once: each holds a connection, also while it waits for a lock
+	Deciders  chan struct{} // a place for each that decides at once: it holds a connection, also while it waits for a lock
 }
 
-// DatabaseTime is the clock by which all replicas decide, read through the transaction that decides: who holds a lock must not wait for a second
-// connection.
+// DatabaseTime is the clock by which all replicas decide, read in the deciding transaction: who holds a lock must not wait for another connection.
 type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
 
 // SaveEvents keeps what others are to be informed of, in the transaction that makes it true, as the last thing that it does.

@@ -16,13 +16,13 @@ import (
 // An ExplainedRefusal is a refusal and why it came to it.
 type ExplainedRefusal struct {
 	ledger.Refusal
-	Crossed *Crossing // nil: the organization was suspended, a budget did not cover it, or it is not kept any more
+	Crossed *Crossing // nil: a suspension or a budget refused it, or it is kept no more
 	EndsAt  time.Time // when the next period begins; zero: the organization was suspended
 	Remedy  ledger.Remedy
 	Budget  int64 // the least that would have covered it; 0: it was no budget that refused it
 }
 
-// A Crossing is how an allowance came to be exhausted: by the request that used up its last bytes, or by one that needed more than was left.
+// A Crossing is what exhausted an allowance: the request that used its last bytes, or one that needed more than was left.
 type Crossing struct {
 	At           time.Time
 	Batch        string // of what was accepted last; empty where a refusal exhausted it

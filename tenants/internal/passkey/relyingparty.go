@@ -167,6 +167,6 @@ func refused(err error) error {
 
 // proofOf takes the authenticator's count as it is: whether it is allowed is not decided here.
 func proofOf(credential *webauthn.Credential, parsed *protocol.ParsedCredentialAssertionData) Proof {
-	told := parsed.Response.AuthenticatorData
-	return Proof{Credential: credential.ID, Counter: told.Counter, BackedUp: told.Flags.HasBackupState()}
+	data := parsed.Response.AuthenticatorData
+	return Proof{Credential: credential.ID, Counter: data.Counter, BackedUp: data.Flags.HasBackupState()}
 }
