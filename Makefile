@@ -163,7 +163,7 @@ test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus 
 ROUNDS ?= full
 SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
-KILLED  = $(GO) test -run=^TestKilled$$ -count=1 -v $(TESTFLAGS) ./deploy/e2e
+KILLED  = $(GO) test -run=^TestKilled$$ -count=1 -v $(TESTFLAGS) ./deploy/e2e ./ledger/app
 # Three nodes are Apache Kafka in whichever run: one of them is enough.
 test-faults: ## a million random steps of the books, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin

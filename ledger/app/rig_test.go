@@ -48,10 +48,14 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
+	return newRigAt(t, testenv.Kafka(t), pgtest.URL(t, postgres.Schema, postgres.Migrations()...))
+}
+
+func newRigAt(t testing.TB, brokers []string, database string) *rig {
+	t.Helper()
 	r := &rig{t: t, accounts: map[string]contract.Account{}, seen: func(contract.Account) {}}
 	r.config = app.Config{
-		Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...)),
-		TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
+		Brokers: brokers, DatabaseURL: httpapi.Secret(database), TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
 	}
 	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)
 	r.Consume(contract.TopicAccounts, r.account)
