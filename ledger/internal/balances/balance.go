@@ -52,13 +52,14 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 
 // runningBalance is the balance of now, with how far the log is booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
-	end, unknown := s.ends.recent(ctx, s.Reads.Clock().Add(-endAge), s.Reads.Clock, s.readEnd(endWithin))
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		if balance, err = s.Running(ctx, tx, organization); err != nil {
+	end, unknown := s.ends.recent(ctx, endAge, s.Reads.Clock, s.readEnd(endWithin))
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
+		standing, err := postgres.LoadStanding(ctx, tx, organization, s.Reads.Clock().UTC())
+		if err != nil {
 			return err
 		}
-		booking, err := s.booking(ctx, tx, balance.Applied, end, unknown == nil)
-		balance.Booking = &booking
+		balance, err = s.balanceOf(standing)
+		balance.Booking = s.bookingOf(standing, end, unknown == nil)
 		return err
 	})
 	return balance, err
@@ -82,12 +83,15 @@ func (s *Service) awaitBooked(ctx context.Context, organization string) error {
 
 // Running reads the balance of now in a snapshot of the organization.
 func (s *Service) Running(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
-	now := s.Reads.Clock().UTC()
-	standing, err := postgres.LoadStanding(ctx, tx, organization, now)
+	standing, err := postgres.LoadStanding(ctx, tx, organization, s.Reads.Clock().UTC())
 	if err != nil {
 		return Balance{}, err
 	}
-	now = standing.Organization.Now(now)
+	return s.balanceOf(standing)
+}
+
+func (s *Service) balanceOf(standing postgres.Standing) (Balance, error) {
+	now := standing.Organization.Now(standing.At)
 	if !standing.Found || !standing.Organization.HasPlanAt(now) {
 		return Balance{}, ledger.ErrNoOrganization
 	}

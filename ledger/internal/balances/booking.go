@@ -56,16 +56,31 @@ func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() t
 	return l.read(ctx, clock(), read)
 }
 
-// recent is since for those who rather do without than wait for others, or for what has just failed.
-func (l *latest[T]) recent(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
-	if last := l.last.Load(); last != nil && (!last.at.Before(instant) || !l.reading.TryLock()) {
+// recent is since for those who rather do without than wait for others, or for what has just failed. While it is asked for again and again nobody
+// waits: what is up to twice as old as it may be is given once more, and read behind whoever asked.
+func (l *latest[T]) recent(ctx context.Context, age time.Duration, clock func() time.Time, read func(context.Context) (T, error)) (value T, err error) {
+	now, last := clock(), l.last.Load()
+	if last != nil && now.Sub(last.at) <= age {
 		return last.value, last.err
-	} else if last == nil && !l.reading.TryLock() {
-		var none T
-		return none, errReading
+	}
+	if !l.reading.TryLock() {
+		if last == nil {
+			return value, errReading
+		}
+		return last.value, last.err
+	}
+	if last != nil && last.err == nil && now.Sub(last.at) < 2*age {
+		go l.readBehind(context.WithoutCancel(ctx), now, read)
+		return last.value, nil
 	}
 	defer l.reading.Unlock()
-	return l.read(ctx, clock(), read)
+	return l.read(ctx, now, read)
+}
+
+// readBehind is read for nobody in particular. The lock is its own.
+func (l *latest[T]) readBehind(ctx context.Context, at time.Time, read func(context.Context) (T, error)) {
+	defer l.reading.Unlock()
+	_, _ = l.read(ctx, at, read) // who asks next finds the error
 }
 
 var errReading = errors.New("it is being read for the first time")
@@ -139,25 +154,24 @@ func reaches(booked, through contract.Positions) bool {
 	return true
 }
 
-// booking finds how far the log is booked. end is where it ended before the snapshot; known is false where nobody knows.
-func (s *Service) booking(ctx context.Context, tx pgx.Tx, applied contract.Positions, end horizon.End, known bool) (b Booking, err error) {
-	b.Known = known
-	if b.Verified, err = postgres.VerifiedPositions(ctx, tx); err != nil || !known {
-		return b, err
+// bookingOf is how far the log is booked. end is where it ended before the snapshot; known is false where nobody knows.
+func (s *Service) bookingOf(standing postgres.Standing, end horizon.End, known bool) *Booking {
+	b := &Booking{Verified: standing.Verified, Known: known}
+	if !known {
+		return b
 	}
-	var behind []int
+	now := s.Reads.Clock()
 	for partition, next := range end.Next {
-		if more := next - applied[partition]; more > 0 {
-			b.Behind, behind = b.Behind+more, append(behind, partition)
+		more := next - standing.Applied[partition]
+		if more <= 0 {
+			continue
 		}
+		accepted, found := standing.Accepted[partition]
+		b.Behind, b.Known = b.Behind+more, b.Known && found
+		b.Lag = max(b.Lag, now.Sub(accepted))
 	}
-	if b.Behind == 0 {
-		return b, nil
+	if !b.Known {
+		b.Lag = 0 // nothing is booked of a partition
 	}
-	through, found, err := postgres.AcceptedThrough(ctx, tx, behind)
-	b.Known = found
-	if found {
-		b.Lag = max(0, s.Reads.Clock().Sub(through))
-	}
-	return b, err
+	return b
 }

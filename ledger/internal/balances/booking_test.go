@@ -51,3 +51,28 @@ func TestBooking(t *testing.T) {
 		t.Errorf("waiting without brokers: %v", err)
 	}
 }
+
+// While balances are asked for again and again, none waits for the brokers: what was known is given, and where the log ends now is read behind.
+func TestABalanceDoesNotWaitForTheBrokers(t *testing.T) {
+	l := ledgertest.Acme(t)
+	first, asked := make(chan bool, 1), make(chan struct{})
+	first <- true
+	l.Balances.End = func(ctx context.Context) (horizon.End, error) {
+		select {
+		case <-first:
+			return horizon.End{Next: contract.Positions{0: 7}}, nil
+		default:
+		}
+		close(asked)
+		<-ctx.Done()
+		return horizon.End{}, ctx.Err()
+	}
+	l.SetPosition(t, 0, 7, [16]byte{1}, "")
+	for _, pass := range []time.Duration{0, 1500 * time.Millisecond} {
+		l.Pass(pass)
+		if b := l.BalanceNow(t, "acme").Booking; b == nil || !b.Known || b.Behind != 0 {
+			t.Errorf("after %s: booking %+v", pass, b)
+		}
+	}
+	<-asked
+}

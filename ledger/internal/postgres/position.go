@@ -33,22 +33,22 @@ func BookedPositions(ctx context.Context, tx pgx.Tx, topic [16]byte) (contract.P
 	return collectPositions(rows)
 }
 
-// VerifiedPositions are those before which all ranges are checked.
-func VerifiedPositions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
-	rows, err := tx.Query(ctx, `SELECT partition, next FROM checked_ranges`)
-	if err != nil {
-		return nil, err
-	}
-	return collectPositions(rows)
-}
+const selectVerified = `SELECT partition, next FROM checked_ranges`
 
-// AcceptedThrough is when what is booked last in these partitions was accepted, in the one that is the furthest behind; found is false where nothing
-// is booked in one.
-func AcceptedThrough(ctx context.Context, tx pgx.Tx, partitions []int) (through time.Time, found bool, err error) {
-	var last *time.Time
-	err = tx.QueryRow(ctx, `SELECT CASE WHEN bool_and(r.effective_to IS NOT NULL) THEN min(r.effective_to) END FROM unnest($1::int[]) AS p (partition)
-		LEFT JOIN LATERAL (SELECT effective_to FROM ranges WHERE partition = p.partition ORDER BY first_offset DESC LIMIT 1) r ON true`, partitions).Scan(&last)
-	return timeOf(last), last != nil, err
+// What is booked last in each partition.
+const selectAccepted = `SELECT p.partition, r.effective_to FROM bus_positions p
+	CROSS JOIN LATERAL (SELECT effective_to FROM ranges WHERE partition = p.partition ORDER BY first_offset DESC LIMIT 1) r
+	WHERE p.group_name = $1 AND p.topic = $2`
+
+func collectAccepted(rows pgx.Rows) (map[int]time.Time, error) {
+	accepted := map[int]time.Time{}
+	var partition int
+	var at time.Time
+	_, err := pgx.ForEachRow(rows, []any{&partition, &at}, func() error {
+		accepted[partition] = at.UTC()
+		return nil
+	})
+	return accepted, err
 }
 
 // PositionsAt are the positions that had been applied at an instant.

@@ -11,16 +11,20 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Standing is where an organization stands: its book of the period that holds an instant, if there is one, and the positions that it counts.
+// A Standing is where an organization stands: its book of the period that holds an instant, if there is one, and how far the log is booked.
 type Standing struct {
+	At           time.Time
 	Organization ledger.Organization
 	Found        bool // there is such an organization
 	Books        []ledger.Book
 	Applied      contract.Positions
+	Verified     contract.Positions // the ranges before them are checked
+	Accepted     map[int]time.Time  // when what is booked last in a partition was accepted
 }
 
 // LoadStanding reads it in one exchange with the database: whoever asks for a balance waits for little else.
 func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (s Standing, err error) {
+	s.At = at
 	var batch pgx.Batch
 	batch.Queue(selectOrganizations+`WHERE o.organization = $1`, organization).Query(func(rows pgx.Rows) error {
 		known, err := collectOrganizations(rows)
@@ -34,6 +38,14 @@ func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 		})
 	batch.Queue(selectPositions, contract.GroupLedger, contract.TopicLogs).Query(func(rows pgx.Rows) (err error) {
 		s.Applied, err = collectPositions(rows)
+		return err
+	})
+	batch.Queue(selectVerified).Query(func(rows pgx.Rows) (err error) {
+		s.Verified, err = collectPositions(rows)
+		return err
+	})
+	batch.Queue(selectAccepted, contract.GroupLedger, contract.TopicLogs).Query(func(rows pgx.Rows) (err error) {
+		s.Accepted, err = collectAccepted(rows)
 		return err
 	})
 	return s, tx.SendBatch(ctx, &batch).Close()
