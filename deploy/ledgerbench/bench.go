@@ -32,6 +32,7 @@ type Result struct {
 	Lag              percentiles
 	LagRate          float64 // records a second, while Lag was measured
 	Balance, Usage   percentiles
+	Checks           float64 // the time that checking records takes, in that of applying them
 	Rebuild          time.Duration
 	Rebuilt          int
 }
@@ -52,6 +53,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (result Result,
 		{"one organization", spread(1, 1, func(r *Result) *rate { return &r.Hot })},
 		{"two replicas", spread(organizations, 2, func(r *Result) *rate { return &r.Two })},
 		{"a transaction for each record", measureSingle},
+		{"the checks", measureChecks},
 		{"half load", measureLag},
 		{"a year of usage", measureUsage},
 		{"a rebuild", measureRebuild},

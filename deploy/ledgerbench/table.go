@@ -20,6 +20,7 @@ func (r Result) Write(out io.Writer) error {
 	line("one organization", r.Hot.String(), goal(r.Hot, r.Spread, fmt.Sprintf("%.2f of 1,000 organizations, goal 1.00", r.Hot/r.Spread)))
 	line("1,000 organizations, two replicas", r.Two.String(), goal(r.Two, r.Spread, fmt.Sprintf("%.2f of one replica, goal above 1.00", r.Two/r.Spread)))
 	line("a transaction for each record", r.Single.String(), fmt.Sprintf("%.0f times slower", r.Spread/r.Single))
+	line("checking what was applied", fmt.Sprintf("%.1f %%", 100*r.Checks), atMost(r.Checks, 0.05, "of the time of applying it, goal 5 %"))
 	line(fmt.Sprintf("lag at %.0f/s, p50 / p99", r.LagRate), r.Lag.String(), within(r.Lag, time.Second))
 	line("balance meanwhile, p50 / p99", r.Balance.String(), within(r.Balance, 5*time.Millisecond))
 	line("usage over a year, p50 / p99", r.Usage.String(), within(r.Usage, 100*time.Millisecond))
@@ -35,6 +36,13 @@ func (p percentiles) String() string {
 
 func goal(value, least rate, text string) string {
 	if value >= least {
+		return "met: " + text
+	}
+	return "MISSED: " + text
+}
+
+func atMost(value, most float64, text string) string {
+	if value <= most {
 		return "met: " + text
 	}
 	return "MISSED: " + text

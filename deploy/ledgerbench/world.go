@@ -32,7 +32,8 @@ type world struct {
 	broker    *kafka.Broker // nil where the brokers were given
 	pool      *pgxpool.Pool // of the benchmark
 	publisher *publisher.Publisher
-	published int64 // records on weir.logs.v1
+	published int64         // records on weir.logs.v1
+	checked   time.Duration // how often ledgers check what they have applied; 0: as usual
 	spare     []contract.LogsAccepted
 }
 
@@ -195,7 +196,7 @@ func (w *world) token(ctx context.Context) (string, error) {
 // replica is a ledger. Its rates of readers are beyond what is measured.
 func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, error) {
 	config := ledger.Config{
-		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL), BatchRecords: perTransaction,
+		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL), BatchRecords: perTransaction, CheckInterval: w.checked,
 		Limits: identity.Limits{ReadsPerMinute: 1 << 30},
 	}
 	return ledger.New(ctx, config, w.config.Logger)
