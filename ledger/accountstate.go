@@ -34,7 +34,8 @@ func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version
 	}
 	state := AccountState{
 		Organization: o, Book: book, Tier: plan.Tier, State: o.State(book, at), RequestsPerMinute: terms.RequestsPerMinute,
-		RetentionDays: terms.RetentionDays, Overage: plan.overageAllowed(), NextQuota: nextTerms.Quota, NextOverage: next.overageAllowed(), Version: version,
+		RetentionDays: terms.RetentionDays, Overage: plan.overageAllowed(),
+		NextQuota: o.share(nextTerms.Quota, o.PeriodAt(book.Period.End)), NextOverage: next.overageAllowed(), Version: version,
 	}
 	if o.IsTest() {
 		state.State = Suspended // nothing is accepted of it

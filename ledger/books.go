@@ -159,7 +159,7 @@ func (b *Books) At(t time.Time) (Book, error) {
 }
 
 func (b *Books) periodAt(t time.Time) calendar.Period {
-	return calendar.PeriodAt(t, b.Organization.AnchorDay)
+	return b.Organization.PeriodAt(t)
 }
 
 // touch opens the book of the period that holds t, with its allowance, if it is not open. A closed one was not read: opening would overwrite it.
@@ -185,7 +185,7 @@ func (b *Books) grantAllowance(book *Book, cause Cause) error {
 	if err != nil {
 		return err
 	}
-	b.post(book, cause, book.issue(terms.Quota, Issued)...)
+	b.post(book, cause, book.issue(b.Organization.share(terms.Quota, book.Period), Issued)...)
 	return nil
 }
 

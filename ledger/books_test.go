@@ -65,7 +65,7 @@ func perform(t testing.TB, b *Books, steps ...step) {
 }
 
 func newBooks(tier Tier) *Books {
-	organization := Organization{ID: "acme", AnchorDay: DefaultAnchorDay}
+	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: DefaultAnchorDay}}
 	if tier != "" {
 		organization.Plans = Plans{{From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Tier: tier}}
 	}

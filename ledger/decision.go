@@ -100,7 +100,7 @@ func (b *Books) prorated(before, after Plan, at time.Time) (int64, error) {
 		return 0, err
 	}
 	period := b.periodAt(at)
-	return mulDivUp(max(0, terms.Quota-old.Quota), int64(period.End.Sub(at)), int64(period.End.Sub(period.Start))), nil
+	return mulDivUp(max(0, terms.Quota-old.Quota), int64(period.End.Sub(at)), int64(b.Organization.whole(period))), nil
 }
 
 func (b *Books) changeTier(book *Book, before, after Tier, cause Cause) {

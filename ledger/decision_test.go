@@ -203,7 +203,7 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 		{1, "2028-02-01", "2028-03-01", []string{"2028-03-01"}},
 	} {
 		from, to := at(t, test.from+"T00:00:00Z"), at(t, test.to+"T00:00:00Z")
-		organization := Organization{ID: "acme", AnchorDay: test.anchor, Plans: Plans{{From: from, Tier: Indie}}, ClosedThrough: from}
+		organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: test.anchor}, Plans: Plans{{From: from, Tier: Indie}}, ClosedThrough: from}
 		books := OpenBooks(organization, smallTiers(), nil)
 		if err := books.Decide(Advanced{Through: to}, books.DecisionCause(to)); err != nil {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 // A ledger that was made anew in November has logs since the end of October. It publishes what periods came to that it has seen whole, and no other;
 // in those that it has seen nothing of it books nothing.
 func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
-	organization := Organization{ID: "acme", AnchorDay: 1, Opened: date("11-03")}
+	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: 1}, Opened: date("11-03")}
 	books := OpenBooks(organization, smallTiers(), nil)
 	perform(t, books, startPlan("2026-03-05T00:00:00Z", Indie))
 	perform(t, books, use("10-28", 7), use("11-02", 9), advance("11-03"))

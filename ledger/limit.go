@@ -3,8 +3,6 @@ package ledger
 import (
 	"fmt"
 	"time"
-
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A LimitReached says that there is as much of something as there may be.
@@ -36,7 +34,7 @@ func (o Organization) RoomForDecisions(more int, at time.Time, madeAt func(numbe
 	}
 	period := o.BookedIn(at)
 	if o.IsTest() { // what it decides is of the real month, whatever its clock says
-		period = calendar.PeriodAt(at, o.AnchorDay)
+		period = o.PeriodAt(at)
 	}
 	made, err := madeAt(first)
 	if err != nil || made.Before(period.Start) {

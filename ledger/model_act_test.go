@@ -34,10 +34,11 @@ const (
 	actBudget
 	actUnbudget
 	actRefuse
+	actAnchor
 )
 
 func (a act) String() string {
-	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse"}[a.kind]
+	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse", "anchor"}[a.kind]
 	text := fmt.Sprintf("%s %s at %s", name, a.id, a.at.Format(time.RFC3339Nano))
 	switch a.kind {
 	case actPlan, actSubscribe:
@@ -46,7 +47,7 @@ func (a act) String() string {
 		text += fmt.Sprintf(" %+v", a.grant)
 	case actSuspend:
 		text += fmt.Sprint(" ", a.suspended)
-	case actCharge, actAdjust, actBudget, actUnbudget, actRefuse:
+	case actCharge, actAdjust, actBudget, actUnbudget, actRefuse, actAnchor:
 		text += fmt.Sprint(" ", a.bytes, " ", a.by)
 	}
 	return text

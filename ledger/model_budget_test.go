@@ -37,7 +37,8 @@ func sentIn(acts []act, of Spender, period calendar.Period) (bytes int64) {
 }
 
 func (m *model) used(p *purse) int64 {
-	return sentIn(m.seen, p.spender, calendar.PeriodAt(p.period, m.anchor))
+	period, _ := m.span(p.period)
+	return sentIn(m.seen, p.spender, period)
 }
 
 func (m *model) purseIsOut(p *purse) bool { return m.used(p) >= p.bytes || p.refused >= p.bytes }
@@ -141,7 +142,7 @@ func (h *history) budgeting() act {
 	case 1, 2:
 		return act{kind: actRefuse, at: h.accepted(), by: by, bytes: 1 + h.random.Int64N(200)}
 	}
-	used := sentIn(h.acts, by, calendar.PeriodAt(h.now, h.organization.AnchorDay))
+	used := sentIn(h.acts, by, h.organization.PeriodAt(h.now))
 	return act{kind: actBudget, at: h.now, by: by, bytes: 1 + h.random.Int64N(200), used: used}
 }
 

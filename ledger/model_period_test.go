@@ -1,16 +1,52 @@
 package ledger
 
 import (
+	"math/big"
 	"slices"
 	"time"
 
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-func (m *model) period(at time.Time) time.Time { return calendar.PeriodAt(at, m.anchor).Start }
+// span is the period of an instant, and how long it would be if it were whole.
+func (m *model) span(at time.Time) (period calendar.Period, whole time.Duration) {
+	day, from := m.anchor, time.Time{}
+	for _, a := range m.anchors {
+		if !at.Before(a.of) {
+			day, from = int(a.bytes), a.of
+		}
+	}
+	period = calendar.PeriodAt(at, day)
+	whole = period.End.Sub(period.Start)
+	if from.After(period.Start) {
+		period.Start = from
+	}
+	return period, whole
+}
 
-func (m *model) end(period time.Time) time.Time {
-	return calendar.PeriodAt(period, m.anchor).End
+func (m *model) period(at time.Time) time.Time {
+	period, _ := m.span(at)
+	return period.Start
+}
+
+func (m *model) end(start time.Time) time.Time {
+	period, _ := m.span(start)
+	return period.End
+}
+
+// share is what of bytes a period has from an instant on, rounded up.
+func (m *model) share(bytes int64, from time.Time) int64 {
+	period, whole := m.span(from)
+	part := new(big.Int).Mul(big.NewInt(bytes), big.NewInt(int64(period.End.Sub(from))))
+	part.Add(part, big.NewInt(int64(whole)-1))
+	return part.Div(part, big.NewInt(int64(whole))).Int64()
+}
+
+// moveAnchor has periods begin on another day from the end of the running one on.
+func (m *model) moveAnchor(a act) {
+	end := m.end(a.at)
+	m.anchors = slices.DeleteFunc(m.anchors, func(before act) bool { return before.of.After(a.at) })
+	m.anchors = append(m.anchors, act{of: end, bytes: a.bytes})
 }
 
 // open has a period begin, with what its plan allows.
@@ -25,7 +61,7 @@ func (m *model) open(at time.Time) time.Time {
 
 func (m *model) allow(period time.Time) {
 	if m.first != nil {
-		quota := m.quota(m.inForce(period))
+		quota := m.share(m.quota(m.inForce(period)), period)
 		m.watch(period, period, func() { m.add(m.planHeap(period), period, quota) })
 	}
 }

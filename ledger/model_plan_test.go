@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"math/big"
 	"slices"
 	"time"
 )
@@ -87,12 +86,9 @@ func (m *model) subscribe(a act) {
 func (m *model) replace(before Plan, a act) {
 	period := m.open(a.at)
 	more := max(0, m.quota(a.plan)-m.quota(before))
-	whole, rest := m.end(period).Sub(period), m.end(period).Sub(a.at)
-	share := new(big.Int).Mul(big.NewInt(more), big.NewInt(int64(rest)))
-	share.Add(share, big.NewInt(int64(whole)-1)).Div(share, big.NewInt(int64(whole)))
 	m.watch(period, a.at, func() {
 		m.changes = append(m.changes, change{a.at, &a.plan})
-		m.add(m.planHeap(period), period, share.Int64())
+		m.add(m.planHeap(period), period, m.share(more, a.at))
 	})
 	m.retier(period, before, a.plan)
 }

@@ -9,6 +9,7 @@ import (
 // each question is answered by adding up notes. Books and model share no code but the calendar.
 type model struct {
 	anchor    int
+	anchors   []act // that changed the day
 	tiers     Tiers
 	first     *Plan
 	changes   []change
@@ -58,6 +59,8 @@ func remember(anchor int, tiers Tiers, history []act) *model {
 			m.dropBudget(a)
 		case actRefuse:
 			m.refuse(a)
+		case actAnchor:
+			m.moveAnchor(a)
 		}
 	}
 	return m

@@ -24,8 +24,8 @@ const DefaultAnchorDay = 1
 // An Organization is a customer. One whose logs came before its creation is provisional: charged without an allowance, settled when its plan
 // arrives.
 type Organization struct {
-	ID        string
-	AnchorDay int // 1..31
+	ID string
+	Anchoring
 	Plans     Plans
 	Suspended bool
 	Opened    time.Time // when this ledger first knew of it
@@ -80,7 +80,7 @@ func (o Organization) BookedIn(at time.Time) calendar.Period {
 	if o.isClosed(at) {
 		at = o.ClosedThrough
 	}
-	return calendar.PeriodAt(at, o.AnchorDay)
+	return o.PeriodAt(at)
 }
 
 // ErrClosed means that a period is closed: its book stays as it is.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -36,6 +35,7 @@ type history struct {
 	random       *rand.Rand
 	now          time.Time
 	acts         []act
+	anchor       int
 	organization Organization
 	books        map[time.Time]Book
 	grants       map[string]Grant
@@ -49,7 +49,8 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 	anchor := []int{1, 15, 31}[random.IntN(3)]
 	now := time.Date(2027, 12, 1+random.IntN(60), random.IntN(24), 0, 0, 0, time.UTC)
 	return &history{
-		t: t, random: random, now: now, organization: Organization{ID: "acme", AnchorDay: anchor}, books: map[time.Time]Book{}, grants: map[string]Grant{},
+		t: t, random: random, now: now, anchor: anchor, organization: Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: anchor}}, books: map[time.Time]Book{},
+		grants:  map[string]Grant{},
 		lines:   map[Line]int64{},
 		budgets: map[Spender]Budget{},
 	}
@@ -82,7 +83,7 @@ func (h *history) pass() {
 		h.now = h.now.AddDate(0, 0, h.random.IntN(15))
 	default:
 		off := []time.Duration{-instant, 0, instant, 30 * time.Second}[h.random.IntN(4)]
-		h.now = calendar.PeriodAt(h.now, h.organization.AnchorDay).End.Add(off)
+		h.now = h.organization.PeriodAt(h.now).End.Add(off)
 	}
 }
 
@@ -100,6 +101,8 @@ func (h *history) choose() act {
 		return act{kind: actAdvance, at: h.now.Add(-time.Minute)}
 	case n < 74:
 		return h.subscription()
+	case n < 75:
+		return act{kind: actAnchor, at: h.now, bytes: []int64{1, 15, 28, 29, 31}[h.random.IntN(5)]}
 	case n < 77:
 		return act{kind: actSuspend, at: h.now, suspended: !h.organization.Suspended}
 	case n < 88:
@@ -157,7 +160,7 @@ func (h *history) wish() act {
 	case 0:
 		g.Expires = late.Add(time.Duration(1+h.random.IntN(40*24)) * time.Hour)
 	case 1:
-		g.Expires = calendar.PeriodAt(late, h.organization.AnchorDay).End
+		g.Expires = h.organization.PeriodAt(late).End
 	}
 	if h.random.IntN(2) == 0 {
 		carried := h.random.Int64N(amount + 1)
@@ -250,6 +253,8 @@ func do(b *Books, a act, now time.Time) error {
 		decisions = []Decision{SuspensionChanged{a.suspended}}
 	case actGrant:
 		decisions, err = decided(b.Grant(a.grant, a.id, a.at))
+	case actAnchor:
+		decisions, err = b.changeAnchor(int(a.bytes), a.at)
 	case actVoid:
 		decisions = b.Void(a.id)
 	case actAdjust:
@@ -285,7 +290,7 @@ func (h *history) fail(format string, args ...any) {
 // compare looks at all that there is.
 func (h *history) compare() {
 	h.t.Helper()
-	m := remember(h.organization.AnchorDay, smallTiers(), h.acts)
+	m := remember(h.anchor, smallTiers(), h.acts)
 	h.compareBooks(m)
 	h.compareGrants(m)
 	h.compareBudgets(m)

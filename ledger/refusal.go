@@ -3,8 +3,6 @@ package ledger
 import (
 	"fmt"
 	"time"
-
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A Refusal is a request that ingest refused by quota, with the number of like ones.
@@ -47,7 +45,7 @@ func (b *Books) Refuse(r Refusal) error {
 	case r.Reason != "":
 		return nil
 	}
-	if period := calendar.PeriodAt(r.Cause.At, b.Organization.AnchorDay); !period.Start.Equal(r.PeriodStart) {
+	if period := b.Organization.PeriodAt(r.Cause.At); !period.Start.Equal(r.PeriodStart) {
 		return nil // of a period that was decided otherwise since
 	}
 	b.lines = 0

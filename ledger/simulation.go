@@ -42,9 +42,9 @@ func (p Plan) Simulate(terms Terms, period calendar.Period, days []DayCharge) Si
 
 // LastPeriods are the latest periods of an organization at an instant, the running one first, back to its first.
 func (o Organization) LastPeriods(at time.Time, most int) (periods []calendar.Period) {
-	for period := calendar.PeriodAt(at, o.AnchorDay); len(periods) < most && period.End.After(o.Plans[0].From); {
+	for period := o.PeriodAt(at); len(periods) < most && period.End.After(o.Plans[0].From); {
 		periods = append(periods, period)
-		period = calendar.PeriodAt(period.Start.Add(-instant), o.AnchorDay)
+		period = o.PeriodAt(period.Start.Add(-instant))
 	}
 	return periods
 }

@@ -28,7 +28,7 @@ func TestSimulate(t *testing.T) {
 
 // An organization has no periods before its first.
 func TestLastPeriods(t *testing.T) {
-	o := Organization{AnchorDay: 31, Plans: Plans{{From: time.Date(2027, 1, 31, 5, 0, 0, 0, time.UTC)}}}
+	o := Organization{Anchoring: Anchoring{AnchorDay: 31}, Plans: Plans{{From: time.Date(2027, 1, 31, 5, 0, 0, 0, time.UTC)}}}
 	at := time.Date(2027, 4, 1, 0, 0, 0, 0, time.UTC)
 	if all := o.LastPeriods(at, 12); len(all) != 3 || all[0].Start.Day() != 31 || all[2].Start.Month() != time.January {
 		t.Errorf("periods %v", all)

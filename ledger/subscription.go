@@ -19,6 +19,7 @@ type Subscription struct {
 	Plan      Plan   // from whenever it takes effect
 	Effective string // Now or PeriodEnd; empty: now unless it allows less than the plan in force
 	Suspended *bool  // nil: as it is
+	AnchorDay *int   `json:",omitempty"` // nil: as it is; requests are kept with what they asked for
 }
 
 // Subscribe is what has to be decided for an organization to have a subscription. What was scheduled before is dropped.
@@ -29,6 +30,13 @@ func (b *Books) Subscribe(s Subscription, at time.Time) ([]Decision, error) {
 	change, err := b.changePlan(s, at)
 	if err != nil {
 		return nil, err
+	}
+	if s.AnchorDay != nil {
+		anchored, err := b.changeAnchor(*s.AnchorDay, at)
+		if err != nil {
+			return nil, err
+		}
+		change = append(change, anchored...)
 	}
 	if s.Suspended != nil && *s.Suspended != b.Organization.Suspended {
 		change = append(change, SuspensionChanged{Suspended: *s.Suspended})

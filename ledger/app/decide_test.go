@@ -96,6 +96,13 @@ func TestBillingsStory(t *testing.T) {
 		return a.NextQuota == 1000 && a.NextOverageCap == 500 && a.OverageCap == 0
 	})
 
+	status, moved := send(t, ledger, token, "PUT", "acme/subscription", "", `{"tier":"scale","requests_per_minute":77,"anchor_day":31}`)
+	if status != http.StatusOK || moved["anchor_day"] != 1.0 || moved["next_anchor_day"] != 31.0 {
+		t.Errorf("another anchor day: %d %v", status, moved)
+	}
+	r.awaitState("another anchor day to come", func(a contract.Account) bool { return a.AnchorDay == 31 && a.PeriodEnd.Day() == 1 })
+	send(t, ledger, token, "PUT", "acme/subscription", "", `{"tier":"indie","on_exhausted":"overage","overage_cap":500,"anchor_day":1}`)
+
 	_, before := get(t, ledger, token, "/v1/organizations/acme/balance")
 	status, grant := send(t, ledger, token, "POST", "acme/grants", "gift", `{"amount":5000,"reason":"sorry","priority":1}`)
 	if status != http.StatusCreated || grant["amount"] != 5000.0 || grant["remaining"] != 5000.0 || grant["state"] != "active" || grant["priority"] != 1.0 {

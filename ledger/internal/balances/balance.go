@@ -10,7 +10,6 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -105,7 +104,7 @@ func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Orga
 	if err != nil {
 		return Balance{}, err
 	}
-	period := calendar.PeriodAt(at, o.AnchorDay)
+	period := o.PeriodAt(at)
 	if period.Start.Before(s.Kept.TransfersSince(s.Reads.Clock())) {
 		return Balance{}, ledger.ErrNotKept
 	}

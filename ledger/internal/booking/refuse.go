@@ -11,7 +11,6 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // Refuse notes refusals by quota, and returns what became true by them. They have to be valid.
@@ -46,7 +45,7 @@ func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.
 	keys := map[postgres.BookKey]bool{}
 	for _, r := range refusals {
 		if o, ok := known[r.Organization]; ok {
-			keys[postgres.BookKey{Organization: o.ID, Start: calendar.PeriodAt(r.Cause.At, o.AnchorDay).Start}] = true
+			keys[postgres.BookKey{Organization: o.ID, Start: o.PeriodAt(r.Cause.At).Start}] = true
 		}
 	}
 	books, err := postgres.LoadBooks(ctx, tx, keys)

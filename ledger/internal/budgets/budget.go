@@ -29,7 +29,7 @@ func (s *Service) List(ctx context.Context, organization string) (found Budgets,
 			return err
 		}
 		budgets, err := postgres.LoadBudgets(ctx, tx, []string{o.ID})
-		found = budgetsIn(calendar.PeriodAt(now, o.AnchorDay), budgets[o.ID])
+		found = budgetsIn(o.PeriodAt(now), budgets[o.ID])
 		return err
 	})
 	return found, err
@@ -95,7 +95,7 @@ func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, wi
 	for i, wish := range wishes {
 		spenders[i] = wish.Spender
 	}
-	period := calendar.PeriodAt(at, books.Organization.AnchorDay)
+	period := books.Organization.PeriodAt(at)
 	used, err := postgres.Spent(ctx, tx, pg.Organization(books.Organization.ID), spenders, period.Start, period.End)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read what was used: %w", err)
@@ -109,5 +109,5 @@ func decidedBudgets(_ pgx.Tx, books *ledger.Books, at time.Time) (Budgets, error
 	for i, budget := range books.Budgets {
 		budgets[i] = *budget
 	}
-	return budgetsIn(calendar.PeriodAt(at, books.Organization.AnchorDay), budgets), nil
+	return budgetsIn(books.Organization.PeriodAt(at), budgets), nil
 }

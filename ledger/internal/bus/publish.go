@@ -187,7 +187,7 @@ func tombstone(state ledger.AccountState, at time.Time) *message.Message {
 func newAccount(state ledger.AccountState, counted contract.Positions) contract.Account {
 	o, book := state.Organization, state.Book
 	account := contract.Account{
-		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDay,
+		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDayAt(book.Period.End),
 		PeriodStart: book.Period.Start.UTC(), PeriodEnd: book.Period.End.UTC(),
 		Quota: book.Allowance(), NextQuota: state.NextQuota, OverageCap: state.Overage, NextOverageCap: state.NextOverage,
 		Used: book.Used(), State: state.State, RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,

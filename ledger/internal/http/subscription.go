@@ -28,11 +28,13 @@ type termsBody struct {
 type subscriptionBody struct {
 	Organization string `json:"organization"`
 	termsBody
-	Suspended bool       `json:"suspended"`
-	State     string     `json:"state"`
-	Since     time.Time  `json:"since"`
-	Period    periodBody `json:"period"`
-	Next      *nextBody  `json:"next"` // null: nothing is scheduled
+	Suspended     bool       `json:"suspended"`
+	State         string     `json:"state"`
+	Since         time.Time  `json:"since"`
+	Period        periodBody `json:"period"`
+	AnchorDay     int        `json:"anchor_day"`      // on which periods begin
+	NextAnchorDay *int       `json:"next_anchor_day"` // from the end of the period on; null: as it is
+	Next          *nextBody  `json:"next"`            // null: nothing is scheduled
 }
 
 type nextBody struct {
@@ -56,7 +58,10 @@ func newTermsBody(plan ledger.Plan, terms ledger.Terms) termsBody {
 func newSubscriptionBody(s plans.Subscription) subscriptionBody {
 	body := subscriptionBody{
 		Organization: s.Organization, termsBody: newTermsBody(s.Plan, s.Terms), Suspended: s.Suspended, State: s.State, Since: s.Plan.From,
-		Period: periodBody{s.Period.Start, s.Period.End},
+		Period: periodBody{s.Period.Start, s.Period.End}, AnchorDay: s.AnchorDay,
+	}
+	if s.NextAnchor != 0 {
+		body.NextAnchorDay = &s.NextAnchor
 	}
 	if s.Next != nil {
 		body.Next = &nextBody{s.Next.Plan.From, newTermsBody(s.Next.Plan, s.Next.Terms)}
@@ -64,7 +69,7 @@ func newSubscriptionBody(s plans.Subscription) subscriptionBody {
 	return body
 }
 
-// subscribeBody is what somebody wants an organization to subscribe to. What is left out is as the tier has it; suspended: as it is.
+// subscribeBody is what somebody wants an organization to subscribe to. What is left out is as the tier has it; suspended and anchor_day: as they are.
 type subscribeBody struct {
 	Tier              string `json:"tier"`
 	Effective         string `json:"effective"`
@@ -73,10 +78,13 @@ type subscribeBody struct {
 	OnExhausted       string `json:"on_exhausted"`
 	OverageCap        *int64 `json:"overage_cap"`
 	Suspended         *bool  `json:"suspended"`
+	AnchorDay         *int   `json:"anchor_day"`
 }
 
 func (b subscribeBody) wanted() (ledger.Subscription, error) {
-	wanted := ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Tier(b.Tier), Overage: b.OnExhausted == overage}, Effective: b.Effective, Suspended: b.Suspended}
+	wanted := ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Tier(b.Tier), Overage: b.OnExhausted == overage}, Effective: b.Effective,
+		Suspended: b.Suspended, AnchorDay: b.AnchorDay,
+	}
 	if b.OnExhausted != "" && b.OnExhausted != refuse && b.OnExhausted != overage {
 		return wanted, ledger.Invalid{Field: "on_exhausted", Detail: "on_exhausted is neither refuse nor overage.", Fix: "Use one of them."}
 	}

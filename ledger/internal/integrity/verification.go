@@ -12,7 +12,6 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -56,8 +55,8 @@ func (s *Service) Verify(ctx context.Context, organization string) (found Verifi
 }
 
 func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
-	running := calendar.PeriodAt(v.At, o.AnchorDay)
-	since := calendar.PeriodAt(running.Start.Add(-1), o.AnchorDay).Start
+	running := o.PeriodAt(v.At)
+	since := o.PeriodAt(running.Start.Add(-1)).Start
 	books, err := postgres.CheckBooks(ctx, tx, o.ID, since)
 	if err != nil {
 		return err

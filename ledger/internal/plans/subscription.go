@@ -20,6 +20,8 @@ type Subscription struct {
 	Period       calendar.Period
 	State        string
 	Suspended    bool
+	AnchorDay    int            // of the running period
+	NextAnchor   int            // from the next period on; 0: as it is
 	Next         *ScheduledPlan // nil: nothing is scheduled
 }
 
@@ -65,6 +67,10 @@ func NewSubscription(tiers ledger.Tiers, o ledger.Organization, book ledger.Book
 	}
 	found := Subscription{
 		Organization: o.ID, Plan: plan, Terms: terms, Period: book.Period, State: o.State(book, at), Suspended: o.Suspended,
+		AnchorDay: o.AnchorDayAt(at),
+	}
+	if next := o.AnchorDayAt(book.Period.End); next != found.AnchorDay {
+		found.NextAnchor = next
 	}
 	if next, scheduled := o.Plans.Next(at); scheduled {
 		found.Next = &ScheduledPlan{Plan: next}

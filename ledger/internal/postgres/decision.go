@@ -54,6 +54,7 @@ const (
 	advanced          = "ledger.v1.advanced"
 	budgetSet         = "ledger.v1.budget_set"
 	budgetRemoved     = "ledger.v1.budget_removed"
+	anchorSet         = "ledger.v1.anchor_set"
 	thresholdsSet     = "ledger.v1.thresholds_set"
 	testBegun         = "ledger.v1.test_begun"
 	clockAdvanced     = "ledger.v1.clock_advanced"
@@ -144,6 +145,8 @@ func encodeDecision(decision ledger.Decision) (name string, data []byte, err err
 		name, row = budgetRemoved, budgetRemovedRow(d.Spender)
 	case ledger.ThresholdsSet:
 		name, row = thresholdsSet, thresholdsSetRow{d.Percents}
+	case ledger.AnchorSet:
+		name, row = anchorSet, anchorRow(d.Anchor)
 	case ledger.TestBegun:
 		name, row = testBegun, struct{}{}
 	case ledger.ClockAdvanced:
@@ -200,6 +203,10 @@ func decodeDecision(name string, data []byte) (decision ledger.Decision, err err
 		var row thresholdsSetRow
 		err = json.Unmarshal(data, &row)
 		return ledger.ThresholdsSet{Percents: row.Percents}, err
+	case anchorSet:
+		var row anchorRow
+		err = json.Unmarshal(data, &row)
+		return ledger.AnchorSet{Anchor: ledger.Anchor(row)}, err
 	case testBegun:
 		return ledger.TestBegun{}, nil
 	case clockAdvanced:

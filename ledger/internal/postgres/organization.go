@@ -24,20 +24,27 @@ type planRow struct {
 	OverageCap        int64       `json:"overage_cap,omitempty"`
 }
 
-const organizationColumns = `o.organization, o.anchor_day, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at,
+// anchorRow is an anchor as organizations.anchors holds it.
+type anchorRow struct {
+	From time.Time `json:"from"`
+	Day  int       `json:"day"`
+}
+
+const organizationColumns = `o.organization, o.anchor_day, o.anchors, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at,
 	o.budgets, o.thresholds, o.clock`
 
 // organizationRow are the addresses of organizationColumns.
 type organizationRow struct {
 	o               ledger.Organization
 	plans           []byte
+	anchors         []anchorRow
 	closed, decided *time.Time
 	clock           *time.Time
 }
 
 func (r *organizationRow) fields() []any {
 	return []any{
-		&r.o.ID, &r.o.AnchorDay, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided,
+		&r.o.ID, &r.o.AnchorDay, &r.anchors, &r.plans, &r.o.Suspended, &r.o.Opened, &r.o.Pool, &r.closed, &r.o.Decisions, &r.decided,
 		&r.o.Budgets, &r.o.Thresholds, &r.clock,
 	}
 }
@@ -46,6 +53,7 @@ func (r *organizationRow) fields() []any {
 func (r *organizationRow) organization() (o ledger.Organization, err error) {
 	o = r.o
 	o.ClosedThrough, o.DecidedAt, o.Clock = timeOf(r.closed), timeOf(r.decided), timeOf(r.clock)
+	o.Anchors = converted(r.anchors, func(a anchorRow) ledger.Anchor { return ledger.Anchor(a) })
 	o.Plans, err = parsePlans(r.plans)
 	return o, err
 }
@@ -171,7 +179,8 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 
 // SaveOrganizations stores what was decided about organizations, whose books are locked and opened, and when each is due.
 func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
-	var ids, plans []string
+	var ids, plans, anchors []string
+	var days []int32
 	var suspended []bool
 	var pools, decisions, budgets []int64
 	var closed, due, decided, clocks []*time.Time
@@ -185,15 +194,21 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 		ids, plans, suspended, pools = append(ids, id), append(plans, text), append(suspended, o.Suspended), append(pools, o.Pool)
 		closed, due, decided = append(closed, orNull(o.ClosedThrough)), append(due, orNull(opened[id].Due())), append(decided, orNull(o.DecidedAt))
 		decisions, budgets = append(decisions, o.Decisions), append(budgets, int64(o.Budgets))
+		anchored, err := json.Marshal(append([]anchorRow{}, converted(o.Anchors, func(a ledger.Anchor) anchorRow { return anchorRow(a) })...))
+		if err != nil {
+			return err
+		}
+		anchors, days = append(anchors, string(anchored)), append(days, int32(o.AnchorDay)) //nolint:gosec // 1..31
 		thresholds = append(thresholds, encodeThresholds(o.Thresholds))
 		clocks = append(clocks, orNull(o.Clock))
 	}
 	_, err := tx.Exec(ctx, `UPDATE organizations AS o SET plans = n.plans::jsonb, suspended = n.suspended, pool = n.pool, closed_through = n.closed,
 			decisions = n.decisions, due_at = n.due, decided_at = n.decided, budgets = n.budgets, thresholds = n.thresholds::int[],
-			clock = n.clock
+			clock = n.clock, anchors = n.anchors::jsonb, anchor_day = n.anchor_day
 		FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::bigint[],
-			$10::text[], $11::timestamptz[]) AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds, clock)
-		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds, clocks)
+			$10::text[], $11::timestamptz[], $12::text[], $13::int[])
+			AS n (organization, plans, suspended, pool, closed, decisions, due, decided, budgets, thresholds, clock, anchors, anchor_day)
+		WHERE o.organization = n.organization`, ids, plans, suspended, pools, closed, decisions, due, decided, budgets, thresholds, clocks, anchors, days)
 	if err != nil {
 		return fmt.Errorf("cannot save %d organizations: %w", len(ids), err)
 	}

@@ -64,13 +64,13 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 		switch r.Reason {
 		case "":
 		case contract.ReasonProjectBudget, contract.ReasonKeyBudget:
-			explained[i].EndsAt = calendar.PeriodAt(r.Cause.At, o.AnchorDay).End
+			explained[i].EndsAt = o.PeriodAt(r.Cause.At).End
 			explained[i].Budget = r.Quota - r.Remaining + r.Bytes
 			continue
 		default:
 			continue
 		}
-		at := limit{calendar.PeriodAt(r.Cause.At, o.AnchorDay), r.Quota, r.Remaining == 0}
+		at := limit{o.PeriodAt(r.Cause.At), r.Quota, r.Remaining == 0}
 		explained[i].EndsAt, explained[i].Remedy = at.period.End, s.Tiers.Remedy(r, at.period)
 		crossing, known := crossings[at]
 		if !known {

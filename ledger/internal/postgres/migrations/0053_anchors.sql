@@ -1,0 +1,2 @@
+-- The days on which periods begin after anchor_day, [{"from": instant, "day": number}, ...].
+ALTER TABLE organizations ADD COLUMN anchors jsonb NOT NULL DEFAULT '[]';
