@@ -10,16 +10,16 @@ import (
 func Every(ctx context.Context, interval time.Duration, do func(context.Context) error, failed func(context.Context, error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil { // select chooses by chance where both are ready
 		if err := do(ctx); err != nil && ctx.Err() == nil {
 			failed(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-ticker.C:
 		}
 	}
+	return nil
 }
 
 // Warn logs failures that mend themselves.
