@@ -59,7 +59,7 @@ func Listen(address string) (net.Listener, error) {
 	config := net.ListenConfig{KeepAlive: -1} // connections.Conn keeps those alive that have said something: silent ones would cost four system calls more
 	listener, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s (is another process using it?): %w", address, err)
+		return nil, fmt.Errorf("cannot listen on %s (is another process using it? WEIR_LISTEN sets another address): %w", address, err)
 	}
 	return listener, nil
 }
