@@ -109,6 +109,17 @@ func TestGatewayJoinsOpenAPI(t *testing.T) {
 	}
 }
 
+// Who asks for the OpenAPI document without a pause is refused in the end.
+func TestDocumentIsLimited(t *testing.T) {
+	g := local(t, nil)
+	for range 1000 {
+		if get(g, "GET", "/v1/openapi.json").Code == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("a thousand requests at once are answered")
+}
+
 // A remote module gets the request whole over HTTPS, with the client's address and nobody's lies
 // about it.
 func TestRemoteModule(t *testing.T) {

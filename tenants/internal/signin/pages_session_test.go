@@ -134,6 +134,21 @@ func TestAttemptsToSignInAreLimited(t *testing.T) {
 	}
 }
 
+// The pages that anybody may see are limited by network.
+func TestOpenPagesAreLimited(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	ask := func(address string) int { return s.browser(address).get(t, "/console/sign-in").status }
+	asked := 0
+	for ask("192.0.2.50") != 429 {
+		if asked++; asked > 1000 {
+			t.Fatal("a thousand at once are answered")
+		}
+	}
+	if got := ask("192.0.2.51"); got != 200 {
+		t.Errorf("another network gets %d", got)
+	}
+}
+
 // A session that is not used ends by itself, and its member comes back to the page that they
 // wanted.
 func TestIdleSessionEnds(t *testing.T) {
