@@ -113,6 +113,10 @@ func (w *world) refusesAll(t *testing.T, p policy, a *tenant, all []principal, r
 
 // refusesOne checks one who does not get through.
 func (w *world) refusesOne(t *testing.T, a *tenant, caller principal, r request, want int) {
+	if of := caller.of(); of != nil {
+		of.turns <- struct{}{}
+		defer func() { <-of.turns }()
+	}
 	got := w.send(t, caller.sends(r))
 	if got.status != want {
 		t.Errorf("%s %s as %s: got %d %s, want %d", r.method, r.path, caller.name, got.status, got.brief(), want)

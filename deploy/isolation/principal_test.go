@@ -35,6 +35,17 @@ type grant struct {
 	email  string
 }
 
+// of is the organization that a caller is known to belong to, nil for others.
+func (p principal) of() *tenant {
+	switch {
+	case p.session != nil:
+		return p.session.of
+	case p.token != nil:
+		return p.token.of
+	}
+	return p.key
+}
+
 // scopes are all scopes that open a route.
 var scopes = []string{"audit:read", "billing:read", "billing:write", "tenants:admin"}
 
