@@ -254,7 +254,9 @@ func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[par
 	for i, seen := range s {
 		batches[i] = seen.batch
 	}
-	rows, err := tx.Query(ctx, `SELECT batch::text, part, checksum FROM inbox WHERE day = $1 AND batch = ANY($2::text[]::uuid[])`, day, batches)
+	// Planned each time: a plan from when the day was empty would read all of it.
+	rows, err := tx.Query(ctx, `SELECT batch::text, part, checksum FROM inbox WHERE day = $1 AND batch = ANY($2::text[]::uuid[])`,
+		pgx.QueryExecModeCacheDescribe, day, batches)
 	if err != nil {
 		return nil, err
 	}
