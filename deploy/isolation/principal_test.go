@@ -36,14 +36,14 @@ type grant struct {
 }
 
 // of is the organization that a caller is known to belong to, nil for others.
-func (p principal) of() *tenant {
+func (caller principal) of() *tenant {
 	switch {
-	case p.session != nil:
-		return p.session.of
-	case p.token != nil:
-		return p.token.of
+	case caller.session != nil:
+		return caller.session.of
+	case caller.token != nil:
+		return caller.token.of
 	}
-	return p.key
+	return caller.key
 }
 
 // scopes are all scopes that open a route.
