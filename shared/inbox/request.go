@@ -254,8 +254,10 @@ func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[par
 	for i, seen := range s {
 		batches[i] = seen.batch
 	}
-	// Planned each time: a plan from when the day was empty would read all of it.
-	rows, err := tx.Query(ctx, `SELECT batch::text, part, checksum FROM inbox WHERE day = $1 AND batch = ANY($2::text[]::uuid[])`,
+	// Row by row and planned each time, so that it goes by the index: PostgreSQL believes that it is cheaper to read a day whole, and keeps the
+	// plan from when the day was empty.
+	rows, err := tx.Query(ctx, `SELECT i.batch::text, i.part, i.checksum FROM unnest($2::text[]::uuid[]) AS asked (batch),
+		LATERAL (SELECT batch, part, checksum FROM inbox WHERE day = $1 AND batch = asked.batch OFFSET 0) AS i`,
 		pgx.QueryExecModeCacheDescribe, day, batches)
 	if err != nil {
 		return nil, err
