@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // programs is the folder of what build has made.
@@ -139,20 +138,13 @@ func (p *process) awaitReady(ctx context.Context, in installation, timeout time.
 	}
 }
 
-// freeAddress is one on which nobody listens. It lies below the ports that the system gives to
-// outgoing connections, so that none of them takes it while its process is dead.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(10_000))
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			_ = listener.Close()
-			return address
-		}
+	free, err := port.Free()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port from 20000 to 29999")
-	return ""
+	return fmt.Sprintf("127.0.0.1:%d", free)
 }
 
 // backends are those that testenv provides, as variables of a process.

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away. From 1000 on it measures: the second is the limit then")
@@ -140,8 +140,7 @@ func newFleet(t *testing.T) *fleet {
 // startBroker starts the broker on a port of its own, which it has again after it was away.
 func (f *fleet) startBroker(t *testing.T) {
 	t.Helper()
-	_, port, _ := strings.Cut(freeAddress(t), ":")
-	number, err := strconv.Atoi(port)
+	number, err := port.Free()
 	must(t, err)
 	f.brokerConfig = kafka.Config{Dir: t.TempDir(), Port: number, Logger: slog.New(slog.DiscardHandler)}
 	f.broker, err = kafka.Start(f.brokerConfig)

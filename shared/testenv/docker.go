@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // PostgresImage is the image of PostgreSQL's containers.
@@ -101,7 +102,7 @@ func (p *dockerProcess) remove() error {
 
 // containerNode is a Kafka of one node in a container.
 func containerNode() (kafkaSet, error) {
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return kafkaSet{}, err
 	}
@@ -116,7 +117,7 @@ func containerNode() (kafkaSet, error) {
 // containerPostgres returns the URL of the superuser of a PostgreSQL in a container.
 func containerPostgres(t testing.TB) (admin string, _ fault.Process, err error) {
 	t.Helper()
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return "", nil, err
 	}
@@ -142,7 +143,7 @@ var redisDurable = []string{"--appendonly", "yes", "--appendfsync", "always", "-
 // containerRedis returns the URL of a database of a Redis in a container.
 func containerRedis(t testing.TB) (string, fault.Process, error) {
 	t.Helper()
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return "", nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // givenNodes finds the nodes of a given cluster, by the addresses that they advertise.
@@ -106,7 +107,7 @@ func embeddedNode() (kafkaSet, error) {
 	if err != nil {
 		return kafkaSet{}, err
 	}
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return kafkaSet{}, err
 	}

@@ -13,10 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/filelock"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // Redis gives the test an empty database of its own on a Redis or Valkey server and returns its
@@ -66,7 +67,7 @@ func startRedis() (*redisServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func lend(t testing.TB, server string) string {
 			if err != nil {
 				return err
 			}
-			if file, ok := tryLock(u); ok {
+			if file, err := filelock.Try(turnFile(u)); err == nil {
 				t.Cleanup(func() { _ = file.Close() }) // ends the loan in any case
 				lent = u
 				return nil
@@ -120,18 +121,6 @@ func withDatabase(server string, n int) (string, error) {
 	}
 	u.Path = "/" + strconv.Itoa(n)
 	return u.String(), nil
-}
-
-func tryLock(name string) (*os.File, bool) {
-	file, err := os.OpenFile(turnFile(name), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, false
-	}
-	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		file.Close()
-		return nil, false
-	}
-	return file, true
 }
 
 // command sends one command to a database and returns what is wrong with the answer.

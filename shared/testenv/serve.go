@@ -75,12 +75,3 @@ func (s served) serveRedis() error {
 	}
 	return server.Serve(ln)
 }
-
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
-}

@@ -2,8 +2,6 @@ package app_test
 
 import (
 	"log/slog"
-	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,21 +11,18 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // While the broker is away a key can be issued all the same; its answer is late, and the key is in
 // force once the broker is back.
 func TestBrokerIsAway(t *testing.T) {
 	directory := t.TempDir()
-	broker := startBroker(t, directory, 0)
-	_, port, err := net.SplitHostPort(broker.Addr())
+	number, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	broker := startBroker(t, directory, number)
 	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
 	p := w.start(t, operatorToken)
 	if err := broker.Close(); err != nil {

@@ -3,7 +3,6 @@ package bustest
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -127,15 +126,4 @@ func AddPartitions(t testing.TB, brokers []string, topic string, n int32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// FreePort is an unused port.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // table is a state in memory.
@@ -192,7 +193,10 @@ func TestReaderAndCompaction(t *testing.T) {
 		}
 		return b
 	}
-	port := bustest.FreePort(t)
+	port, err := port.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
 	broker := open(port)
 	brokers := []string{broker.Addr()}
 	bustest.Ensure(t, brokers, topic, 1, map[string]string{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "segment.ms": "1", "delete.retention.ms": "0"})

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // dir is a directory that the server's account can reach, unlike t.TempDir when the tests run as
@@ -80,15 +82,19 @@ func insert(t *testing.T, url, sql string) {
 	query[int](t, url, sql+" RETURNING 1")
 }
 
-// What was committed is there after an orderly stop, behind the same address but for the port.
+// What was committed is there after an orderly stop, behind the same address.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	home := dir(t)
-	s := start(t, Config{Dir: home})
+	number, err := port.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Config{Dir: home, Port: number})
 	create(t, s.URL())
 	insert(t, s.URL(), "INSERT INTO kept VALUES (1)")
 	stop(t, s)
-	s = start(t, Config{Dir: home, Port: s.port})
+	s = start(t, Config{Dir: home, Port: number})
 	defer stop(t, s)
 	if n := query[int](t, s.URL(), "SELECT count(*) FROM kept"); n != 1 {
 		t.Errorf("%d rows after a restart, want 1", n)

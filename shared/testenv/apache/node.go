@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // A node is what is decided of one before it starts.
@@ -37,15 +39,15 @@ var (
 
 // planCluster chooses ports and folders.
 func planCluster(cfg Config, size int) ([]node, error) {
-	ports, err := freePorts(3 * size)
+	addresses, err := freeAddresses(3 * size)
 	if err != nil {
 		return nil, err
 	}
 	nodes := make([]node, size)
 	voters := make([]string, size)
 	for i := range nodes {
-		n := node{id: i + 1, addr: ports[3*i], controller: ports[3*i+1], signIn: ports[3*i+2], users: cfg.Users, copies: min(3, size), dir: cfg.Dir, heap: heapAlone,
-			killable: cfg.Killable, brief: cfg.brief(), forgets: cfg.Forgets}
+		n := node{id: i + 1, addr: addresses[3*i], controller: addresses[3*i+1], signIn: addresses[3*i+2], users: cfg.Users,
+			copies: min(3, size), dir: cfg.Dir, heap: heapAlone, killable: cfg.Killable, brief: cfg.brief(), forgets: cfg.Forgets}
 		if size > 1 {
 			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
 		}
@@ -57,16 +59,14 @@ func planCluster(cfg Config, size int) ([]node, error) {
 	return nodes, nil
 }
 
-// freePorts are unused addresses of this machine.
-func freePorts(n int) ([]string, error) {
+func freeAddresses(n int) ([]string, error) {
 	addresses := make([]string, n)
 	for i := range addresses {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		free, err := port.Free()
 		if err != nil {
 			return nil, err
 		}
-		defer ln.Close() // when all are chosen, lest two are the same
-		addresses[i] = ln.Addr().String()
+		addresses[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
 	}
 	return addresses, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weirlog/weir/shared/testenv/apache"
+	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // A Container is a running one.
@@ -179,7 +180,7 @@ func Redis(ctx context.Context, image string) (*Container, error) {
 // A broker advertises its address, so the port must be chosen before it starts: a free one of this
 // machine.
 func Kafka(ctx context.Context, image string) (*Container, error) {
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -262,13 +263,4 @@ func await(ctx context.Context, answers func(context.Context) error) error {
 		case <-ticker.C:
 		}
 	}
-}
-
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
 }

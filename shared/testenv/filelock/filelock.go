@@ -6,15 +6,29 @@ import (
 	"syscall"
 )
 
+// ErrHeld means that somebody else has the file.
+var ErrHeld = errors.New("another test holds it")
+
 // Take waits until nobody else holds the file, of this process or another. Closing it, or the end
 // of the process, ends the turn.
-func Take(name string) (*os.File, error) {
+func Take(name string) (*os.File, error) { return lock(name, syscall.LOCK_EX) }
+
+// Try is Take without waiting: ErrHeld.
+func Try(name string) (*os.File, error) {
+	file, err := lock(name, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrHeld
+	}
+	return file, err
+}
+
+func lock(name string, how int) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+		err = syscall.Flock(int(file.Fd()), how)
 	}
 	if err != nil {
 		file.Close()

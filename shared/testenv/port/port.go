@@ -1,0 +1,63 @@
+package port
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/weirlog/weir/shared/testenv/filelock"
+)
+
+// What is lent lies below the ports that Linux and macOS give to outgoing connections and to those
+// who listen on port 0: nobody gets one of these while its server is dead or not yet begun.
+const (
+	first = 20_000
+	last  = 29_999
+)
+
+const tries = 100
+
+// Free is a port of 127.0.0.1 on which nobody listens. No other test gets it, in this process or
+// another, before this process ends.
+func Free() (int, error) {
+	var err error
+	for range tries {
+		port := first + rand.N(last-first+1)
+		if err = take(port); err == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free port from %d to %d in %d tries: %w", first, last, tries, err)
+}
+
+func take(port int) error {
+	held, err := filelock.Try(filepath.Join(os.TempDir(), fmt.Sprintf("weir-test-port-%d", port)))
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return errors.Join(err, held.Close())
+	}
+	lent.add(held)
+	return ln.Close()
+}
+
+// lent are the files of the ports lent: a file that nothing refers to is closed, which ends its loan.
+var lent files
+
+type files struct {
+	mu   sync.Mutex
+	open []*os.File
+}
+
+func (f *files) add(file *os.File) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = append(f.open, file)
+}
