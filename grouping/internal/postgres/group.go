@@ -27,6 +27,7 @@ type Group struct {
 	Count        int64
 	FirstSeen    time.Time
 	LastSeen     time.Time
+	minute       time.Time // of LastSeen; lists follow it
 	Severities   grouping.Severity
 	Environments []string
 }
@@ -79,10 +80,10 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		expiries = append(expiries, ch.Expires)
 	}
 	rows, err := tx.Query(ctx, `
-		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments,
+		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
 			similar_hash, why, samples, expires)
-		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments::text[], similar_hash, why::jsonb, samples,
-			expires
+		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
+			environments::text[], similar_hash, why::jsonb, samples, expires
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
 		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[]) WITH ORDINALITY
 		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples, expires, n)
@@ -92,6 +93,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       count = g.count + excluded.count,
 		       samples = CASE WHEN g.samples < $17 THEN least(g.samples + excluded.samples, $17) ELSE g.samples + least(excluded.samples, $18) END,
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
+		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
 		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
 		       expires = greatest(g.expires, excluded.expires),
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
@@ -144,7 +146,7 @@ func encodeWhy(w grouping.Why) string {
 }
 
 func (g *Group) fields() []any {
-	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments}
+	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.minute, &g.Severities, &g.Environments}
 }
 
 // FindGroup returns a group and why it is one. tx acts as the organization.

@@ -33,14 +33,26 @@ type GroupQuery struct {
 	Enough       func() bool // asked now and then: the page ends with what was found; nil: never
 }
 
-// GroupCursor is a place in a list of groups, the one last seen first.
+// GroupCursor is a place in a list of groups, the one last seen first. The list follows an index by
+// minutes: by exact times, each error of a group would rewrite the index.
 type GroupCursor struct {
+	Minute   time.Time `json:"m"`
 	LastSeen time.Time `json:"l"`
 	ID       string    `json:"i"`
 }
 
 // Cursor is the place of a group in a list.
-func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
+func (g Group) Cursor() GroupCursor { return GroupCursor{g.minute, g.LastSeen, g.ID} }
+
+// minute is Minute, which cursors of before lack.
+func (c GroupCursor) minute() time.Time {
+	if c.Minute.IsZero() {
+		return c.LastSeen.UTC().Truncate(time.Minute)
+	}
+	return c.Minute
+}
+
+func (c GroupCursor) args() []any { return []any{c.minute(), c.LastSeen, c.ID} }
 
 // Page is what a search has found.
 type Page struct {
@@ -80,7 +92,8 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 	s.add(q.Project != "", "project = ?", q.Project)
 	s.add(len(q.Hidden) > 0, "project <> ALL(?::text[])", q.Hidden)
 	s.add(!q.From.IsZero(), "last_seen >= ?", q.From)
-	s.add(after != GroupCursor{}, "(last_seen, id) < (?, ?)", after.LastSeen, after.ID)
+	s.add(!q.From.IsZero(), "seen_minute >= ?", q.From.UTC().Truncate(time.Minute)) // for the index
+	s.add(after != GroupCursor{}, "(seen_minute, last_seen, id) < (?, ?, ?)", after.args()...)
 	return s
 }
 
@@ -90,20 +103,23 @@ func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Orga
 		return GroupCursor{}, nil
 	}
 	s := q.list(organization, after)
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC OFFSET %d LIMIT 1`,
-		s.where(), scanAtOnce-1), s.args...).Scan(&border.LastSeen, &border.ID)
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT seen_minute, last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
+		s.where(), newestFirst, scanAtOnce-1), s.args...).Scan(&border.Minute, &border.LastSeen, &border.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return GroupCursor{}, nil
 	}
 	return border, err
 }
 
-const groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
+const (
+	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, seen_minute, levels, environments`
+	newestFirst  = `seen_minute DESC, last_seen DESC, id DESC`
+)
 
 // stretch is the query for at most limit groups of a stretch of the list.
 func (q *GroupQuery) stretch(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
 	s := q.list(organization, after)
-	s.add(border != GroupCursor{}, "(last_seen, id) >= (?, ?)", border.LastSeen, border.ID)
+	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
 	s.add(!q.To.IsZero(), "first_seen < ?", q.To)
 	s.add(q.Severities != 0, "levels & ?::smallint <> 0", int16(q.Severities))
@@ -111,7 +127,7 @@ func (q *GroupQuery) stretch(organization pg.Organization, after, border GroupCu
 	for _, word := range q.Words {
 		s.add(true, "strpos(lower(title || ' ' || type || ' ' || culprit), lower(?)) > 0", word)
 	}
-	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY last_seen DESC, id DESC LIMIT %d`, groupColumns, s.where(), limit), s.args
+	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
 }
 
 // fill adds what a stretch holds, until the page is full.

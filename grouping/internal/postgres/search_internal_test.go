@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Every list of groups is walked along an index that has its order: a page costs what it holds,
-// however many groups there are.
+// Every list of groups is walked along an index that has its order by minutes: a page costs what it
+// holds and the minute in which it ends, however many groups there are.
 func TestListsHaveIndexes(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	fill(t, pool)
@@ -22,15 +22,16 @@ func TestListsHaveIndexes(t *testing.T) {
 		name, index string
 		query       GroupQuery
 	}{
-		{"all projects", "error_groups_of_organization", GroupQuery{}},
-		{"all projects, since and behind a place", "error_groups_of_organization", GroupQuery{From: since, After: place}},
-		{"all projects, unresolved ones", "error_groups_of_organization", GroupQuery{Status: "unresolved", Words: []string{"timeout"}}},
-		{"one project", "error_groups_newest", GroupQuery{Project: "prj_7", From: since, After: place}},
+		{"all projects", "error_groups_by_minute", GroupQuery{}},
+		{"all projects, since and behind a place", "error_groups_by_minute", GroupQuery{From: since, After: place}},
+		{"all projects, unresolved ones", "error_groups_by_minute", GroupQuery{Status: "unresolved", Words: []string{"timeout"}}},
+		{"one project", "error_groups_of_project_by_minute", GroupQuery{Project: "prj_7", From: since, After: place}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			statement, args := test.query.stretch("acme", test.query.After, GroupCursor{}, 100)
-			if plan := explain(t, pool, statement, args); !strings.Contains(plan, test.index) || strings.Contains(plan, "Sort") {
-				t.Errorf("want %s and nothing to sort:\n%s", test.index, plan)
+			plan := explain(t, pool, statement, args)
+			if !strings.Contains(plan, test.index) || !strings.Contains(plan, "Presorted Key: seen_minute") {
+				t.Errorf("want %s, and only minutes to sort:\n%s", test.index, plan)
 			}
 		})
 	}
@@ -44,8 +45,9 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `INSERT INTO error_groups
-			(organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, samples, similar_hash, why, expires)
-			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), 8, '{}', 0, '', '{}', 'tomorrow' FROM generate_series(1, 2000) AS n`)
+			(organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments, samples,
+				similar_hash, why, expires)
+			SELECT 'acme', 'grp_' || n, 'prj_' || n % 50, '', '', '', 1, to_timestamp(n), to_timestamp(n), date_trunc('minute', to_timestamp(n), 'UTC'), 8, '{}', 0, '', '{}', 'tomorrow' FROM generate_series(1, 2000) AS n`)
 		return err
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // A group's count is exact, its times are those of the entries in any order, its levels and
@@ -217,6 +218,57 @@ func TestGroups(t *testing.T) {
 	}
 	if paged != "GammaError BetaError AlphaError " {
 		t.Errorf("pages list %q", paged)
+	}
+}
+
+// A page goes on behind groups of the same minute and of the same instant, and behind a cursor of
+// before, which has no minute.
+func TestPagesWithinAMinute(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("A", 0), seen("B", 0), seen("C", time.Second), seen("D", 61*time.Second), seen("E", 59*time.Second))
+	for _, forget := range []bool{false, true} {
+		var listed []string
+		for q := (postgres.GroupQuery{Limit: 1}); ; {
+			page := list(t, pool, "acme", q)
+			if len(page) == 0 {
+				break
+			}
+			listed, q.After = append(listed, page[0].Type), page[0].Cursor()
+			if forget {
+				q.After.Minute = time.Time{}
+			}
+		}
+		slices.Sort(listed[3:]) // by their ids before
+		if !slices.Equal(listed, []string{"D", "E", "C", "A", "B"}) {
+			t.Errorf("without minutes %v: pages list %v", forget, listed)
+		}
+	}
+}
+
+// Counting an error of a group rewrites no index within a minute.
+func TestCountsAreHeapOnly(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("E", 0))
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		for i := range 3 {
+			tally := grouping.NewTally()
+			tally.Add(seen("E", time.Duration(i+1)*time.Second))
+			if _, err := (postgres.Writer{NewGroups: ofProject(1)}).Apply(t.Context(), tx, tally.Counts()); err != nil {
+				return err
+			}
+		}
+		var updates, heapOnly int
+		err := tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'error_groups'`).Scan(&updates, &heapOnly)
+		if updates != 3 || heapOnly != 3 {
+			t.Errorf("%d of %d updates are heap-only", heapOnly, updates)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
