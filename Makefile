@@ -125,11 +125,13 @@ RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -r
 
 # What starts nothing beside itself, tests included, as deploy/architecture sees to, and the tests of all modules together, which look at them
 # from outside: the race detector has nothing to find there that it does not find in others, and would only slow them down.
-SEQUENTIAL = ingest ledger grouping tenants shared/contract shared/contract/calendar shared/cursorkey shared/mail shared/ui \
-	ingest/internal/console ingest/internal/gap ledger/internal/console ledger/internal/http ledger/internal/postgres \
-	grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former grouping/internal/http \
-	tenants/internal/body tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people \
-	tenants/internal/projections tenants/internal/retention tenants/internal/unitofwork
+SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/internal/accounts ledger/internal/budgets \
+	ledger/internal/console ledger/internal/foresight ledger/internal/http ledger/internal/postgres ledger/internal/statements \
+	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former \
+	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/http tenants tenants/internal/body \
+	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
+	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork shared/answers shared/contract \
+	shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/compose deploy/images deploy/provision
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))
 ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
 RACED    = $(filter-out $(ALONE),$(LISTED))
