@@ -13,9 +13,9 @@ import (
 
 	"github.com/weirlog/weir/grouping/internal/bus"
 	"github.com/weirlog/weir/grouping/internal/console"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -47,7 +47,7 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
-	service     *service.Service
+	service     *groups.Service
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
 	tenants     *consumer.Consumer // of what is deleted
@@ -101,7 +101,7 @@ func (a *App) build() (err error) {
 		return err
 	}
 	a.directory = identity.NewDirectory()
-	a.service = service.New(service.Config{
+	a.service = groups.New(groups.Config{
 		NewGroups: a.config.newGroups(), Projects: a.directory, Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock,
 		Metrics: a.metrics.Registerer,
 	})

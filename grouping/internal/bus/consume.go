@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/erasure"
@@ -19,7 +19,7 @@ import (
 
 // A Consumer groups the errors of records.
 type Consumer struct {
-	Service *service.Service
+	Service *groups.Service
 	Count   func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
 }
 

@@ -39,7 +39,7 @@ func TestCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := groups(t, pool, "acme")
+	got := groupsOf(t, pool, "acme")
 	if len(got) != 1 || got[0].Count != 3 || got[0].Title != "E: it broke" || !slices.Equal(got[0].Environments, []string{"dev"}) {
 		t.Errorf("groups %+v", got)
 	}
@@ -66,7 +66,7 @@ func TestRequestsAreCountedWhole(t *testing.T) {
 		if err := consume(t.Context(), pool, step.records...); err != nil {
 			t.Fatal(err)
 		}
-		if got := groups(t, pool, "acme"); len(got) != step.groups || len(got) == 1 && got[0].Count != 2 {
+		if got := groupsOf(t, pool, "acme"); len(got) != step.groups || len(got) == 1 && got[0].Count != 2 {
 			t.Errorf("groups %+v, want %d", got, step.groups)
 		}
 	}
@@ -82,7 +82,7 @@ func TestEntries(t *testing.T) {
 	if err := consume(t.Context(), pool, record(l, 0)); err != nil {
 		t.Fatal(err)
 	}
-	got := groups(t, pool, "acme")
+	got := groupsOf(t, pool, "acme")
 	if len(got) != 1 || got[0].Title != "disk is full" || got[0].Count != 1 || !slices.Equal(got[0].Environments, []string{"prod"}) ||
 		!slices.Equal(got[0].Severities.Words(), []string{"warn"}) || got[0].FirstSeen.Sub(l.Time).Abs() > time.Millisecond {
 		t.Errorf("groups %+v", got)
@@ -105,7 +105,7 @@ func TestPoison(t *testing.T) {
 	if err := consume(t.Context(), pool, record(logs(broken), 0)); err != nil || errors.Unwrap(err) != nil {
 		t.Fatal(err)
 	}
-	if got := groups(t, pool, "acme"); len(got) != 1 || got[0].Count != 1 {
+	if got := groupsOf(t, pool, "acme"); len(got) != 1 || got[0].Count != 1 {
 		t.Errorf("groups %+v: what was rolled back counts", got)
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/grouping/internal/groups"
 	groupinghttp "github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -28,7 +28,7 @@ const pageSize = 50
 
 // Config is what the pages work with.
 type Config struct {
-	Service   *service.Service
+	Service   *groups.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }
@@ -172,7 +172,7 @@ type shownSimilar struct {
 	OnlyHere, OnlyThere []string
 }
 
-func showSimilar(similar []service.Similar) (shown []shownSimilar) {
+func showSimilar(similar []groups.Similar) (shown []shownSimilar) {
 	for _, s := range similar[:min(len(similar), maxSimilar)] {
 		shown = append(shown, shownSimilar{groupsPath + "/" + s.Group.ID, s.Group.Title, int(100 * s.Likeness), s.OnlyHere, s.OnlyThere})
 	}

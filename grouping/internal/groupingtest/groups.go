@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
@@ -18,10 +18,10 @@ import (
 
 // New makes a group of two AlphaErrors, the newest, and one of a BetaError, in project shop of
 // organization acme.
-func New(t *testing.T) *service.Service {
+func New(t *testing.T) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	groups := service.New(service.Config{
+	service := groups.New(groups.Config{
 		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Reads: pool, AtOnce: 2,
 		Clock: time.Now, Metrics: prometheus.NewRegistry(),
 	})
@@ -34,11 +34,11 @@ func New(t *testing.T) *service.Service {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		_, err := groups.Count(t.Context(), tx, tally)
+		_, err := service.Count(t.Context(), tx, tally)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return groups
+	return service
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/grouping/internal/postgres"
-	"github.com/weirlog/weir/grouping/internal/service"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -18,7 +18,7 @@ var openAPI []byte
 
 // An API answers API keys.
 type API struct {
-	Service  *service.Service
+	Service  *groups.Service
 	Guard    *identity.Guard
 	Projects *identity.Directory
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/grouping/internal/service"
+	"github.com/weirlog/weir/grouping/internal/groups"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -19,7 +19,7 @@ type similarBody struct {
 	OnlyThere []string `json:"only_there"`
 }
 
-func newSimilarBody(s service.Similar) similarBody {
+func newSimilarBody(s groups.Similar) similarBody {
 	const decimals = 1000
 	return similarBody{
 		groupBody: newGroupBody(s.Group), Likeness: math.Round(s.Likeness*decimals) / decimals,

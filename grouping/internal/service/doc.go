@@ -1,3 +1,0 @@
-// Package service holds what grouping does, one method of a Service each. It stands on the domain
-// and its tables; the bus, HTTP and the console call it and decide nothing.
-package service
