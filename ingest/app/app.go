@@ -21,10 +21,10 @@ import (
 	"github.com/weirlog/weir/ingest/internal/console"
 	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/ingest/internal/http"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/ingest/internal/searches"
-	"github.com/weirlog/weir/ingest/internal/service"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -221,10 +221,10 @@ func (a *App) buildAPI() error {
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
 	useCases := a.buildService()
-	intake := a.intake(useCases, proxies)
-	measureState(a.metrics.Registerer, a.gate, intake)
+	posts := a.newIntake(useCases, proxies)
+	measureState(a.metrics.Registerer, a.gate, posts)
 	guard := a.guard(proxies)
-	http.Mount(router, guard, intake, &http.Logs{Service: useCases, Clock: a.clock})
+	http.Mount(router, guard, posts, &http.Logs{Service: useCases, Clock: a.clock})
 	console.Mount(router, console.Config{Service: useCases, Directory: a.directory, Guard: guard})
 	a.handler = router
 	return nil
@@ -238,9 +238,9 @@ func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
 	})
 }
 
-func (a *App) buildService() *service.Service {
+func (a *App) buildService() *intake.Service {
 	a.gate.LimitWaste(a.config.waste())
-	return &service.Service{
+	return &intake.Service{
 		Credentials: a.credentials,
 		Directory:   a.directory,
 		Gate:        a.gate,
@@ -256,7 +256,7 @@ func (a *App) buildService() *service.Service {
 	}
 }
 
-func (a *App) intake(service *service.Service, proxies []netip.Prefix) *http.Intake {
+func (a *App) newIntake(service *intake.Service, proxies []netip.Prefix) *http.Intake {
 	bodies, anonymous := a.config.bodies(a.clock)
 	return &http.Intake{
 		Service:         service,

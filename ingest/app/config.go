@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/http"
-	"github.com/weirlog/weir/ingest/internal/service"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
@@ -127,7 +127,7 @@ const (
 
 // checkDrain reports whether a stop waits for the answer of the request that takes longest.
 func (c Config) checkDrain() error {
-	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), service.Patience(c.patience(), int64(c.maxBody()))+answerSlack
+	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), intake.Patience(c.patience(), int64(c.maxBody()))+answerSlack
 	if drain < longest {
 		return fmt.Errorf("WEIR_DRAIN is %s: with WEIR_INGEST_MAX_BODY_BYTES=%d and WEIR_INGEST_PUBLISH_TIMEOUT=%s a request takes %s; a stop would cut it off",
 			drain, c.maxBody(), c.timeout(), longest)

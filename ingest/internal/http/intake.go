@@ -10,13 +10,13 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
-	"github.com/weirlog/weir/ingest/internal/service"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // An Intake answers POST /v1/logs.
 type Intake struct {
-	*service.Service
+	*intake.Service
 	Bodies          *Bodies // of requests with a key in the header
 	AnonymousBodies *Bodies // of requests whose key may be in the body
 	Refusals        *httpapi.Refusals
@@ -35,7 +35,7 @@ type request struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	options   requestOptions
-	caller    service.Caller
+	caller    intake.Caller
 	admission admission.Admission
 	digest    admission.Digest // of the body, if there is an idempotency key
 	wasted    int64            // bytes that came and of which nothing was accepted
@@ -160,7 +160,7 @@ func (q *request) network() netip.Prefix {
 func (q *request) admit() error {
 	q.admission = q.Admit(q.caller.Principal)
 	if q.admission.Verdict == ingest.Unknown {
-		return refusal(service.Refusal{Verdict: ingest.Unknown, Quota: q.admission.Quota, At: q.admission.Time})
+		return refusal(intake.Refusal{Verdict: ingest.Unknown, Quota: q.admission.Quota, At: q.admission.Time})
 	}
 	setLimits(q.w.Header(), q.admission)
 	switch {
@@ -169,7 +169,7 @@ func (q *request) admit() error {
 	case !q.admission.Rate.Allowed:
 		return rateLimited(q.admission.Rate)
 	}
-	refused := service.Refusal{Verdict: q.admission.Verdict, Quota: q.admission.Quota, Budget: q.admission.Budget, At: q.admission.Time}
+	refused := intake.Refusal{Verdict: q.admission.Verdict, Quota: q.admission.Quota, Budget: q.admission.Budget, At: q.admission.Time}
 	return q.refuse(refused, refused.Verdict == ingest.Exhausted)
 }
 
@@ -204,7 +204,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if len(batch.Accepted) == 0 || q.options.strict && batch.Rejected > 0 {
 		return invalidEntries(batch, q.options.strict)
 	}
-	receipt, err := q.Accept(q.r.Context(), &service.Submission{
+	receipt, err := q.Accept(q.r.Context(), &intake.Submission{
 		Caller: q.caller, Batch: batch, Idempotency: q.options.idempotency, Digest: q.digest, Traceparent: q.r.Header.Get("Traceparent"),
 	})
 	if err != nil {
@@ -216,7 +216,7 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 }
 
 // answer writes what was accepted, now or by an earlier request with the same idempotency key.
-func (q *request) answer(batch *ingest.Batch, receipt service.Receipt) {
+func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	quota := receipt.Quota
 	q.entries, q.rejected, q.rejectedBytes = int64(len(batch.Accepted)), int64(batch.Rejected), batch.RejectedBytes
 	if receipt.Replayed {
@@ -232,17 +232,17 @@ func (q *request) answer(batch *ingest.Batch, receipt service.Receipt) {
 
 // notAccepted is the answer to a batch that was not taken in.
 func (q *request) notAccepted(err error) error {
-	var refused *service.Refusal
+	var refused *intake.Refusal
 	switch {
 	case errors.As(err, &refused):
 		setRateLimit(q.w.Header(), q.admission, refused.Quota)
 		return q.refuse(*refused, refused.Verdict == ingest.Exhausted && q.options.idempotency == "")
-	case errors.Is(err, service.ErrKeyReused):
+	case errors.Is(err, intake.ErrKeyReused):
 		return httpapi.NewProblem(http.StatusBadRequest, "idempotency_key_reused",
 			"The Idempotency-Key was used with another body within 24 hours. Use a new key for a new request.")
-	case errors.Is(err, service.ErrReplayOpen):
+	case errors.Is(err, intake.ErrReplayOpen):
 		return errors.Join(overloaded(), errNoFault)
-	case errors.Is(err, service.ErrNotPublished):
+	case errors.Is(err, intake.ErrNotPublished):
 		httpapi.Logger(q.r.Context()).Warn("cannot publish", slog.String("error", err.Error()))
 		return httpapi.Unavailable("The log can't be written now. Send the whole request again.", time.Second)
 	}

@@ -22,8 +22,8 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
-	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -61,7 +61,7 @@ func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance) (inge
 	return ingest.Outcome{Fate: ingest.Published, Offset: int64(len(m.accepted))}, nil
 }
 
-func newIntake(tb testing.TB, log service.Publisher, account ingest.Account) *Intake {
+func newIntake(tb testing.TB, log intake.Publisher, account ingest.Account) *Intake {
 	tb.Helper()
 	clock := func() time.Time { return start }
 	credentials := identity.NewCredentials(clock)
@@ -74,7 +74,7 @@ func newIntake(tb testing.TB, log service.Publisher, account ingest.Account) *In
 	gate.Apply("org_1", 1_000_000_000, account)
 	batches := atomic.Int64{}
 	return &Intake{
-		Service: &service.Service{
+		Service: &intake.Service{
 			Credentials: credentials, Gate: gate, Clients: admission.NewClients(10), Replays: admission.NewReplays(time.Hour, 1000), Publisher: log,
 			Timeout: time.Second, Clock: clock, Meter: keyuse.NewMeter(clock),
 			NewBatch: func() string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", batches.Add(1)) },

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
-	"github.com/weirlog/weir/ingest/internal/service"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/rate"
 )
@@ -50,7 +50,7 @@ func rateLimited(limited rate.Result) *httpapi.Problem {
 const codeQuotaExceeded = "quota_exceeded"
 
 // refusal is the answer to a request that the quota, or a budget, does not let pass, or nil.
-func refusal(refused service.Refusal) error {
+func refusal(refused intake.Refusal) error {
 	switch refused.Verdict {
 	case ingest.Admitted:
 		return nil
@@ -70,7 +70,7 @@ func refusal(refused service.Refusal) error {
 }
 
 // whyRefused says which limit does not cover a request, and until when.
-func whyRefused(refused service.Refusal, resets string) string {
+func whyRefused(refused intake.Refusal, resets string) string {
 	limit, of := refused.Quota.Limit, "quota"
 	switch budget := refused.Budget; {
 	case refused.Verdict == ingest.Suspended:

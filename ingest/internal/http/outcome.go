@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
-	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/rate"
@@ -17,7 +17,7 @@ const levelWaste = "wasted_bytes"
 
 // outcomeFacts are what is noted of a request on its way, for the count of its outcome.
 type outcomeFacts struct {
-	refused                 service.Refusal // by which it ended; zero: by none
+	refused                 intake.Refusal // by which it ended; zero: by none
 	keyInBody               bool
 	came                    int64 // bytes of the body
 	entries, charged        int64 // as far as they were read: charged are the bytes of the valid ones
@@ -64,7 +64,7 @@ func (q *request) outcome(err error) (outcome, reason string) {
 }
 
 // reasonOf is why the quota refused a request; empty: it is exhausted.
-func reasonOf(refused service.Refusal) string {
+func reasonOf(refused intake.Refusal) string {
 	switch {
 	case refused.Verdict == ingest.Suspended:
 		return contract.ReasonSuspended
@@ -101,7 +101,7 @@ func (q *request) bytes() int64 {
 
 // refuse answers and reports a request over the quota; nil where it passes. exhausts: nothing more
 // will pass.
-func (q *request) refuse(refused service.Refusal, exhausts bool) error {
+func (q *request) refuse(refused intake.Refusal, exhausts bool) error {
 	q.refused = refused
 	if refused.Verdict != ingest.Suspended && refused.Verdict != ingest.Exhausted {
 		return refusal(refused)

@@ -1,4 +1,4 @@
-package service_test
+package intake_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/searches"
-	"github.com/weirlog/weir/ingest/internal/service"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/identity"
@@ -28,19 +28,19 @@ func (a answering) Publish(context.Context, ingest.Acceptance) (ingest.Outcome, 
 	return a.outcome, a.err
 }
 
-func newService(publisher service.Publisher) *service.Service {
+func newService(publisher intake.Publisher) *intake.Service {
 	clock := func() time.Time { return start }
 	gate := admission.NewGate(clock)
 	gate.Apply("org", 100, ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: 100, NextLimit: 100, Version: 1})
-	return &service.Service{
+	return &intake.Service{
 		Gate: gate, Replays: admission.NewReplays(time.Hour, 10), Publisher: publisher, Timeout: time.Second, Clock: clock,
 		NewBatch: func() string { return "batch" },
 	}
 }
 
-func submission(bytes int64, idempotency string) *service.Submission {
-	return &service.Submission{
-		Caller: service.Caller{Principal: identity.Principal{Organization: "org", Project: "prj", ID: "key"}},
+func submission(bytes int64, idempotency string) *intake.Submission {
+	return &intake.Submission{
+		Caller: intake.Caller{Principal: identity.Principal{Organization: "org", Project: "prj", ID: "key"}},
 		Batch:  &ingest.Batch{Bytes: bytes}, Idempotency: idempotency,
 	}
 }
@@ -59,7 +59,7 @@ func TestAcceptSettles(t *testing.T) {
 		{"not whole", answering{err: down}, ingest.Admitted},
 	} {
 		s := newService(test.publisher)
-		if _, err := s.Accept(t.Context(), submission(90, "")); errors.Is(err, service.ErrNotPublished) != (test.publisher.err != nil) {
+		if _, err := s.Accept(t.Context(), submission(90, "")); errors.Is(err, intake.ErrNotPublished) != (test.publisher.err != nil) {
 			t.Fatalf("%s: got %v", test.name, err)
 		}
 		if _, reserved := s.Gate.Try(identity.Principal{Organization: "org"}, start, 20); reserved.Verdict != test.more {
@@ -93,7 +93,7 @@ func TestAcceptStampsRetention(t *testing.T) {
 func TestAcceptOnce(t *testing.T) {
 	failing := newService(answering{err: errors.New("no broker")})
 	for range 2 {
-		if _, err := failing.Accept(t.Context(), submission(10, "k")); !errors.Is(err, service.ErrNotPublished) {
+		if _, err := failing.Accept(t.Context(), submission(10, "k")); !errors.Is(err, intake.ErrNotPublished) {
 			t.Errorf("without a broker: %v", err)
 		}
 	}
@@ -106,10 +106,10 @@ func TestAcceptOnce(t *testing.T) {
 	}
 	other := submission(10, "k")
 	other.Digest[0] = 1
-	if _, err := s.Accept(t.Context(), other); !errors.Is(err, service.ErrKeyReused) {
+	if _, err := s.Accept(t.Context(), other); !errors.Is(err, intake.ErrKeyReused) {
 		t.Errorf("another body: %v", err)
 	}
-	var refused *service.Refusal
+	var refused *intake.Refusal
 	if _, err := s.Accept(t.Context(), submission(91, "l")); !errors.As(err, &refused) || refused.Verdict != ingest.Exhausted || refused.Quota.Used != 10 {
 		t.Errorf("over the quota: %v", err)
 	}
@@ -140,13 +140,13 @@ func TestSearchStaysInside(t *testing.T) {
 	}{
 		{identity.Principal{Organization: "org"}, "", "", nil},
 		{identity.Principal{Organization: "org"}, "prj_2", "prj_2", nil},
-		{identity.Principal{Organization: "org"}, "prj_3", "", service.ErrNoProject},
-		{identity.Principal{Organization: "org"}, "prj_4", "", service.ErrNoProject},
+		{identity.Principal{Organization: "org"}, "prj_3", "", intake.ErrNoProject},
+		{identity.Principal{Organization: "org"}, "prj_4", "", intake.ErrNoProject},
 		{bound, "", "prj_1", nil},
-		{bound, "prj_2", "", service.ErrNoProject},
+		{bound, "prj_2", "", intake.ErrNoProject},
 	} {
 		finder := &seen{}
-		s := &service.Service{Directory: directory, Searches: finder}
+		s := &intake.Service{Directory: directory, Searches: finder}
 		_, err := s.Search(t.Context(), c.who, ingest.Search{Project: c.asked})
 		if !errors.Is(err, c.err) || finder.project != c.want {
 			t.Errorf("%+v asks for %q: %v, searched in %q", c.who, c.asked, err, finder.project)
