@@ -220,12 +220,12 @@ func (a *App) buildAPI() error {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
 	httpapi.Health(router, a.Ready)
-	useCases := a.buildService()
-	posts := a.newIntake(useCases, proxies)
+	posts := a.newIntake(proxies)
+	found := &searches.Service{Directory: a.directory, Searches: a.searches}
 	measureState(a.metrics.Registerer, a.gate, posts)
 	guard := a.guard(proxies)
-	http.Mount(router, guard, posts, &http.Logs{Service: useCases, Clock: a.clock})
-	console.Mount(router, console.Config{Service: useCases, Directory: a.directory, Guard: guard})
+	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.clock})
+	console.Mount(router, console.Config{Service: found, Directory: a.directory, Guard: guard})
 	a.handler = router
 	return nil
 }
@@ -238,16 +238,14 @@ func (a *App) guard(proxies []netip.Prefix) *identity.Guard {
 	})
 }
 
-func (a *App) buildService() *intake.Service {
+func (a *App) intakeService() *intake.Service {
 	a.gate.LimitWaste(a.config.waste())
 	return &intake.Service{
 		Credentials: a.credentials,
-		Directory:   a.directory,
 		Gate:        a.gate,
 		Clients:     a.config.clients(),
 		Replays:     admission.NewReplays(inbox.IdempotencyWindow, cmp.Or(a.config.IdempotencyKeys, defaultIdempotency)),
 		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
-		Searches:    a.searches,
 		Meter:       a.meter,
 		Outcomes:    a.outcomes,
 		Timeout:     a.config.patience(),
@@ -256,10 +254,10 @@ func (a *App) buildService() *intake.Service {
 	}
 }
 
-func (a *App) newIntake(service *intake.Service, proxies []netip.Prefix) *http.Intake {
+func (a *App) newIntake(proxies []netip.Prefix) *http.Intake {
 	bodies, anonymous := a.config.bodies(a.clock)
 	return &http.Intake{
-		Service:         service,
+		Service:         a.intakeService(),
 		Bodies:          bodies,
 		AnonymousBodies: anonymous,
 		Refusals:        httpapi.NewRefusals(),

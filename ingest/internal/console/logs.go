@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	ingesthttp "github.com/weirlog/weir/ingest/internal/http"
-	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
@@ -31,7 +31,7 @@ const (
 
 // Config is what the page works with.
 type Config struct {
-	Service   *intake.Service
+	Service   *searches.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/console"
-	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -71,7 +70,7 @@ func router(t *testing.T, store *shelf) http.Handler {
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	console.Mount(chi.Router(mux), console.Config{
-		Service: &intake.Service{Searches: store, Directory: directory}, Directory: directory, Guard: guard,
+		Service: &searches.Service{Searches: store, Directory: directory}, Directory: directory, Guard: guard,
 	})
 	return mux
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/intake"
+	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 )
 
 // Logs answers GET /v1/logs: what the log store keeps of the caller's organization.
 type Logs struct {
-	Service *intake.Service
+	Service *searches.Service
 	Clock   func() time.Time
 }
 
@@ -44,7 +44,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 
 // NotFound is the 404 for a project that the caller can't read; other errors stay.
 func NotFound(err error, search ingest.Search) error {
-	if errors.Is(err, intake.ErrNoProject) {
+	if errors.Is(err, searches.ErrNoProject) {
 		return httpapi.NotFound("project", search.Project)
 	}
 	return err

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -59,7 +58,7 @@ func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines [
 	if err != nil || credentials.Apply(contract.CredentialKey(secret), value) != nil {
 		t.Fatal(err)
 	}
-	logs := &Logs{Service: &intake.Service{Searches: f, Directory: identity.NewDirectory()}, Clock: clock}
+	logs := &Logs{Service: &searches.Service{Searches: f, Directory: identity.NewDirectory()}, Clock: clock}
 	cursors := httpapi.NewCursors(identity.OrganizationOf)
 	cursors.Use([]byte("the same in all replicas"))
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Cursors: cursors})

@@ -2,7 +2,6 @@ package intake_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -10,8 +9,6 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
-	"github.com/weirlog/weir/ingest/internal/searches"
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -112,44 +109,5 @@ func TestAcceptOnce(t *testing.T) {
 	var refused *intake.Refusal
 	if _, err := s.Accept(t.Context(), submission(91, "l")); !errors.As(err, &refused) || refused.Verdict != ingest.Exhausted || refused.Quota.Used != 10 {
 		t.Errorf("over the quota: %v", err)
-	}
-}
-
-// seen is a finder that remembers in which project it was asked to search.
-type seen struct{ project string }
-
-func (s *seen) Page(_ context.Context, _ string, search ingest.Search) (*searches.Answer, error) {
-	s.project = search.Project
-	return &searches.Answer{}, nil
-}
-
-// A search stays in the projects that its caller may read.
-func TestSearchStaysInside(t *testing.T) {
-	directory := identity.NewDirectory()
-	for project, organization := range map[string]string{"prj_1": "org", "prj_2": "org", "prj_3": "other"} {
-		fact, err := json.Marshal(contract.ProjectCreated{Organization: organization, Project: project})
-		if err != nil || directory.Apply(contract.TypeProjectCreated, fact) != nil {
-			t.Fatal(err)
-		}
-	}
-	bound := identity.Principal{Organization: "org", Project: "prj_1", Access: contract.AccessProject}
-	for _, c := range []struct {
-		who         identity.Principal
-		asked, want string
-		err         error
-	}{
-		{identity.Principal{Organization: "org"}, "", "", nil},
-		{identity.Principal{Organization: "org"}, "prj_2", "prj_2", nil},
-		{identity.Principal{Organization: "org"}, "prj_3", "", intake.ErrNoProject},
-		{identity.Principal{Organization: "org"}, "prj_4", "", intake.ErrNoProject},
-		{bound, "", "prj_1", nil},
-		{bound, "prj_2", "", intake.ErrNoProject},
-	} {
-		finder := &seen{}
-		s := &intake.Service{Directory: directory, Searches: finder}
-		_, err := s.Search(t.Context(), c.who, ingest.Search{Project: c.asked})
-		if !errors.Is(err, c.err) || finder.project != c.want {
-			t.Errorf("%+v asks for %q: %v, searched in %q", c.who, c.asked, err, finder.project)
-		}
 	}
 }

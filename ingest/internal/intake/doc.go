@@ -1,3 +1,3 @@
-// Package intake holds the use cases of ingest: accept a batch, and search. It has no HTTP, Kafka
-// or SQL of its own: what it works with is given to it.
+// Package intake accepts a batch: who sends it, quota, log, receipt. It has no HTTP, Kafka or SQL of
+// its own: it is given what it works with.
 package intake

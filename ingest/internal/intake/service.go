@@ -8,7 +8,6 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/outcomes"
-	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/keyuse"
 	"github.com/weirlog/weir/shared/rate"
@@ -16,24 +15,17 @@ import (
 
 // A Publisher writes an accepted request to the log: the brokers, or a test's memory.
 type Publisher interface {
-	// Publish returns the fate of each part, in order, whether it fails or not.
+	// Publish returns what became of the request, whether it fails or not.
 	Publish(ctx context.Context, accepted ingest.Acceptance) (ingest.Outcome, error)
 }
 
-// A Finder finds a page of an organization's entries.
-type Finder interface {
-	Page(ctx context.Context, organization string, search ingest.Search) (*searches.Answer, error)
-}
-
-// A Service takes in entries and finds them again. It is safe for concurrent use.
+// A Service takes in entries. It is safe for concurrent use.
 type Service struct {
 	Credentials *identity.Credentials
-	Directory   *identity.Directory
 	Gate        *admission.Gate
 	Clients     *admission.Clients
 	Replays     *admission.Replays
 	Publisher   Publisher
-	Searches    Finder
 	Meter       *keyuse.Meter   // counts the uses of keys; may be nil
 	Outcomes    *outcomes.Meter // counts outcomes of requests; may be nil
 	Timeout     time.Duration   // how long a small request waits for the brokers

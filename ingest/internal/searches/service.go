@@ -1,20 +1,30 @@
-package intake
+package searches
 
 import (
 	"context"
 	"errors"
 
 	"github.com/weirlog/weir/ingest"
-	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/identity"
 )
 
 // ErrNoProject means that there is no such project that the caller can read.
 var ErrNoProject = errors.New("there is no such project")
 
+// A Finder finds a page of an organization's entries.
+type Finder interface {
+	Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error)
+}
+
+// A Service keeps each search to what its caller may read.
+type Service struct {
+	Directory *identity.Directory
+	Searches  Finder
+}
+
 // Search finds a page of what the caller may read: entries of a project of its organization, or of
 // its key's own project.
-func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*searches.Answer, error) {
+func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*Answer, error) {
 	project, err := s.readable(who, search.Project)
 	if err != nil {
 		return nil, err
