@@ -9,6 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/weirlog/weir/ingest/internal/outcomes"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
@@ -21,22 +22,30 @@ type Outcomes struct {
 }
 
 // Counted publishes counts of requests.
-func (o *Outcomes) Counted(ctx context.Context, facts []contract.RequestsCounted) error {
-	messages := make([]*message.Message, len(facts))
-	for i := range facts {
-		id := facts[i].Process + "/" + facts[i].Organization + "/" + strconv.FormatInt(facts[i].Sequence, 10)
-		messages[i] = o.message(id, contract.TypeRequestsCounted, facts[i].Organization, facts[i])
+func (o *Outcomes) Counted(ctx context.Context, all []outcomes.Counts) error {
+	messages := make([]*message.Message, len(all))
+	for i, c := range all {
+		id := c.Process + "/" + c.Organization + "/" + strconv.FormatInt(c.Sequence, 10)
+		messages[i] = o.message(id, contract.TypeRequestsCounted, c.Organization, requestsCounted(c))
 	}
 	return o.publish(ctx, messages)
 }
 
 // Refused publishes refusals by quota.
-func (o *Outcomes) Refused(ctx context.Context, facts []contract.QuotaRefused) error {
-	messages := make([]*message.Message, len(facts))
-	for i := range facts {
-		messages[i] = o.message(facts[i].RequestID, contract.TypeQuotaRefused, facts[i].Organization, facts[i])
+func (o *Outcomes) Refused(ctx context.Context, refusals []outcomes.Refusal) error {
+	messages := make([]*message.Message, len(refusals))
+	for i, r := range refusals {
+		messages[i] = o.message(r.RequestID, contract.TypeQuotaRefused, r.Organization, contract.QuotaRefused(r))
 	}
 	return o.publish(ctx, messages)
+}
+
+func requestsCounted(c outcomes.Counts) contract.RequestsCounted {
+	fact := contract.RequestsCounted{Organization: c.Organization, Process: c.Process, Sequence: c.Sequence, From: c.From, To: c.To}
+	for _, count := range c.Counts {
+		fact.Counts = append(fact.Counts, contract.RequestCount(count))
+	}
+	return fact
 }
 
 func (o *Outcomes) message(id, eventType, organization string, fact any) *message.Message {

@@ -60,12 +60,12 @@ func TestBudgetRefuses(t *testing.T) {
 			if err := in.Outcomes.Finish(); err != nil || len(to.refused) == 0 {
 				t.Fatalf("%v, published %+v", err, to.refused)
 			}
-			want := contract.QuotaRefused{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,
+			want := outcomes.Refusal{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,
 				Bytes: 65, Remaining: 15, PeriodStart: calendar.PeriodAt(start, 1).Start, Quota: 100, Exhausts: true, Requests: 1, Reason: c.reason}
 			if to.refused[0] != want {
 				t.Errorf("published %+v, want %+v", to.refused[0], want)
 			}
-			if !slices.ContainsFunc(to.counts, func(n contract.RequestCount) bool {
+			if !slices.ContainsFunc(to.counts, func(n outcomes.Count) bool {
 				return n.Outcome == contract.OutcomeQuotaExceeded && n.Reason == c.reason && n.Requests == 2
 			}) {
 				t.Errorf("counted %+v", to.counts)

@@ -110,7 +110,7 @@ func (q *request) refuse(refused intake.Refusal, exhausts bool) error {
 	if refused.Budget != nil {
 		met = refused.Budget.QuotaStatus
 	}
-	fact := contract.QuotaRefused{
+	fact := outcomes.Refusal{
 		Organization: q.caller.Organization, Project: q.caller.Project, APIKey: q.caller.ID, Environment: q.caller.Environment,
 		RequestID: httpapi.RequestID(q.r.Context()), At: refused.At.UTC(), Bytes: q.bytes(), Remaining: met.Remaining,
 		PeriodStart: met.ResetsAt.Add(-met.Period).UTC(), Quota: met.Limit, Exhausts: exhausts, Reason: reasonOf(refused),

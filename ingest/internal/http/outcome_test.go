@@ -19,18 +19,18 @@ import (
 
 // outcomesLog keeps what is published of outcomes.
 type outcomesLog struct {
-	counts  []contract.RequestCount
-	refused []contract.QuotaRefused
+	counts  []outcomes.Count
+	refused []outcomes.Refusal
 }
 
-func (l *outcomesLog) Counted(_ context.Context, facts []contract.RequestsCounted) error {
+func (l *outcomesLog) Counted(_ context.Context, facts []outcomes.Counts) error {
 	for _, fact := range facts {
 		l.counts = append(l.counts, fact.Counts...)
 	}
 	return nil
 }
 
-func (l *outcomesLog) Refused(_ context.Context, facts []contract.QuotaRefused) error {
+func (l *outcomesLog) Refused(_ context.Context, facts []outcomes.Refusal) error {
 	l.refused = append(l.refused, facts...)
 	return nil
 }
@@ -145,7 +145,7 @@ func TestRefusalsArePublished(t *testing.T) {
 		if err := in.Outcomes.Finish(); err != nil || answer.Code != http.StatusTooManyRequests || len(to.refused) != 1 {
 			t.Fatalf("%s: %d %v, published %+v", c.name, answer.Code, err, to.refused)
 		}
-		want := contract.QuotaRefused{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,
+		want := outcomes.Refusal{Organization: "org_1", Project: "prj_1", APIKey: "key_1", Environment: "prod", RequestID: to.refused[0].RequestID, At: start,
 			Bytes: 65, Remaining: 30, PeriodStart: calendar.PeriodAt(start, 1).Start, Quota: 30, Exhausts: c.exhausts, Requests: 1}
 		if to.refused[0] != want {
 			t.Errorf("%s: published %+v, want %+v", c.name, to.refused[0], want)

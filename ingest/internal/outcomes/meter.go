@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -32,8 +31,8 @@ const finishTimeout = 2 * time.Second
 // A Publisher publishes facts. After an error some may be published; they are published again
 // unchanged.
 type Publisher interface {
-	Counted(ctx context.Context, facts []contract.RequestsCounted) error
-	Refused(ctx context.Context, facts []contract.QuotaRefused) error
+	Counted(ctx context.Context, facts []Counts) error
+	Refused(ctx context.Context, facts []Refusal) error
 }
 
 // Config is what a Meter works with.
@@ -103,7 +102,7 @@ func (m *Meter) room(o *organization) bool {
 }
 
 // Refuse takes a refusal by quota, which Note counts besides.
-func (m *Meter) Refuse(refused contract.QuotaRefused) {
+func (m *Meter) Refuse(refused Refusal) {
 	if m == nil {
 		return
 	}
@@ -215,7 +214,7 @@ func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
 	if gathered {
 		m.gathered = m.Clock()
 	}
-	var facts []contract.QuotaRefused
+	var facts []Refusal
 	var of []*organization
 	for _, o := range m.all() {
 		if unsent := o.takeRefusals(gathered); len(unsent) > 0 {
@@ -237,7 +236,7 @@ func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
 
 // publishCounts publishes a record of each organization that has counts.
 func (m *Meter) publishCounts(ctx context.Context) error {
-	var facts []contract.RequestsCounted
+	var facts []Counts
 	var of []*organization
 	for _, o := range m.all() {
 		if fact := m.takeCounts(o); fact != nil {
@@ -258,7 +257,7 @@ func (m *Meter) publishCounts(ctx context.Context) error {
 }
 
 // takeCounts is the record of an organization that is to be published; nil where nothing happened.
-func (m *Meter) takeCounts(o *organization) *contract.RequestsCounted {
+func (m *Meter) takeCounts(o *organization) *Counts {
 	if o.unsent != nil {
 		return o.unsent // as it was: it may be published already
 	}

@@ -18,14 +18,14 @@ var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // published keeps what a meter publishes; down has the brokers fail.
 type published struct {
-	counted []contract.RequestsCounted
-	refused []contract.QuotaRefused
+	counted []Counts
+	refused []Refusal
 	down    bool
 }
 
 var errDown = errors.New("no broker")
 
-func (p *published) Counted(_ context.Context, facts []contract.RequestsCounted) error {
+func (p *published) Counted(_ context.Context, facts []Counts) error {
 	p.counted = append(p.counted, facts...) // perhaps it was published all the same
 	if p.down {
 		return errDown
@@ -33,7 +33,7 @@ func (p *published) Counted(_ context.Context, facts []contract.RequestsCounted)
 	return nil
 }
 
-func (p *published) Refused(_ context.Context, facts []contract.QuotaRefused) error {
+func (p *published) Refused(_ context.Context, facts []Refusal) error {
 	if p.down {
 		return errDown
 	}
@@ -42,8 +42,8 @@ func (p *published) Refused(_ context.Context, facts []contract.QuotaRefused) er
 }
 
 // applied adds up counts as the ledger does: each process and sequence once.
-func (p *published) applied() map[contract.RequestCount]int64 {
-	sums, seen := map[contract.RequestCount]int64{}, map[string]bool{}
+func (p *published) applied() map[Count]int64 {
+	sums, seen := map[Count]int64{}, map[string]bool{}
 	for _, fact := range p.counted {
 		if id := fmt.Sprint(fact.Organization, fact.Process, fact.Sequence); !seen[id] {
 			seen[id] = true
@@ -94,7 +94,7 @@ func TestCountsArePublishedOnce(t *testing.T) {
 	if len(to.counted) != 4 {
 		t.Fatalf("published %d times: %+v", len(to.counted), to.counted)
 	}
-	want := contract.RequestsCounted{Organization: "org_1", Process: "run_1", Sequence: 1, From: start, To: start.Add(time.Second), Counts: []contract.RequestCount{
+	want := Counts{Organization: "org_1", Process: "run_1", Sequence: 1, From: start, To: start.Add(time.Second), Counts: []Count{
 		{Project: "prj_1", APIKey: "key_1", Environment: "prod", Outcome: contract.OutcomeAccepted, Requests: 2, Entries: 4, Bytes: 60}}}
 	for i := range 3 {
 		if got := to.counted[i]; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
@@ -123,7 +123,7 @@ func TestIdleOrganizationsAreDropped(t *testing.T) {
 		}
 	}
 	m.Note(key("key_1"), accepted)
-	m.Refuse(contract.QuotaRefused{Organization: "org_2", RequestID: "a"})
+	m.Refuse(Refusal{Organization: "org_2", RequestID: "a"})
 	left(2)
 	to.down = false
 	left(0)
@@ -134,7 +134,7 @@ func TestIdleOrganizationsAreDropped(t *testing.T) {
 	left(0)
 	m.Note(key("key_1"), accepted)
 	left(0)
-	if got := to.applied()[contract.RequestCount{Project: "prj_1", APIKey: "key_1", Environment: "prod", Outcome: contract.OutcomeAccepted}]; got != 3 {
+	if got := to.applied()[Count{Project: "prj_1", APIKey: "key_1", Environment: "prod", Outcome: contract.OutcomeAccepted}]; got != 3 {
 		t.Errorf("%d requests are counted, want 3", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestCountersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	sums := to.applied()
-	if len(sums) != maxOfOne+1 || sums[contract.RequestCount{Outcome: contract.OutcomeAccepted}] != 10 || m.merged.Load() != 10 {
+	if len(sums) != maxOfOne+1 || sums[Count{Outcome: contract.OutcomeAccepted}] != 10 || m.merged.Load() != 10 {
 		t.Errorf("%d counters, %d without a key", len(sums), m.merged.Load())
 	}
 	for i := range maxCounters + 10 {
@@ -203,8 +203,8 @@ func TestCountersAreBounded(t *testing.T) {
 	}
 }
 
-func refused(key, request string, quota int64, exhausts bool) contract.QuotaRefused {
-	return contract.QuotaRefused{Organization: "org_1", APIKey: key, RequestID: request, At: start, Quota: quota, Exhausts: exhausts}
+func refused(key, request string, quota int64, exhausts bool) Refusal {
+	return Refusal{Organization: "org_1", APIKey: key, RequestID: request, At: start, Quota: quota, Exhausts: exhausts}
 }
 
 // ids are those of the requests that were published, each with how many refusals it stands for.
@@ -257,15 +257,15 @@ func TestRefusalsAreGathered(t *testing.T) {
 func TestAnAllowanceIsExhaustedByItsOwnRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		second func(*contract.QuotaRefused)
+		second func(*Refusal)
 		want   bool
 	}{
-		{"the same", func(*contract.QuotaRefused) {}, true},
-		{"raised by a grant, and a request that may be repeated", func(r *contract.QuotaRefused) { r.Quota = 200 }, false},
-		{"suspended when the next period began", func(r *contract.QuotaRefused) {
+		{"the same", func(*Refusal) {}, true},
+		{"raised by a grant, and a request that may be repeated", func(r *Refusal) { r.Quota = 200 }, false},
+		{"suspended when the next period began", func(r *Refusal) {
 			r.PeriodStart, r.Reason = start.AddDate(0, 1, 0), contract.ReasonSuspended
 		}, false},
-		{"suspended", func(r *contract.QuotaRefused) { r.Reason = contract.ReasonSuspended }, false},
+		{"suspended", func(r *Refusal) { r.Reason = contract.ReasonSuspended }, false},
 	} {
 		to := &published{}
 		m, _ := newMeter(to)
@@ -324,14 +324,14 @@ func TestRunPublishes(t *testing.T) {
 
 type channel chan string
 
-func (c channel) Counted(_ context.Context, facts []contract.RequestsCounted) error {
+func (c channel) Counted(_ context.Context, facts []Counts) error {
 	for _, fact := range facts {
 		c <- fmt.Sprint("counted ", fact.Sequence)
 	}
 	return nil
 }
 
-func (c channel) Refused(_ context.Context, facts []contract.QuotaRefused) error {
+func (c channel) Refused(_ context.Context, facts []Refusal) error {
 	for _, fact := range facts {
 		c <- "refused " + fact.RequestID
 	}

@@ -3,8 +3,6 @@ package outcomes
 import (
 	"sync"
 	"time"
-
-	"github.com/weirlog/weir/shared/contract"
 )
 
 // A counter is what is counted apart of an organization's requests.
@@ -15,17 +13,17 @@ type organization struct {
 	id string
 
 	mu       sync.Mutex
-	counts   map[counter]*contract.RequestCount // bounded by maxOfOne, and the reasons there are
-	keyed    int                                // of counts: with a key
-	since    time.Time                          // of the first in counts
+	counts   map[counter]*Count // bounded by maxOfOne, and the reasons there are
+	keyed    int                // of counts: with a key
+	since    time.Time          // of the first in counts
 	refusals refusals
 	dropped  bool // nobody publishes what is added
 
-	unsent *contract.RequestsCounted // was perhaps published; nil: nothing. Of the goroutine that publishes
+	unsent *Counts // was perhaps published; nil: nothing. Of the goroutine that publishes
 }
 
 func newOrganization(id string) *organization {
-	return &organization{id: id, counts: map[counter]*contract.RequestCount{}, refusals: refusals{byKey: map[string]*contract.QuotaRefused{}}}
+	return &organization{id: id, counts: map[counter]*Count{}, refusals: refusals{byKey: map[string]*Refusal{}}}
 }
 
 func (o *organization) note(what counter, request Request, at time.Time) {
@@ -34,7 +32,7 @@ func (o *organization) note(what counter, request Request, at time.Time) {
 	}
 	count := o.counts[what]
 	if count == nil {
-		count = &contract.RequestCount{
+		count = &Count{
 			Project: what.project, APIKey: what.key, Environment: what.environment, Outcome: what.outcome, Reason: what.reason,
 		}
 		o.counts[what] = count
@@ -48,18 +46,18 @@ func (o *organization) note(what counter, request Request, at time.Time) {
 }
 
 // take empties the counts. freed is how many counters with a key that were.
-func (o *organization) take(now time.Time) (fact *contract.RequestsCounted, freed int64) {
+func (o *organization) take(now time.Time) (fact *Counts, freed int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.counts) == 0 {
 		return nil, 0
 	}
-	fact = &contract.RequestsCounted{Organization: o.id, From: o.since, To: now}
+	fact = &Counts{Organization: o.id, From: o.since, To: now}
 	for _, count := range o.counts {
 		fact.Counts = append(fact.Counts, *count)
 	}
 	freed = int64(o.keyed)
-	o.counts, o.keyed = map[counter]*contract.RequestCount{}, 0
+	o.counts, o.keyed = map[counter]*Count{}, 0
 	return fact, freed
 }
 
@@ -71,14 +69,14 @@ func (o *organization) idle() bool {
 
 // refusals are those by quota that are not yet published.
 type refusals struct {
-	byKey  map[string]*contract.QuotaRefused // gathered meanwhile; Requests 0: none. Bounded by maxRefusals
-	first  []contract.QuotaRefused           // of their keys, and not yet taken
-	unsent []contract.QuotaRefused           // was perhaps published; of the goroutine that publishes
+	byKey  map[string]*Refusal // gathered meanwhile; Requests 0: none. Bounded by maxRefusals
+	first  []Refusal           // of their keys, and not yet taken
+	unsent []Refusal           // was perhaps published; of the goroutine that publishes
 }
 
 // refuse takes a refusal, and reports whether to publish it at once: the first of its key for a
 // while, or the first that exhausts the quota.
-func (o *organization) refuse(refused contract.QuotaRefused) (first bool) {
+func (o *organization) refuse(refused Refusal) (first bool) {
 	refused.Requests = 1
 	gathered, known := o.refusals.byKey[refused.APIKey]
 	if !known && len(o.refusals.byKey) >= maxRefusals {
@@ -103,13 +101,13 @@ func (o *organization) refuse(refused contract.QuotaRefused) (first bool) {
 }
 
 // sameAllowance reports whether what one refusal exhausts, the other does: a suspended organization's allowance is not what refused it.
-func sameAllowance(a, b contract.QuotaRefused) bool {
+func sameAllowance(a, b Refusal) bool {
 	return a.Quota == b.Quota && a.PeriodStart.Equal(b.PeriodStart) && a.Reason == b.Reason
 }
 
 // takeRefusals takes what is to be published now, and what failed before. With the gathered ones,
 // idle keys are dropped: their next refusal is a first one.
-func (o *organization) takeRefusals(all bool) []contract.QuotaRefused {
+func (o *organization) takeRefusals(all bool) []Refusal {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := &o.refusals
