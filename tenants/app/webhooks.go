@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 )
 
@@ -113,7 +114,7 @@ func (a *App) factsOf(topic, group string) consumer.Config {
 	return consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: group, Topic: topic, Pool: a.pool,
 		AcceptLost: true, // facts are kept for a while, and nothing is rebuilt from them
-		Handle:     notifications.Facts{Clock: a.clock, Mail: a.config.Mail.configured()}.Consume,
+		Handle:     bus.FactsConsumer{Deliver: notifications.Facts{Clock: a.clock, Mail: a.config.Mail.configured()}.Deliver}.Consume,
 		Committed:  func([]sharedbus.Record) { a.sender.Wake() }, Metrics: a.metrics.Registerer,
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/webhook"
 	"github.com/weirlog/weir/tenants"
+	tenantsbus "github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
@@ -158,7 +159,7 @@ func (r *room) consume(t *testing.T, records ...bus.Record) {
 func (r *room) tryConsume(t *testing.T, records ...bus.Record) error {
 	t.Helper()
 	return pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
-		return notifications.Facts{Clock: r.clock, Mail: r.mailed}.Consume(t.Context(), tx, records)
+		return tenantsbus.FactsConsumer{Deliver: notifications.Facts{Clock: r.clock, Mail: r.mailed}.Deliver}.Consume(t.Context(), tx, records)
 	})
 }
 
