@@ -220,7 +220,7 @@ func (a *App) assemble() (err error) {
 	party := a.relyingParty()
 	a.signIn = signin.New(signin.Config{
 		Work: a.work, Members: membersIn, Organizations: organizationsIn, Passwords: passwords,
-		Challenges: challenge.NewService(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
+		Challenges: challenge.New(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
 		Dropped: a.droppedFailures().Inc, Logger: a.logger,
 	})
 	accounts := a.followAccounts()

@@ -21,16 +21,16 @@ const ticketPrefix = "weirtkt_"
 // existed.
 var ErrNone = errors.New("there is no challenge to answer")
 
-// A Service keeps challenges. Safe for concurrent use.
-type Service struct {
+// Challenges are kept until they are answered. They are safe for concurrent use.
+type Challenges struct {
 	store  store
 	clock  func() time.Time
 	random io.Reader
 }
 
-// NewService returns the service of a pool's schema.
-func NewService(pool *pgxpool.Pool, clock func() time.Time, random io.Reader) *Service {
-	return &Service{store{pool}, clock, random}
+// New keeps challenges in the schema of a pool.
+func New(pool *pgxpool.Pool, clock func() time.Time, random io.Reader) *Challenges {
+	return &Challenges{store{pool}, clock, random}
 }
 
 // A Question is what a browser is asked.
@@ -42,12 +42,12 @@ type Question struct {
 }
 
 // Ask keeps a question until its answer, and returns the ticket for that.
-func (s *Service) Ask(ctx context.Context, question Question) (tenants.Secret, error) {
-	ticket, err := tenants.NewSecret(ticketPrefix, s.random)
+func (c *Challenges) Ask(ctx context.Context, question Question) (tenants.Secret, error) {
+	ticket, err := tenants.NewSecret(ticketPrefix, c.random)
 	if err != nil {
 		return tenants.Secret{}, err
 	}
-	return ticket, s.store.keep(ctx, ticket.Digest().Hash, question, s.clock())
+	return ticket, c.store.keep(ctx, ticket.Digest().Hash, question, c.clock())
 }
 
 // ParseTicket reads a ticket, or fails with ErrNone.
@@ -61,16 +61,16 @@ func ParseTicket(ticket string) (tenants.Secret, error) {
 
 // Take returns the data of a ticket's question and deletes it, however it is answered. ErrNone
 // where there is none of that purpose for that subject.
-func (s *Service) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
+func (c *Challenges) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
 	known, err := ParseTicket(ticket)
 	if err != nil {
 		return nil, err
 	}
-	taken, expiresAt, err := s.store.take(ctx, known.Digest().Hash)
+	taken, expiresAt, err := c.store.take(ctx, known.Digest().Hash)
 	if err != nil {
 		return nil, err
 	}
-	if taken.Purpose != purpose || taken.Subject != subject || !s.clock().Before(expiresAt) {
+	if taken.Purpose != purpose || taken.Subject != subject || !c.clock().Before(expiresAt) {
 		return nil, fmt.Errorf("to %s: %w", purpose, ErrNone)
 	}
 	return taken.Data, nil

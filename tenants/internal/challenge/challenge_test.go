@@ -14,7 +14,7 @@ import (
 // uses it up as well.
 func TestOneAnswer(t *testing.T) {
 	now := tenantstest.Noon
-	challenges := challenge.NewService(tenantstest.Open(t), func() time.Time { return now }, rand.Reader)
+	challenges := challenge.New(tenantstest.Open(t), func() time.Time { return now }, rand.Reader)
 	for name, c := range map[string]struct {
 		purpose, subject string
 		after            time.Duration

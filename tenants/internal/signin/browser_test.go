@@ -78,7 +78,7 @@ func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	services := signin.New(signin.Config{
 		Work: work, Members: func(in *query.Reader) signin.Members { return people.NewStore(in) },
 		Organizations: func(in *query.Reader) signin.Organizations { return registry.NewStore(in) }, Passwords: passwords, RelyingParty: party,
-		Challenges: challenge.NewService(s.pool, s.now, rand.Reader), Provider: provider, Dropped: func() {}, Logger: slog.New(slog.DiscardHandler),
+		Challenges: challenge.New(s.pool, s.now, rand.Reader), Provider: provider, Dropped: func() {}, Logger: slog.New(slog.DiscardHandler),
 	})
 	kit := tenantstest.Pages()
 	kit.Clock = s.now

@@ -42,7 +42,7 @@ type Config struct {
 	Members       func(in *query.Reader) Members
 	Organizations func(in *query.Reader) Organizations
 	Passwords     *password.Hasher
-	Challenges    *challenge.Service
+	Challenges    *challenge.Challenges
 	RelyingParty  *passkey.RelyingParty // nil: passkeys can't be used here
 	Provider      *oidc.Provider        // nil: there is no identity provider
 	Dropped       func()                // is called for each failure to sign in that was not counted

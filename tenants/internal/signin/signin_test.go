@@ -83,7 +83,7 @@ func open(t *testing.T) room {
 	return room{work, signin.New(signin.Config{
 		Work: work, Members: func(*query.Reader) signin.Members { return ada },
 		Organizations: func(in *query.Reader) signin.Organizations { return registry.NewStore(in) },
-		Passwords:     hasher, Challenges: challenge.NewService(pool, tenantstest.Now, rand.Reader), RelyingParty: party,
+		Passwords:     hasher, Challenges: challenge.New(pool, tenantstest.Now, rand.Reader), RelyingParty: party,
 		Dropped: func() {}, Logger: slog.New(slog.DiscardHandler),
 	})}
 }
