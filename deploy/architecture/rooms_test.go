@@ -16,9 +16,11 @@ import (
 // tenantRooms are the concepts of tenants: each keeps, serves and shows it.
 var tenantRooms = []string{"keys", "people", "signin", "registry", "audit", "notifications"}
 
-// rooms are the concepts of each module that is cut by concept, each with a Service of its own, and the ground that they all stand on.
+// rooms are the concepts of each module, each with a Service of its own, and the ground that they all stand on.
 var rooms = map[string][]string{
-	"tenants": tenantRooms,
+	"ingest":   {"intake", "searches"},
+	"grouping": {"groups"},
+	"tenants":  tenantRooms,
 	"ledger": {"accounts", "balances", "booking", "budgets", "foresight", "grants", "integrity", "plans", "rehearsals", "statements", "usage", "unitofwork", "snapshot",
 		"horizon"},
 }
