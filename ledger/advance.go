@@ -117,8 +117,9 @@ func (b *Books) close(due time.Time, cause Cause) error {
 	if err != nil {
 		return err
 	}
-	wasOut := b.isOut(book, last.At)
+	wasOut, pool := b.isOut(book, last.At), b.Organization.Pool
 	b.apply(book, last, b.lapses(book)...)
+	b.announceAhead(book, pool, last)
 	b.Organization.ClosedThrough = book.Period.End
 	if b.Organization.knows(book.Period) {
 		b.emit(PeriodClosed, book, last)

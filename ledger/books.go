@@ -201,9 +201,10 @@ func (b *Books) grant(id string) *Grant {
 
 // post books the moves that move anything, and notes what became true by them.
 func (b *Books) post(book *Book, cause Cause, moves ...move) {
-	wasOut, before := b.isOut(book, cause.At), *book
+	wasOut, before, pool := b.isOut(book, cause.At), *book, b.Organization.Pool
 	b.apply(book, cause, moves...)
 	b.announce(book, before, wasOut, cause)
+	b.announceAhead(book, pool, cause)
 }
 
 // apply is post without saying anything.
@@ -226,7 +227,12 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 		b.Transfers = append(b.Transfers, transfer)
 		b.lines++
 	}
-	book.Refused = min(book.Refused, b.seen(book).limit(b.planIn(book, cause.At))) // so that any grant raises it
+	b.lowerRefused(book, cause.At)
+}
+
+// lowerRefused has any grant raise the allowance above what did not cover a request.
+func (b *Books) lowerRefused(book *Book, at time.Time) {
+	book.Refused = min(book.Refused, b.seen(book).limit(b.planIn(book, at)))
 }
 
 // goAhead notes what goes of a grant while a period is open before the one that takes it.
@@ -264,6 +270,23 @@ func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 		b.emit(QuotaExhausted, book, cause)
 	case wasOut && !isOut:
 		b.emit(QuotaRestored, book, cause)
+	}
+}
+
+// announceAhead is announce for the periods that are open already behind the one of a book, where that took of the grants or added to them: they had
+// a pool of so many bytes before.
+func (b *Books) announceAhead(of *Book, pool int64, cause Cause) {
+	if pool == b.Organization.Pool || len(b.books) < 2 {
+		return
+	}
+	for _, ahead := range b.All() {
+		if !ahead.Period.Start.After(of.Period.Start) {
+			continue
+		}
+		before, book := ahead, b.books[ahead.Period.Start.Unix()]
+		before.Pool = pool
+		b.lowerRefused(book, cause.At)
+		b.announce(book, before, before.isOut(b.planIn(book, cause.At)), cause)
 	}
 }
 

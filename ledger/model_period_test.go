@@ -117,10 +117,51 @@ func (m *model) within(period, at time.Time) time.Time {
 	return at
 }
 
-// watch states the facts that a change of a period makes true.
+// watch states the facts that a change of a period makes true, also of those that are open behind it, which have the same grants.
 func (m *model) watch(period, at time.Time, change func()) {
+	m.watchAhead(period, at, func() { m.watchOne(period, at, change) })
+}
+
+// watchAhead states the facts of periods that are open behind one that takes of the grants or adds to them.
+func (m *model) watchAhead(period, at time.Time, change func()) {
+	granted, wasOut := m.granted(), map[time.Time]bool{}
+	ahead := slices.SortedFunc(slices.Values(m.opened), time.Time.Compare)
+	ahead = slices.DeleteFunc(ahead, func(other time.Time) bool { return !other.After(period) })
+	for _, other := range ahead {
+		wasOut[other] = m.isOut(other, at)
+	}
+	change()
+	if m.granted() == granted {
+		return
+	}
+	for _, other := range ahead {
+		m.cross(other)
+		m.exhaust(other, at, wasOut[other])
+	}
+}
+
+// granted is what is left of all grants.
+func (m *model) granted() (left int64) {
+	for _, h := range m.heaps {
+		if isGrant(h) && h.begun {
+			left += h.left
+		}
+	}
+	return left
+}
+
+func (m *model) watchOne(period, at time.Time, change func()) {
 	wasOut, owed := m.isOut(period, at), m.owed(period)
 	change()
+	m.cross(period)
+	if m.first != nil && owed == 0 && m.owed(period) > 0 && m.inForce(m.within(period, at)).Overage {
+		m.fact("%s overage", day(period))
+	}
+	m.exhaust(period, at, wasOut)
+}
+
+// cross states which thresholds a period has reached.
+func (m *model) cross(period time.Time) {
 	used, all := m.total(period, "used", anyHeap), m.total(period, "used", anyHeap)+m.left(period)
 	for _, percent := range []int{50, 80, 100} {
 		if all > 0 && (used+m.owed(period))*100 >= all*int64(percent) && m.reached[period] < percent {
@@ -128,9 +169,10 @@ func (m *model) watch(period, at time.Time, change func()) {
 			m.fact("%s %d%%", day(period), percent)
 		}
 	}
-	if m.first != nil && owed == 0 && m.owed(period) > 0 && m.inForce(m.within(period, at)).Overage {
-		m.fact("%s overage", day(period))
-	}
+}
+
+// exhaust states whether a period is exhausted now, or not any more.
+func (m *model) exhaust(period, at time.Time, wasOut bool) {
 	switch isOut := m.isOut(period, at); {
 	case isOut && !wasOut:
 		m.fact("%s exhausted", day(period))
@@ -192,6 +234,18 @@ func (m *model) close(due time.Time) {
 	last := due.Add(-time.Microsecond)
 	period := m.open(last)
 	wasOut := m.isOut(period, last)
+	m.watchAhead(period, last, func() { m.lapse(period, due) })
+	m.closed = due
+	m.fact("%s closed", day(period))
+	next := m.open(due)
+	if wasOut && !m.isOut(next, due) {
+		m.fact("%s restored", day(next))
+	}
+	m.retier(next, m.inForce(last), m.inForce(due))
+}
+
+// lapse takes what does not outlive a period.
+func (m *model) lapse(period, due time.Time) {
 	for _, h := range m.heaps {
 		switch {
 		case h.id == "" && h.period.Equal(period):
@@ -202,11 +256,4 @@ func (m *model) close(due time.Time) {
 			}
 		}
 	}
-	m.closed = due
-	m.fact("%s closed", day(period))
-	next := m.open(due)
-	if wasOut && !m.isOut(next, due) {
-		m.fact("%s restored", day(next))
-	}
-	m.retier(next, m.inForce(last), m.inForce(due))
 }

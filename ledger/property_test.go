@@ -218,7 +218,8 @@ func (h *history) open(a act) *Books {
 	var books []Book
 	charged := h.organization.BookedIn(a.at).Start
 	for start, book := range h.books {
-		if a.kind == actPlan || a.kind == actCharge && start.Equal(charged) || a.kind != actCharge && book.Period.End.After(h.organization.ClosedThrough) {
+		isOpen := book.Period.End.After(h.organization.ClosedThrough)
+		if a.kind == actPlan || a.kind == actCharge && start.Equal(charged) || (a.kind != actCharge || h.organization.Pool > 0) && isOpen {
 			books = append(books, book)
 		}
 	}

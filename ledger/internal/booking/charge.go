@@ -3,6 +3,7 @@ package booking
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -89,13 +90,22 @@ func organizationsOf(charges []ledger.Charge) []string {
 	return ids
 }
 
-// open loads the books of every period that the charges touch.
+// open loads the books of every period that the charges touch and, where there are grants, of all that are open: a charge of one takes from all.
 func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization, charges []ledger.Charge) (map[string]*ledger.Books, error) {
 	books, err := postgres.LoadBooks(ctx, tx, bookKeys(known, charges))
 	if err != nil {
 		return nil, err
 	}
-	grants, err := postgres.LiveGrants(ctx, tx, withGrants(known))
+	granted := withGrants(known)
+	if len(granted) == 0 {
+		return unitofwork.Open(ctx, tx, s.Rules, known, nil, books)
+	}
+	open, err := postgres.LoadOpenBooks(ctx, tx, granted)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(books, open)
+	grants, err := postgres.LiveGrants(ctx, tx, slices.Collect(maps.Keys(granted)))
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +122,8 @@ func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map
 }
 
 // withGrants are the organizations that have anything left of their grants.
-func withGrants(known map[string]ledger.Organization) (ids []string) {
-	for id, organization := range known {
-		if organization.Pool > 0 {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+func withGrants(known map[string]ledger.Organization) map[string]ledger.Organization {
+	granted := maps.Clone(known)
+	maps.DeleteFunc(granted, func(_ string, o ledger.Organization) bool { return o.Pool == 0 })
+	return granted
 }

@@ -176,3 +176,25 @@ func TestAClockAheadOpensNoPeriod(t *testing.T) {
 	})
 	l.CheckSound(t)
 }
+
+// What comes late takes of a grant that the next period, open already, uses too: what became true of that one is announced.
+func TestLateUseOfAGrantIsAnnouncedOfTheNextPeriod(t *testing.T) {
+	l := ledgertest.Acme(t)
+	december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	l.SetClock(december.Add(-time.Second))
+	l.Book(t, l.NewCharge("acme", 100))
+	l.GrantAcme(t, ledgertest.GrantOf(50))
+	late := l.NewCharge("acme", 50)
+	l.SetClock(december.Add(time.Second))
+	l.Book(t, l.NewCharge("acme", 100))
+	var exhausted []string
+	for _, event := range l.Book(t, late) {
+		if event.Kind == ledger.QuotaExhausted {
+			exhausted = append(exhausted, event.Book.Period.Start.Format("01"))
+		}
+	}
+	if fmt.Sprint(exhausted) != "[11 12]" {
+		t.Errorf("exhausted are the periods %v", exhausted)
+	}
+	l.CheckSound(t)
+}
