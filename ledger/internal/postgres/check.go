@@ -128,9 +128,13 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 	if err != nil {
 		return nil, err
 	}
-	violations = slices.Concat(violations, chains, grants)
+	ranges, err := verifyRanges(ctx, tx, kept.ChargesSince(now))
+	if err != nil {
+		return nil, err
+	}
+	violations = slices.Concat(violations, chains, grants, ranges)
 	for _, check := range []func(context.Context, pgx.Tx) ([]ledger.Violation, error){
-		verifyBooks, verifyUsage, verifyBudgets, verifyRanges, verifyOrder, verifyStatements,
+		verifyBooks, verifyUsage, verifyBudgets, verifyOrder, verifyStatements,
 	} {
 		found, err := check(ctx, tx)
 		if err != nil {
@@ -180,12 +184,13 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 	return sums, err
 }
 
-func verifyRanges(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+// verifyRanges compares ranges since an instant: the last of a partition that is silent outlives its transfers.
+func verifyRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
 		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
 			FROM ranges r LEFT JOIN transfers t ON t.source = 0 AND t.reason IN (2, 4) AND t.partition = r.partition
 				AND t."offset" >= r.first_offset AND t."offset" < r.next_offset
-			GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`)
+			WHERE r.effective_from >= $1 GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`, since)
 }
 
 // verifyOrder finds offsets in no range and no parked record, and ranges that overlap. The log has
@@ -199,8 +204,8 @@ func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 }
 
 // differences makes violations of rows (what, one, other).
-func differences(ctx context.Context, tx pgx.Tx, invariant, query string) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, query)
+func differences(ctx context.Context, tx pgx.Tx, invariant, query string, args ...any) ([]ledger.Violation, error) {
+	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot check that %s: %w", invariant, err)
 	}
