@@ -11,7 +11,7 @@ type Budget struct {
 	Limit     int64 // bytes
 	Used      int64 // bytes counted in the account's period
 	Exhausted bool
-	Since     int64 // removed and set again it is another budget, of another Since
+	Since     int64 // raised, or removed and set again, it is another budget, of another Since
 }
 
 // A BudgetStatus is a budget that does not cover a request, as far as this process has it.
@@ -22,20 +22,14 @@ type BudgetStatus struct {
 
 // Of is the account of a budget: that of the organization with limits of its own.
 func (a Account) Of(b Budget) Account {
-	a.Limit, a.NextLimit, a.Used, a.Exhausted, a.Suspended, a.Budgets = b.Limit, b.Limit, b.Used, b.Exhausted, false, nil
+	a.Limit, a.NextLimit, a.Used, a.Exhausted, a.Suspended, a.Budgets, a.Since = b.Limit, b.Limit, b.Used, b.Exhausted, false, nil, b.Since
 	return a
 }
 
 // Budgets are the quotas of an organization's spenders. Like a Quota they are not safe for concurrent use. The zero value has none, and costs a
 // request nothing.
 type Budgets struct {
-	bySpender map[Spender]*budget // bounded by what the ledger publishes
-}
-
-// A budget is the quota of a spender, as of the decision with which it began.
-type budget struct {
-	Quota
-	since int64
+	bySpender map[Spender]*Quota // bounded by what the ledger publishes
 }
 
 // Apply takes the budgets of an account that is newer. One that is new begins with what the ledger has counted.
@@ -44,15 +38,12 @@ func (b *Budgets) Apply(account Account, marker Positions) {
 		b.bySpender = nil
 		return
 	}
-	bySpender := make(map[Spender]*budget, len(account.Budgets))
+	bySpender := make(map[Spender]*Quota, len(account.Budgets))
 	for _, of := range account.Budgets {
 		known := b.bySpender[of.Spender]
 		if known == nil {
-			known = &budget{Quota: Quota{marker: marker}}
-		} else if known.since != of.Since { // what is under way counts in it as well, what the other refused does not
-			known.restore()
+			known = &Quota{marker: marker}
 		}
-		known.since = of.Since
 		known.Apply(account.Of(of))
 		bySpender[of.Spender] = known
 	}
@@ -66,7 +57,7 @@ func (b *Budgets) of(project, key string) (found [2]spending, n int) {
 	}
 	for _, spender := range [...]Spender{{Project: project}, {Key: key}} {
 		if of := b.bySpender[spender]; of != nil && spender != (Spender{}) {
-			found[n] = spending{spender: spender, quota: &of.Quota}
+			found[n] = spending{spender: spender, quota: of}
 			n++
 		}
 	}

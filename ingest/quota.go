@@ -35,6 +35,7 @@ type Account struct {
 	RetentionDays int       // for which what is accepted now is kept
 	Counted       Positions // what lies below is in Used
 	Version       int64     // grows
+	Since         int64     // another one: Limit was raised meanwhile, whatever it is now
 	Budgets       []Budget
 }
 
@@ -55,6 +56,7 @@ type QuotaStatus struct {
 	Limit, Used, Remaining int64 // bytes
 	ResetsAt               time.Time
 	Period                 time.Duration
+	Since                  int64 // of the account; 0 in a period that the ledger has not opened
 }
 
 // A Quota decides which requests of one organization are admitted. To the ledger's count it adds
@@ -109,6 +111,9 @@ const maxPublished = 1024
 func (q *Quota) Apply(account Account) bool {
 	if q.known && account.Version < q.account.Version {
 		return false
+	}
+	if q.account.Since != account.Since {
+		q.spentLimit = 0
 	}
 	q.account, q.known = account, true
 	if q.spentPeriod.Equal(account.Period.Start) {
@@ -238,7 +243,11 @@ func (q *Quota) merge(found published) bool {
 func (q *Quota) Status(now time.Time) QuotaStatus {
 	period, limit, used := q.current(now)
 	used += q.since(period)
-	return QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End, Period: period.End.Sub(period.Start)}
+	status := QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End, Period: period.End.Sub(period.Start)}
+	if period.Start.Equal(q.account.Period.Start) {
+		status.Since = q.account.Since
+	}
+	return status
 }
 
 // current is the present period, its limit, and what the ledger has counted in it. A period that
@@ -255,9 +264,6 @@ func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int6
 func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
-
-// restore forgets that a limit has not covered a request.
-func (q *Quota) restore() { q.spentLimit = 0 }
 
 // since is how many bytes of what is published were accepted in period, or after it.
 func (q *Quota) since(period calendar.Period) int64 {

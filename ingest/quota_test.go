@@ -81,6 +81,38 @@ func TestLoweredQuotaIsRestored(t *testing.T) {
 	}
 }
 
+// A quota that was raised is restored, also where it was lowered before or afterwards, and one account shows all of it.
+func TestRaisedUnseenIsRestored(t *testing.T) {
+	now := november.Add(time.Hour)
+	refused := account(150, 60)
+	refused.Since = 1
+	q := newQuota(refused)
+	if _, verdict := q.Reserve(now, 91); verdict != ingest.Exhausted {
+		t.Fatalf("too large: %v", verdict)
+	}
+	again := refused
+	again.Version = 2
+	q.Apply(again)
+	if verdict := q.Check(now); verdict != ingest.Exhausted {
+		t.Errorf("the same account again: %v", verdict)
+	}
+	for since, limit := range map[int64]int64{2: 150, 3: 120} {
+		restored := newQuota(refused)
+		if _, verdict := restored.Reserve(now, 91); verdict != ingest.Exhausted {
+			t.Fatalf("too large: %v", verdict)
+		}
+		raised := account(limit, 60)
+		raised.Version, raised.Since = 3, since
+		restored.Apply(raised)
+		if verdict := restored.Check(now); verdict != ingest.Admitted {
+			t.Errorf("raised meanwhile, and now %d bytes: %v", limit, verdict)
+		}
+		if status := restored.Status(now); status.Since != since || restored.Status(december).Since != 0 {
+			t.Errorf("as of %d, and of the next period %d", status.Since, restored.Status(december).Since)
+		}
+	}
+}
+
 // What is under way never exhausts a quota: it may still fail.
 func TestQuotaContended(t *testing.T) {
 	now := november.Add(time.Hour)

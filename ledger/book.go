@@ -7,7 +7,8 @@ type Book struct {
 	Period   calendar.Period
 	Balances Balances
 	Reached  int   // the highest threshold already announced, in percent
-	Refused  int64 // the largest allowance of the period that did not cover a request; 0: none
+	Refused  int64 // the largest allowance that did not cover a request since the last raise; 0: none
+	Raises   int64 // how often the allowance of the period was raised
 	Pool     int64 // what is left of the organization's grants: they belong to no period
 }
 
@@ -26,6 +27,14 @@ func (b Book) Remaining() int64 { return b.Balances[Allowance] + b.Pool }
 // refuses reports whether what a plan allows did not cover a request, and was not raised since: nothing
 // more is accepted.
 func (b Book) refuses(plan Plan) bool { return b.Refused > 0 && b.limit(plan) <= b.Refused }
+
+// weigh compares what may be used with what it was: a raise ends what was refused before, also where the allowance is lowered again.
+func (b *Book) weigh(before, now int64) {
+	if now > before {
+		b.Refused = 0
+		b.Raises++
+	}
+}
 
 // limit is how much may be used in the period.
 func (b Book) limit(plan Plan) int64 { return b.Allowance() + plan.overageAllowed() }

@@ -201,8 +201,10 @@ func (b *Books) grant(id string) *Grant {
 
 // post books the moves that move anything, and notes what became true by them.
 func (b *Books) post(book *Book, cause Cause, moves ...move) {
-	wasOut, before, pool := b.isOut(book, cause.At), *book, b.Organization.Pool
+	wasOut, before := b.isOut(book, cause.At), *book
+	allowed, pool := b.allowed(book, cause.At), b.Organization.Pool
 	b.apply(book, cause, moves...)
+	book.weigh(allowed, b.allowed(book, cause.At))
 	b.announce(book, before, wasOut, cause)
 	b.announceAhead(book, pool, cause)
 }
@@ -227,12 +229,6 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 		b.Transfers = append(b.Transfers, transfer)
 		b.lines++
 	}
-	b.lowerRefused(book, cause.At)
-}
-
-// lowerRefused has any grant raise the allowance above what did not cover a request.
-func (b *Books) lowerRefused(book *Book, at time.Time) {
-	book.Refused = min(book.Refused, b.seen(book).limit(b.planIn(book, at)))
 }
 
 // goAhead notes what goes of a grant while a period is open before the one that takes it.
@@ -244,6 +240,11 @@ func (b *Books) goAhead(book *Book, m move) {
 
 // isOut reports whether nothing of a book is left at an instant, nor allowed.
 func (b *Books) isOut(book *Book, at time.Time) bool { return b.seen(book).isOut(b.planIn(book, at)) }
+
+// allowed is how much of a book may be used, by the plan of an instant.
+func (b *Books) allowed(book *Book, at time.Time) int64 {
+	return b.seen(book).limit(b.planIn(book, at))
+}
 
 // planIn is the plan by which a book is used at an instant: what came late is no business of the plan of then.
 func (b *Books) planIn(book *Book, at time.Time) Plan {
@@ -285,8 +286,9 @@ func (b *Books) announceAhead(of *Book, pool int64, cause Cause) {
 		}
 		before, book := ahead, b.books[ahead.Period.Start.Unix()]
 		before.Pool = pool
-		b.lowerRefused(book, cause.At)
-		b.announce(book, before, before.isOut(b.planIn(book, cause.At)), cause)
+		plan := b.planIn(book, cause.At)
+		book.weigh(before.limit(plan), b.allowed(book, cause.At))
+		b.announce(book, before, before.isOut(plan), cause)
 	}
 }
 

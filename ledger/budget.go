@@ -35,8 +35,8 @@ type Budget struct {
 	Used    int64 // charged of what was accepted in the period
 	Period  time.Time
 	Reached int   // the highest threshold already announced in the period, in percent
-	Refused int64 // the largest Bytes that did not cover a request in the period; 0: none
-	Since   int64 // number of the decision with which it began
+	Refused int64 // the largest Bytes that did not cover a request in the period since the last raise; 0: none
+	Since   int64 // number of the decision with which it began, or was last raised
 }
 
 // IsOut reports whether nothing more is accepted in the period.
@@ -163,6 +163,9 @@ func (d BudgetSet) decide(b *Books, cause Cause) error {
 	} else {
 		b.renew(budget, book.Period.Start, cause)
 		wasOut = budget.IsOut()
+	}
+	if d.Bytes > budget.Bytes {
+		budget.Refused, budget.Since = 0, cause.Offset
 	}
 	budget.Bytes, budget.Refused = d.Bytes, min(budget.Refused, d.Bytes) // so that any raise counts as one
 	b.announceBudget(budget, wasOut, cause)
@@ -291,7 +294,7 @@ func CompareSpenders(a, b Spender) int {
 // refuseBudget notes that a budget did not cover a request: it is exhausted until it is larger, or its next period.
 func (b *Books) refuseBudget(r Refusal) {
 	budget, start := b.budget(r.Spender), b.periodAt(r.Cause.At).Start
-	if budget == nil || start.Before(budget.Period) || !start.Equal(r.PeriodStart) {
+	if budget == nil || start.Before(budget.Period) || !start.Equal(r.PeriodStart) || r.outdated(budget.Since) {
 		return
 	}
 	b.renew(budget, start, r.Cause)

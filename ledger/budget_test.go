@@ -22,10 +22,13 @@ func send(at string, bytes int64) step {
 }
 
 // overBudget is a refusal by a replica that knew of a budget of so many bytes.
-func overBudget(at string, of Spender, bytes int64) step {
+func overBudget(at string, of Spender, bytes int64) step { return overBudgetSince(at, of, bytes, 0) }
+
+// overBudgetSince is one by a replica that knew of its last raise.
+func overBudgetSince(at string, of Spender, bytes, since int64) step {
 	return func(b *Books) error {
 		cause := Cause{Event: at, Source: FromOutcomes, At: date(at)}
-		return b.Refuse(Refusal{Spender: of, Reason: "of it", Quota: bytes, PeriodStart: b.periodAt(cause.At).Start, Exhausts: true, Cause: cause})
+		return b.Refuse(Refusal{Spender: of, Reason: "of it", Quota: bytes, PeriodStart: b.periodAt(cause.At).Start, Since: since, Exhausts: true, Cause: cause})
 	}
 }
 
@@ -90,6 +93,12 @@ func TestBudgets(t *testing.T) {
 			"project:shop 20 of 40 out", "project:shop 50%"},
 		{"any raise of that does", []step{allow("11-02", shop, 50, 20), overBudget("11-03", shop, 50), allow("11-04", shop, 40, 0)}, allow("11-05", shop, 41, 0),
 			"project:shop 20 of 41", "project:shop restored"},
+		{"that of before it was raised and lowered to the same again changes nothing", []step{allow("11-02", shop, 50, 20), allow("11-03", shop, 60, 0),
+			allow("11-04", shop, 50, 0)}, overBudgetSince("11-05", shop, 50, 1), "project:shop 20 of 50", ""},
+		{"that of behind it exhausts", []step{allow("11-02", shop, 50, 20), allow("11-03", shop, 60, 0), allow("11-04", shop, 50, 0)},
+			overBudgetSince("11-05", shop, 50, 2), "project:shop 20 of 50 out", "project:shop exhausted"},
+		{"raised, it stays restored where it is lowered again", []step{allow("11-02", shop, 50, 20), overBudget("11-03", shop, 50), allow("11-04", shop, 60, 0)},
+			allow("11-05", shop, 50, 0), "project:shop 20 of 50", ""},
 		{"a smaller one exhausts by what was used", []step{allow("11-02", shop, 100, 20)}, allow("11-03", shop, 20, 0), "project:shop 20 of 20 out",
 			"project:shop 50%; project:shop 80%; project:shop 100%; project:shop exhausted"},
 		{"a threshold is announced once in a period", []step{allow("11-02", shop, 50, 30), allow("11-03", shop, 100, 0)}, send("11-04", 20),

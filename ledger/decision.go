@@ -81,9 +81,10 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 	if err != nil {
 		return err
 	}
-	wasOut, was := b.isOut(book, at), *book
+	wasOut, was, allowed := b.isOut(book, at), *book, b.allowed(book, at)
 	b.Organization.Plans = b.Organization.Plans.Then(d.Plan, at)
 	b.apply(book, cause, book.issue(prorated, Prorated)...)
+	book.weigh(allowed, b.allowed(book, at))
 	b.announce(book, was, wasOut, cause) // against what the plan before allowed
 	b.changeTier(book, before.Tier, d.Plan.Tier, cause)
 	return nil

@@ -151,9 +151,9 @@ func (h *history) compareBudgets(m *model) {
 	if len(h.budgets) != len(m.purses) || h.organization.Budgets != len(m.purses) {
 		h.fail("%d budgets, counted %d, the model has %d", len(h.budgets), h.organization.Budgets, len(m.purses))
 	}
-	for _, p := range m.purses {
-		b := h.budgets[p.spender]
-		if b.Bytes != p.bytes || !b.Period.Equal(p.period) || b.Used != m.used(p) || b.IsOut() != m.purseIsOut(p) {
+	for i, p := range m.purses {
+		b := h.budgets[i]
+		if b.Spender != p.spender || b.Bytes != p.bytes || !b.Period.Equal(p.period) || b.Used != m.used(p) || b.IsOut() != m.purseIsOut(p) {
 			h.fail("budget %+v\n  model %+v has used %d", b, *p, m.used(p))
 		}
 	}

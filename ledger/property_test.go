@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -39,7 +37,7 @@ type history struct {
 	organization Organization
 	books        map[time.Time]Book
 	grants       map[string]Grant
-	budgets      map[Spender]Budget
+	budgets      []Budget // in the order of their beginning
 	transfers    []Transfer
 	events       []Event
 	lines        map[Line]int64
@@ -50,9 +48,8 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 	now := time.Date(2027, 12, 1+random.IntN(60), random.IntN(24), 0, 0, 0, time.UTC)
 	return &history{
 		t: t, random: random, now: now, anchor: anchor, organization: Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: anchor}}, books: map[time.Time]Book{},
-		grants:  map[string]Grant{},
-		lines:   map[Line]int64{},
-		budgets: map[Spender]Budget{},
+		grants: map[string]Grant{},
+		lines:  map[Line]int64{},
 	}
 }
 
@@ -203,11 +200,9 @@ func (h *history) perform(a act) error {
 	for _, g := range books.Grants {
 		h.grants[g.ID] = *g
 	}
-	for _, of := range books.Unbudgeted {
-		delete(h.budgets, of)
-	}
+	h.budgets = nil // all were opened
 	for _, b := range books.Budgets {
-		h.budgets[b.Spender] = *b
+		h.budgets = append(h.budgets, *b)
 	}
 	h.transfers, h.events = append(h.transfers, books.Transfers...), append(h.events, books.Events...)
 	h.state(books)
@@ -230,14 +225,7 @@ func (h *history) open(a act) *Books {
 		}
 	}
 	slices.SortFunc(grants, func(x, y Grant) int { return strings.Compare(x.ID, y.ID) })
-	return OpenBooks(h.organization, smallTiers(), grants, books...).WithBudgets(h.stored())
-}
-
-// stored are the budgets, in the order of their beginning.
-func (h *history) stored() []Budget {
-	budgets := slices.Collect(maps.Values(h.budgets))
-	slices.SortFunc(budgets, func(x, y Budget) int { return cmp.Compare(x.Since, y.Since) })
-	return budgets
+	return OpenBooks(h.organization, smallTiers(), grants, books...).WithBudgets(h.budgets)
 }
 
 func do(b *Books, a act, now time.Time) error {

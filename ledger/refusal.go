@@ -14,6 +14,7 @@ type Refusal struct {
 	Bytes        int64
 	Remaining    int64 // of the quota or the budget, as ingest knew it
 	Quota        int64 // or budget, of the period, as ingest knew it
+	Since        int64 // the book's Raises or the budget's Since, as ingest knew them; 0: of an ingest that knows neither
 	PeriodStart  time.Time
 	Exhausts     bool // ingest refuses everything from now on, as long as the quota is no larger
 	Requests     int64
@@ -33,8 +34,11 @@ func (r Refusal) Validate() error {
 	return nil
 }
 
-// Refuse exhausts the period for every replica until its allowance is larger than the one refused. A refusal by an outdated, smaller allowance, or
-// for another reason, changes nothing.
+// outdated reports whether what was refused was raised since: its size may be the same again.
+func (r Refusal) outdated(since int64) bool { return r.Since > 0 && r.Since < since }
+
+// Refuse exhausts the period for every replica until its allowance is larger than the one refused. A refusal by an allowance of
+// before a raise, or for another reason, changes nothing.
 func (b *Books) Refuse(r Refusal) error {
 	switch {
 	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):
@@ -52,6 +56,9 @@ func (b *Books) Refuse(r Refusal) error {
 	book, err := b.touch(r.Cause.At, r.Cause)
 	if err != nil {
 		return err
+	}
+	if r.outdated(book.Raises) {
+		return nil
 	}
 	before, wasOut := *book, b.isOut(book, r.Cause.At)
 	book.Refused = max(book.Refused, min(r.Quota, b.seen(book).limit(b.Organization.Plans.At(r.Cause.At))))

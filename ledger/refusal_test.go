@@ -7,12 +7,15 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// refuse is a refusal of a request by a replica with an allowance.
-func refuse(when string, quota int64) step {
+// refuse is a refusal of a request by a replica with an allowance, which says nothing of raises.
+func refuse(when string, quota int64) step { return refuseSince(when, quota, 0) }
+
+// refuseSince is a refusal by a replica that knew of so many raises.
+func refuseSince(when string, quota, raises int64) step {
 	return func(b *Books) error {
 		at := causeAt(when, FromOutcomes)
 		return b.Refuse(Refusal{Organization: "acme", Bytes: 50, Quota: quota, PeriodStart: time.Date(2026, at.At.Month(), 1, 0, 0, 0, 0, time.UTC),
-			Exhausts: true, Requests: 1, Cause: at})
+			Since: raises, Exhausts: true, Requests: 1, Cause: at})
 	}
 }
 
@@ -59,6 +62,13 @@ func TestRefusalExhausts(t *testing.T) {
 		{"a stale replica that knew of more", []step{charge(november, 72), refuse(november, 500)}, later, Exhausted, 1},
 		{"the next period", []step{charge(november, 72), refuse(november, 100)}, december, Active, 1},
 		{"lowered, and raised by less", []step{give("11-02", "g", 50), refuse(november, 150), decide("11-10T01", Revoked{Grant: "g"}), raise(later, 1)}, later, Active, 1},
+		{"raised, and lowered to the same again", []step{refuse(november, 100), give("11-10T01", "g", 50), decide("11-10T02", Revoked{Grant: "g"})}, later, Active, 1},
+		{"before it was raised and lowered again, but read later", []step{charge(november, 72), give("11-10T01", "g", 50), decide("11-10T02", Revoked{Grant: "g"}),
+			refuseSince(later, 100, 1)}, later, Active, 0},
+		{"behind that", []step{charge(november, 72), give("11-10T01", "g", 50), decide("11-10T02", Revoked{Grant: "g"}), refuseSince(later, 100, 2)}, later, Exhausted, 1},
+		{"a plan with a larger cap, and one with the cap of before", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), refuse(november, 120),
+			to("11-10T01", "11-10T01", Plan{Tier: Indie, Overage: true, OverageCap: 30}), to("11-10T02", "11-10T02", Plan{Tier: Indie, Overage: true, OverageCap: 20}),
+			refuseSince(later, 120, 2)}, later, Active, 1},
 		{"charged late under a plan of then that allowed less", []step{to("11-02", "12-01", Plan{Tier: Indie, Overage: true, OverageCap: 20}),
 			closed("12-01"), refuse("2026-12-02T00:00:00Z", 120), use("11-30", 5)}, "2026-12-03T00:00:00Z", Exhausted, 1},
 		{"of another period than it claims", []step{func(b *Books) error {

@@ -96,10 +96,11 @@ func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusa
 	cause.Event = d.ID
 	refusal := Refusal{
 		Organization: b.Organization.ID, Environment: d.Environment, Bytes: d.Bytes, PeriodStart: book.Period.Start, Requests: 1, Cause: cause,
-		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Exhausts: trial.Rule != RuleSuspended,
+		Remaining: b.Organization.Admits(book, cause.At), Quota: book.limit(b.Organization.Plans.At(cause.At)), Since: book.Raises,
+		Exhausts: trial.Rule != RuleSuspended,
 	}
 	if trial.Rule == RuleBudget {
-		refusal.Spender, refusal.Remaining, refusal.Quota = trial.Budget.Spender, trial.Budget.Remaining(), trial.Budget.Bytes
+		refusal.Spender, refusal.Remaining, refusal.Quota, refusal.Since = trial.Budget.Spender, trial.Budget.Remaining(), trial.Budget.Bytes, trial.Budget.Since
 	}
 	return refusal
 }

@@ -29,6 +29,7 @@ type Account struct {
 	NextOverageCap    int64           `json:"next_overage_cap,omitempty"` // bytes beyond NextQuota
 	Used              int64           `json:"used"`                       // bytes charged in this period
 	State             string          `json:"state"`
+	Raises            int64           `json:"raises,omitempty"`         // how often Quota and OverageCap were raised in the period; 0: not counted
 	RetentionDays     int             `json:"retention_days,omitempty"` // see Retention
 	Counted           Positions       `json:"counted"`                  // everything below these offsets of weir.logs.v1 is in Used
 	Version           int64           `json:"version"`                  // grows with every change; an older one is ignored
@@ -47,7 +48,7 @@ type AccountBudget struct {
 	Bytes     int64  `json:"bytes"`               // of each period
 	Used      int64  `json:"used"`                // bytes charged of what was accepted in this period
 	Exhausted bool   `json:"exhausted,omitempty"` // nothing more is accepted in this period with these Bytes
-	Since     int64  `json:"since,omitempty"`     // the decision with which it began: removed and set again it is another budget
+	Since     int64  `json:"since,omitempty"`     // the decision with which it began or was raised: what was refused before says nothing about it
 }
 
 // AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its

@@ -67,6 +67,7 @@ type QuotaRefused struct {
 	Remaining    int64     `json:"remaining"` // bytes that were left of the quota, or of the budget that Reason names
 	PeriodStart  time.Time `json:"period_start"`
 	Quota        int64     `json:"quota"`            // or budget, of the period, as ingest knew it
+	Since        int64     `json:"since,omitempty"`  // Raises of the account, or Since of the budget; 0: not known
 	Exhausts     bool      `json:"exhausts"`         // nothing more is accepted in the period with this Quota, however small
 	Requests     int64     `json:"requests"`         // how many refusals this is about; only the last is described
 	Reason       string    `json:"reason,omitempty"` // as in RequestCount

@@ -63,7 +63,7 @@ func accountChanged(r bus.Record, accounts Accounts) error {
 		Exhausted:     account.State == contract.AccountExhausted,
 		Suspended:     account.State == contract.AccountSuspended,
 		RetentionDays: account.Retention(),
-		Counted:       ingest.Positions(account.Counted), Version: account.Version,
+		Counted:       ingest.Positions(account.Counted), Version: account.Version, Since: account.Raises,
 	}
 	for _, b := range account.Budgets {
 		applied.Budgets = append(applied.Budgets, ingest.Budget{

@@ -113,7 +113,7 @@ func (q *request) refuse(refused intake.Refusal, exhausts bool) error {
 	fact := outcomes.Refusal{
 		Organization: q.caller.Organization, Project: q.caller.Project, APIKey: q.caller.ID, Environment: q.caller.Environment,
 		RequestID: httpapi.RequestID(q.r.Context()), At: refused.At.UTC(), Bytes: q.bytes(), Remaining: met.Remaining,
-		PeriodStart: met.ResetsAt.Add(-met.Period).UTC(), Quota: met.Limit, Exhausts: exhausts, Reason: reasonOf(refused),
+		PeriodStart: met.ResetsAt.Add(-met.Period).UTC(), Quota: met.Limit, Since: met.Since, Exhausts: exhausts, Reason: reasonOf(refused),
 	}
 	q.Outcomes.Refuse(fact)
 	return refusal(refused)

@@ -102,7 +102,7 @@ func (o *organization) refuse(refused Refusal) (first bool) {
 
 // sameAllowance reports whether what one refusal exhausts, the other does: a suspended organization's allowance is not what refused it.
 func sameAllowance(a, b Refusal) bool {
-	return a.Quota == b.Quota && a.PeriodStart.Equal(b.PeriodStart) && a.Reason == b.Reason
+	return a.Quota == b.Quota && a.Since == b.Since && a.PeriodStart.Equal(b.PeriodStart) && a.Reason == b.Reason
 }
 
 // takeRefusals takes what is to be published now, and what failed before. With the gathered ones,

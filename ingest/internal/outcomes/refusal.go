@@ -14,6 +14,7 @@ type Refusal struct {
 	Remaining    int64 // bytes of the quota or budget
 	PeriodStart  time.Time
 	Quota        int64 // or budget, of the period, as it is known here
+	Since        int64 // of the account or budget: another one after a raise
 	Exhausts     bool  // nothing more is accepted in the period with this Quota
 	Requests     int64
 	Reason       string // as in Count

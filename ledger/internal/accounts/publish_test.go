@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/accounts"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -97,5 +98,19 @@ func TestRetentionIsPublishedAnew(t *testing.T) {
 	if len(anew.Accounts) != 1 || anew.Accounts[0].RetentionDays != l.Work.Rules.Tiers[ledger.Indie].RetentionDays ||
 		anew.Accounts[0].Version <= before.Accounts[0].Version {
 		t.Errorf("published %+v, want one with a retention, newer than %+v", anew.Accounts, before.Accounts)
+	}
+}
+
+// A raise shows in the account also where it is taken back before the round: what was refused before it is not what there is now.
+func TestRaisesAreCounted(t *testing.T) {
+	l := ledgertest.Acme(t)
+	before := l.Round(t).Accounts[0].Book
+	granted := l.GrantAcme(t, ledgertest.GrantOf(50))
+	if _, err := l.Grants.Void(t.Context(), "acme", unitofwork.Request{}, granted.ID); err != nil {
+		t.Fatal(err)
+	}
+	after := l.Round(t).Accounts[0].Book
+	if after.Allowance() != before.Allowance() || before.Raises != 1 || after.Raises != 2 {
+		t.Errorf("%d bytes and %d raises, then %d and %d", before.Allowance(), before.Raises, after.Allowance(), after.Raises)
 	}
 }

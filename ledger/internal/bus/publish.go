@@ -190,7 +190,7 @@ func newAccount(state ledger.AccountState, counted contract.Positions) contract.
 		Organization: o.ID, Tier: string(state.Tier), RequestsPerMinute: state.RequestsPerMinute, AnchorDay: o.AnchorDayAt(book.Period.End),
 		PeriodStart: book.Period.Start.UTC(), PeriodEnd: book.Period.End.UTC(),
 		Quota: book.Allowance(), NextQuota: state.NextQuota, OverageCap: state.Overage, NextOverageCap: state.NextOverage,
-		Used: book.Used(), State: state.State, RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,
+		Used: book.Used(), State: state.State, Raises: book.Raises, RetentionDays: state.RetentionDays, Counted: counted, Version: state.Version,
 	}
 	for _, b := range state.Budgets {
 		account.Budgets = append(account.Budgets, contract.AccountBudget{

@@ -22,7 +22,7 @@ type orgBook struct {
 	book         ledger.Book
 }
 
-const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached, refused`
+const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached, refused, raises`
 
 // LoadBooks reads the books that exist of those asked for, by organization.
 func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[string][]ledger.Book, error) {
@@ -82,18 +82,19 @@ func (b *orgBook) fields() []any {
 	for account := range b.book.Balances {
 		fields = append(fields, &b.book.Balances[account])
 	}
-	return append(fields, &b.book.Reached, &b.book.Refused)
+	return append(fields, &b.book.Reached, &b.book.Refused, &b.book.Raises)
 }
 
 // queueBooks writes the books as they are now. They were read under the organization's lock, so
 // nothing is overwritten.
 func queueBooks(batch *pgx.Batch, books []orgBook) {
 	n := len(books)
-	ids, starts, ends, reached, refused := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n), make([]int64, n)
+	ids, starts, ends, reached := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n)
+	refused, raises := make([]int64, n), make([]int64, n)
 	var balances [len(ledger.Balances{})][]int64
 	for i, b := range books {
 		ids[i], starts[i], ends[i], reached[i] = b.organization, b.book.Period.Start, b.book.Period.End, int16(b.book.Reached)
-		refused[i] = b.book.Refused
+		refused[i], raises[i] = b.book.Refused, b.book.Raises
 		for account, amount := range b.book.Balances {
 			balances[account] = append(balances[account], amount)
 		}
@@ -104,9 +105,9 @@ func queueBooks(batch *pgx.Batch, books []orgBook) {
 	}
 	batch.Queue(`INSERT INTO books (`+bookColumns+`)
 		SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-			$9::bigint[], $10::bigint[], $11::smallint[], $12::bigint[])
+			$9::bigint[], $10::bigint[], $11::smallint[], $12::bigint[], $13::bigint[])
 		ON CONFLICT (organization, period_start) DO UPDATE SET issuer = excluded.issuer, grant_left = excluded.grant_left,
 			consumed = excluded.consumed, overage = excluded.overage, credit = excluded.credit, expired = excluded.expired,
-			voided = excluded.voided, reached = excluded.reached, refused = excluded.refused`,
-		append(args, reached, refused)...)
+			voided = excluded.voided, reached = excluded.reached, refused = excluded.refused, raises = excluded.raises`,
+		append(args, reached, refused, raises)...)
 }
