@@ -1,0 +1,114 @@
+package http
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirlog/weir/ingest/internal/admission"
+)
+
+// every does something at once, and then after each period until stop is closed.
+func every(period time.Duration, stop <-chan struct{}, do func()) {
+	for {
+		do()
+		select {
+		case <-stop:
+			return
+		case <-time.After(period):
+		}
+	}
+}
+
+// Ordinary bodies of one organization come in at its share while another sends, too: none is refused, and the other's do not wait.
+func TestOrdinaryBodiesAreThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, &memoryLog{}, plenty)
+		other := addOrganization(t, in, "org_2")
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 16 << 20, Requests: 256, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 1 << 20}}, time.Now)
+		ordinary := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 512<<10))
+		post := func(body, key string) (took time.Duration) {
+			begun := time.Now()
+			if w := serve(in, newPost(strings.NewReader(body), "X-Api-Key", key)); w.Code != 200 {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			return time.Since(begun)
+		}
+		for range 8 {
+			if took := post(ordinary, secret); took != 0 {
+				t.Errorf("alone it took %s", took)
+			}
+		}
+		post(string(body(1)), other)
+		begun := time.Now()
+		for range 8 {
+			post(ordinary, secret)
+		}
+		if took := time.Since(begun); took < 2*time.Second || took > 4*time.Second {
+			t.Errorf("4 MiB at 1 MiB a second, of which the first may come at once, took %s", took)
+		}
+		begun = time.Now()
+		small := string(body(1000))
+		for range 4 {
+			post(small, secret)
+		}
+		if took, least := time.Since(begun), time.Duration(3*(len(small)+1000*perEntry))*time.Second>>20; took < least {
+			t.Errorf("4,000 entries took %s, want at least %s: what they are beside their text counts", took, least)
+		}
+		if took := post(string(body(1)), other); took != 0 {
+			t.Errorf("another organization's took %s", took)
+		}
+		checkCharged(t, in, false)
+	})
+}
+
+// Large bodies of one organization come in at its share while another sends, too, and no more of them at once than the limit says; they are
+// refused without being charged. Small ones, and whoever is alone, have no such limit.
+func TestLargeBodiesAreThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, &memoryLog{}, plenty)
+		other := addOrganization(t, in, "org_2")
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 16 << 20, Requests: 256, LargeBodies: 8,
+			Throttle: admission.ThrottleLimit{PerSecond: 1 << 20, Bodies: 2}}, time.Now)
+		large := fmt.Sprintf(`{"logs":[%s],"x":%q}`, sampleEntry(0), bytes.Repeat([]byte("y"), 7<<20))
+		post := func(body, key string) (answer string, took time.Duration) {
+			begun := time.Now()
+			w := serve(in, newPost(strings.NewReader(body), "X-Api-Key", key))
+			return fmt.Sprint(w.Code, " ", w.Body), time.Since(begun)
+		}
+		if answer, took := post(large, secret); !strings.HasPrefix(answer, "200") || took != 0 {
+			t.Errorf("alone it took %s: %s", took, answer)
+		}
+		stop := make(chan struct{})
+		defer close(stop)
+		go every(time.Second, stop, func() { post(string(body(1)), other) })
+		answers := make(chan string, 3)
+		for range cap(answers) { // all at once: that it is too much shows when they have begun
+			go func() {
+				answer, _ := post(large, secret)
+				answers <- answer
+			}()
+		}
+		if refused := <-answers; !strings.HasPrefix(refused, "429") || !strings.Contains(refused, codeOverloaded) {
+			t.Errorf("one of three at once: %s", refused)
+		}
+		for _, key := range []string{secret, other} {
+			if answer, took := post(string(body(1)), key); !strings.HasPrefix(answer, "200") || took != 0 {
+				t.Errorf("a small one took %s: %s", took, answer)
+			}
+		}
+		begun := time.Now()
+		for range 2 {
+			if answer := <-answers; !strings.HasPrefix(answer, "200") {
+				t.Errorf("one of the other two: %s", answer)
+			}
+		}
+		if took := time.Since(begun); took < 10*time.Second || took > 20*time.Second {
+			t.Errorf("14 MiB at 1 MiB a second took %s", took)
+		}
+		checkCharged(t, in, false)
+	})
+}
