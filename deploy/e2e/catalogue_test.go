@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -80,7 +81,7 @@ var exceptions = map[string]string{
 // named that is no table.
 func TestTablesHaveABound(t *testing.T) {
 	database := testenv.Postgres(t)
-	modules := openModules(t, database)
+	modules := openModules(t, database, telemetry.New())
 	conn, err := pgx.Connect(t.Context(), database)
 	must(t, err)
 	defer conn.Close(t.Context())
@@ -139,7 +140,7 @@ const tablesQuery = `
 // that.
 func TestCatalogue(t *testing.T) {
 	database := testenv.Postgres(t)
-	openModules(t, database)
+	openModules(t, database, telemetry.New())
 	conn, err := pgx.Connect(t.Context(), database)
 	must(t, err)
 	defer conn.Close(t.Context())
@@ -246,14 +247,16 @@ type schemaOwner interface {
 }
 
 // openModules lets each module bring its schema up to date, as it does wherever it starts. They are
-// in the order of schemas.
-func openModules(t *testing.T, database string) (modules []schemaOwner) {
+// in the order of schemas, and register what they measure.
+func openModules(t *testing.T, database string, registry *telemetry.Registry) (modules []schemaOwner) {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	url, nobody, logger := httpapi.Secret(database), []string{"127.0.0.1:1"}, slog.New(slog.DiscardHandler)
 	set.Ingest.DatabaseURL, set.Ledger.DatabaseURL, set.Grouping.DatabaseURL, set.Tenants.DatabaseURL = url, url, url, url
 	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = nobody, nobody, nobody, nobody
+	metrics := telemetry.Config{Registry: registry}
+	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	for _, open := range []func() (schemaOwner, error){
 		func() (schemaOwner, error) { return grouping.New(t.Context(), set.Grouping, logger) },
 		func() (schemaOwner, error) { return ingest.New(t.Context(), set.Ingest, logger) },

@@ -53,6 +53,7 @@ type App struct {
 	tenants     *consumer.Consumer // of what is deleted
 	relay       *relay.Relay
 	pruner      *prune.Pruner
+	eraser      *erasure.Eraser
 	credentials *state.Reader
 	directory   *identity.Directory
 	projects    *state.Reader
@@ -111,7 +112,7 @@ func (a *App) build() (err error) {
 	a.relay = relay.New(relay.Config{
 		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: bus.Outbox().Read, Metrics: a.metrics.Registerer,
 	}, a.logger)
-	a.pruner = a.newPruner()
+	a.pruner, a.eraser = a.newPruner(), a.newEraser()
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
@@ -173,6 +174,7 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, a.config.reads()); err != nil {
 		return err
 	}
+	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
 	return err
 }
@@ -197,14 +199,14 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
-	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.tenants.Run, a.eraser().Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner.Run,
+	return lifecycle.Run(ctx, a.ensureTopic, a.logs.Run, a.tenants.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run, a.pruner.Run,
 		a.plaintext.Run, a.endpoint.Run,
 		a.publishUses, a.metrics.Run)
 }
 
 func (a *App) publishUses(ctx context.Context) error { return a.meter.Run(ctx, a.keyFacts.Used) }
 
-func (a *App) eraser() *erasure.Eraser {
+func (a *App) newEraser() *erasure.Eraser {
 	return erasure.New(erasure.Config{
 		Module: "grouping", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})

@@ -72,6 +72,7 @@ type App struct {
 	consumer  *consumer.Consumer
 	tenants   *consumer.Consumer // of what is deleted
 	pruner    *prune.Pruner
+	eraser    *erasure.Eraser
 	log       *bus.Log
 	gap       *gap.Gap
 	gapRead   atomic.Bool
@@ -131,6 +132,9 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.pruner = a.newPruner()
+	a.eraser = erasure.New(erasure.Config{
+		Module: "ingest", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
 	a.publisher, err = publisher.New(publisher.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
 	}, a.logger)
@@ -165,6 +169,7 @@ func (a *App) buildStore(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, atOnce); err != nil {
 		return err
 	}
+	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(a.config.SearchBytes, limits.Bytes), cmp.Or(a.config.SearchTime, limits.Time)
 	a.store, err = postgres.NewStore(postgres.Config{Readers: a.reads, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})

@@ -9,7 +9,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -31,10 +30,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		pause(ctx, retry)
 	}
-	eraser := erasure.New(erasure.Config{
-		Module: "ingest", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
-	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
+	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, a.eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
 }
 
 // startMigrating is how long a start waits for the schema. runLogStore continues without a

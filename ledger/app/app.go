@@ -64,6 +64,7 @@ type App struct {
 	advancer    *plans.Advancer
 	sealer      *integrity.Sealer
 	pruner      *prune.Pruner
+	eraser      *erasure.Eraser
 	plaintext   *exposure.Watch
 	handler     nethttp.Handler
 	endpoint    *httpapi.Endpoint
@@ -127,6 +128,9 @@ func (a *App) build() (err error) {
 		Pool: a.pool, Time: a.config.databaseTime(), End: log.End, Interval: sealInterval, Logger: a.logger, Sealed: integrity.NewSealed(a.metrics.Registerer),
 	}
 	a.pruner = a.newPruner()
+	a.eraser = erasure.New(erasure.Config{
+		Module: "ledger", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
 	if err := a.buildAPI(); err != nil {
 		return err
 	}
@@ -216,6 +220,7 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
 		return err
 	}
+	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
 	return err
 }
@@ -243,10 +248,7 @@ func (a *App) Report() integrity.Report { return a.checker.Report() }
 // Run works until ctx ends. It waits for the topics that others write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
-	eraser := erasure.New(erasure.Config{
-		Module: "ledger", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
-	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
+	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
 		a.accounts.Run, a.checker.Run, a.advancer.Run, a.sealer.Run, a.pruner.Run, a.plaintext.Run, a.endpoint.Run, a.metrics.Run)
 }
 

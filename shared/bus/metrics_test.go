@@ -47,6 +47,8 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 		`weir_bus_publish_failed_records_total{service="test"} 1`,
 		`weir_bus_publish_unknown_records_total{service="test"} 0`,
 		`weir_bus_applied_records_total`+consumer+` 99`,
+		`weir_bus_apply_delay_seconds_count`+consumer+` 99`,
+		`weir_bus_apply_delay_seconds_bucket{group="test.metrics",service="test",topic="test.metrics",le="1800"} 99`,
 		`weir_bus_parked_records_total`+consumer+` 1`,
 		`weir_bus_halted_partitions`+consumer+` 0`,
 		`weir_bus_lag_records{group="test.metrics",partition="0",service="test",topic="test.metrics"} 0`,

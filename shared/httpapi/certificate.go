@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // LoadTLS reads a certificate and its key, both PEM files. It reads them again once they have
@@ -78,4 +81,20 @@ func (c *certificate) refresh() error {
 	}
 	c.loaded = &pair
 	return nil
+}
+
+// measureCertificate shows when the certificate in use expires: a renewed one with the next scrape.
+func measureCertificate(registerer prometheus.Registerer, config *tls.Config) {
+	if config == nil || config.GetCertificate == nil {
+		return
+	}
+	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_tls_certificate_expiry_timestamp_seconds", Help: "Unix time at which the certificate of the listener expires.",
+	}, func() float64 {
+		used, err := config.GetCertificate(nil)
+		if err != nil || used.Leaf == nil {
+			return 0
+		}
+		return float64(used.Leaf.NotAfter.Unix())
+	})
 }

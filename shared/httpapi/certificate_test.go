@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A renewed certificate is used without a restart, one that is only half there is not, and what was
@@ -77,7 +79,8 @@ func TestServedCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &Server{Handler: ok, TLS: config, Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
+	metrics := prometheus.NewRegistry()
+	server := &Server{Handler: ok, TLS: config, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Metrics: metrics}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
@@ -90,12 +93,31 @@ func TestServedCertificate(t *testing.T) {
 		if got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != serial+2 {
 			t.Errorf("served certificate %d instead of %d", got, serial+2)
 		}
+		if shown, want := expiry(t, metrics), conn.ConnectionState().PeerCertificates[0].NotAfter.Unix(); shown != want {
+			t.Errorf("the metric says that it expires at %d instead of %d", shown, want)
+		}
 		conn.Close()
 	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// expiry is what is shown of the certificate in use.
+func expiry(t *testing.T, metrics *prometheus.Registry) int64 {
+	t.Helper()
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "weir_tls_certificate_expiry_timestamp_seconds" {
+			return int64(family.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	t.Fatal("no metric says when the certificate expires")
+	return 0
 }
 
 // At the start there has to be one.
@@ -114,7 +136,7 @@ func newPair(t *testing.T, serial int64) pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Duration(serial) * time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)

@@ -87,6 +87,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.limit(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	measureCertificate(s.Metrics, s.TLS)
 	secured, plain := split(listener, s.connections)
 	handler := answerFirst(s.gate(), cmp.Or(s.restTimeout, restTimeout))
 	secureServer, plainServer := s.server(handler), s.server(handler)

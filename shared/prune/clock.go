@@ -27,6 +27,7 @@ type clock struct {
 	trusted bool         // from a source of its own: the database's clock does not matter
 	ahead   atomic.Int64 // how far the machine's was ahead of the database's when they were compared
 	refused prometheus.Gauge
+	apart   prometheus.Gauge
 }
 
 func newClock(own func() time.Time, registerer prometheus.Registerer) *clock {
@@ -36,6 +37,9 @@ func newClock(own func() time.Time, registerer prometheus.Registerer) *clock {
 	}
 	c.refused = promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
 		Name: "weir_prune_refused", Help: "1 while nothing is pruned, because the clocks of this machine and of the database differ by more than an hour.",
+	})
+	c.apart = promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
+		Name: "weir_clock_ahead_seconds", Help: "How far the clock of this machine was ahead of the database's when they were last compared; below 0: behind.",
 	})
 	return c
 }
@@ -51,6 +55,7 @@ func (c *clock) check(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
+	c.apart.Set(ahead.Seconds())
 	if ahead.Abs() > apartMost {
 		c.refused.Set(1)
 		here := c.machine().UTC()

@@ -3,6 +3,7 @@ package prune
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -31,12 +32,18 @@ func TestAWrongClockPrunesNothing(t *testing.T) {
 		if err := p.RunOnce(t.Context()); !errors.Is(err, ErrClocksDiffer) || levelOf(err) != slog.LevelError || table.left != 5 {
 			t.Errorf("a clock %v ahead: %d of 5 rows are left, %v", ahead, table.left, err)
 		}
+		if apart := testutil.ToFloat64(p.clock.apart); math.Abs(apart-ahead.Seconds()) > 600 || testutil.ToFloat64(p.done) != 0 {
+			t.Errorf("a clock %v ahead: the metrics say %v s, and a run done at %v", ahead, apart, testutil.ToFloat64(p.done))
+		}
 		if testutil.ToFloat64(p.clock.refused) != 1 {
 			t.Errorf("a clock %v ahead: the metric is %v", ahead, testutil.ToFloat64(p.clock.refused))
 		}
 		p.clock.machine = time.Now
 		if err := p.RunOnce(t.Context()); err != nil || table.left != 0 || testutil.ToFloat64(p.clock.refused) != 0 {
 			t.Errorf("by the right clock: %d rows are left, the metric is %v, %v", table.left, testutil.ToFloat64(p.clock.refused), err)
+		}
+		if testutil.ToFloat64(p.done) == 0 {
+			t.Error("no metric says that a run is done")
 		}
 	}
 }

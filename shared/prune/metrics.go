@@ -27,6 +27,13 @@ func newMetrics(registerer prometheus.Registerer, table string, clock func() tim
 	return m
 }
 
+// newDone is the metric of the last run that kept every bound.
+func newDone(registerer prometheus.Registerer) prometheus.Gauge {
+	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
+		Name: "weir_prune_last_success_timestamp_seconds", Help: "Unix time of the last run that pruned every table to its bound; 0 before the first.",
+	})
+}
+
 func (m *metrics) pruned(removed int64, oldest time.Time) {
 	m.removed.Add(float64(removed))
 	if oldest.IsZero() {

@@ -48,12 +48,15 @@ type Pruner struct {
 	tables  []Table
 	metrics map[string]*metrics // by table
 	sizes   *sizes
+	done    prometheus.Gauge
 }
 
 // New registers the metrics of the tables.
 func New(cfg Config) *Pruner {
 	clock := newClock(cfg.Clock, cfg.Metrics)
-	p := &Pruner{cfg: cfg, clock: clock, tables: cfg.Tables(clock.now), metrics: make(map[string]*metrics), sizes: newSizes(cfg.Metrics)}
+	p := &Pruner{
+		cfg: cfg, clock: clock, tables: cfg.Tables(clock.now), metrics: make(map[string]*metrics), sizes: newSizes(cfg.Metrics), done: newDone(cfg.Metrics),
+	}
 	for _, table := range p.tables {
 		p.metrics[table.Name()] = newMetrics(cfg.Metrics, table.Name(), clock.now)
 	}
@@ -84,6 +87,9 @@ func (p *Pruner) RunOnce(ctx context.Context) error {
 	err := p.clock.check(ctx, p.cfg.Pool)
 	if err == nil {
 		err = p.pruneAll(ctx)
+	}
+	if err == nil {
+		p.done.Set(float64(p.clock.machine().Unix()))
 	}
 	return errors.Join(err, p.sizes.measure(ctx, p.cfg.Pool))
 }

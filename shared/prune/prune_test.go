@@ -69,6 +69,9 @@ func TestRunOnce(t *testing.T) {
 	if err := p.RunOnce(t.Context()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "cannot prune broken") {
 		t.Errorf("the run ends with %v", err)
 	}
+	if testutil.ToFloat64(p.done) != 0 {
+		t.Error("a run that left a table unpruned counts as done")
+	}
 	if left := tables[2].left; left != 0 {
 		t.Errorf("%d rows are left beyond the bound", left)
 	}

@@ -27,6 +27,9 @@ func (r *Registry) For(service string) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, r.metrics)
 }
 
+// Registered is what Handler shows, for whoever looks at it in this process.
+func (r *Registry) Registered() *prometheus.Registry { return r.metrics }
+
 // Handler shows the metrics in the text format of Prometheus.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r.metrics, promhttp.HandlerOpts{})

@@ -106,6 +106,8 @@ type App struct {
 	withdrawals *bus.Withdrawals
 	withdrawing *relay.Relay
 	erasures    *consumer.Consumer // of what modules have removed
+	deleting    *registry.DeletionLoop
+	eraser      *erasure.Eraser
 	keys        *keys.Service
 	exposures   *keys.Exposures
 	webhooks    *notifications.Service
@@ -170,6 +172,7 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), schema.Name, readers); err != nil {
 		return err
 	}
+	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
 	return err
 }
@@ -233,7 +236,7 @@ func (a *App) assemble() (err error) {
 	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
 	a.keys = keys.NewService(a.work, a.registry, accounts.RequestsPerMinute)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
-	return errors.Join(a.buildUsageConsumer(), a.buildErasureConsumer(), a.buildNotifications())
+	return errors.Join(a.buildUsageConsumer(), a.buildErasure(), a.buildNotifications())
 }
 
 // registered is what is registered of organizations, as a reader sees it.
@@ -317,9 +320,13 @@ func (a *App) buildUsageConsumer() (err error) {
 	return err
 }
 
-// buildErasureConsumer makes what takes in what modules, this one too, have removed of what was
-// deleted.
-func (a *App) buildErasureConsumer() (err error) {
+// buildErasure makes what deletes and erases, and what takes in what modules, this one too, have
+// removed of what was deleted.
+func (a *App) buildErasure() (err error) {
+	a.deleting = registry.NewDeletionLoop(a.deletions, a.metrics.Registerer, a.logger)
+	a.eraser = erasure.New(erasure.Config{
+		Module: "tenants", Tables: erasing.Tables(a.withdrawals), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
 	a.erasures, err = consumer.New(consumer.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures, Pool: a.pool,
 		AcceptLost: true, // a report that is gone leaves its deletion overdue, which a metric shows
@@ -331,11 +338,7 @@ func (a *App) buildErasureConsumer() (err error) {
 // erase begins deletions when their time has come, erases what this module has of them, and
 // finishes them.
 func (a *App) erase(ctx context.Context) error {
-	loop := registry.NewDeletionLoop(a.deletions, a.metrics.Registerer, a.logger)
-	eraser := erasure.New(erasure.Config{
-		Module: "tenants", Tables: erasing.Tables(a.withdrawals), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
-	return lifecycle.Run(ctx, loop.Run, eraser.Run, a.withdrawing.Run, a.erasures.Run)
+	return lifecycle.Run(ctx, a.deleting.Run, a.eraser.Run, a.withdrawing.Run, a.erasures.Run)
 }
 
 func (a *App) routes() nethttp.Handler {

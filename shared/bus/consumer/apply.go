@@ -31,7 +31,7 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 	err := a.persist(ctx, w, a.consumer.handle)
 	if err == nil {
 		if len(w.records) > 0 {
-			a.consumer.metrics.applied.Add(float64(len(w.records)))
+			a.consumer.metrics.took(w, clock.Now())
 			a.consumer.cfg.Committed(w.records)
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 // collects when asked.
 type consumerMetrics struct {
 	applied, deferred, parked, replayed, failed prometheus.Counter
-	duration                                    prometheus.Histogram
+	duration, delay                             prometheus.Histogram
 }
 
 func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labels) consumerMetrics {
@@ -31,6 +31,10 @@ func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labe
 			Name: "weir_bus_transaction_duration_seconds", Help: "How long transactions that apply records take.",
 			ConstLabels: labels, Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
+		delay: promauto.With(registerer).NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_bus_apply_delay_seconds", Help: "How long after a record was written its effect was committed; without deferred records.",
+			ConstLabels: labels, Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+		}),
 	}
 }
 
@@ -39,6 +43,17 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 	m.duration.Observe(took.Seconds())
 	if err != nil {
 		m.failed.Inc()
+	}
+}
+
+// took counts what is committed now. What a lane has deferred was late on purpose.
+func (m consumerMetrics) took(w work, now time.Time) {
+	m.applied.Add(float64(len(w.records)))
+	if w.lane != nil {
+		return
+	}
+	for i := range w.records {
+		m.delay.Observe(now.Sub(w.records[i].Time).Seconds())
 	}
 }
 
