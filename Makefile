@@ -114,8 +114,12 @@ lint: export GOMEMLIMIT = 3GiB
 lint: ## check style and the architecture's rules
 	$(GO) run $(LINTER) run --allow-parallel-runners $(PACKAGES)
 
-verify: ## each module builds alone, is tidy and formatted
+# Without the finders of targets, which are most of it and which no test of rules needs.
+PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
+verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, and the dashboards' queries are ones
 	@sh .ci/verify $(MODULES)
+	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json | $(PROMTOOL) check rules
+	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 
 # Watermill's own Reconnect has a data race in its test, see shared/bus/watermillbus/reconnect_suite_test.go: it runs once more without the race detector.
 BUS      = github.com/weirlog/weir/shared/bus
@@ -131,7 +135,7 @@ SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/in
 	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/http tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork shared/answers shared/contract \
-	shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/compose deploy/images deploy/provision
+	shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/compose deploy/images deploy/prometheus deploy/provision
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))
 ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
 RACED    = $(filter-out $(ALONE),$(LISTED))

@@ -15,6 +15,7 @@ require (
 	github.com/weirlog/weir/ledger v0.0.0
 	github.com/weirlog/weir/shared v0.0.0
 	github.com/weirlog/weir/tenants v0.0.0
+	go.yaml.in/yaml/v4 v4.0.0-rc.4
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 )
 
@@ -57,7 +58,6 @@ require (
 	github.com/xdg-go/stringprep v1.0.4 // indirect
 	github.com/xhit/go-str2duration/v2 v2.1.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
-	go.yaml.in/yaml/v4 v4.0.0-rc.4 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 )
 

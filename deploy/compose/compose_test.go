@@ -1,8 +1,6 @@
 package compose
 
 import (
-	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -145,42 +143,25 @@ func TestEverythingIsScraped(t *testing.T) {
 	}
 }
 
-// Each metric that the dashboard shows is measured somewhere.
-func TestMetricsAreMeasured(t *testing.T) {
-	text, err := os.ReadFile("grafana/dashboards/weir.json")
-	must(t, err)
-	if !json.Valid(text) {
-		t.Fatal("the dashboard is no JSON")
-	}
-	shown := regexp.MustCompile(`\bweir_[a-z_]+`).FindAllString(string(text), -1)
-	if len(shown) < 20 {
-		t.Errorf("the dashboard shows %d metrics", len(shown))
-	}
-	measured := literals(t)
-	for _, name := range shown {
-		if histogram := strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"); !measured[name] && !measured[histogram] {
-			t.Errorf("nothing measures %s", name)
+// Prometheus is given the alerts, and every file that a service is given is there.
+func TestFilesAreThere(t *testing.T) {
+	given := map[string]string{}
+	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
+		for _, volume := range service.Volumes {
+			if volume.Type != types.VolumeTypeBind {
+				continue
+			}
+			given[filepath.Base(volume.Source)] = name
+			if _, err := os.Stat(volume.Source); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
-}
-
-// literals are the names of metrics in the sources of shared and the modules.
-func literals(t *testing.T) map[string]bool {
-	t.Helper()
-	found, name := map[string]bool{}, regexp.MustCompile(`"(weir_[a-z_]+)"`)
-	for _, room := range []string{"shared", "ingest", "ledger", "grouping", "tenants"} {
-		must(t, filepath.WalkDir(filepath.Join("..", "..", room), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			for _, match := range name.FindAllStringSubmatch(string(text), -1) {
-				found[match[1]] = true
-			}
-			return err
-		}))
+	for _, rules := range []string{"slo.yaml", "alerts.yaml"} {
+		if given[rules] != "prometheus" {
+			t.Errorf("prometheus is not given %s", rules)
+		}
 	}
-	return found
 }
 
 func must(t *testing.T, err error) {

@@ -1,0 +1,180 @@
+package prometheus
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+const runbooks = "../docs/runbooks"
+
+// A rule is an alert, or a record.
+type rule struct {
+	Alert       string
+	Record      string
+	Expr        string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+func rules(t *testing.T, file string) (all []rule) {
+	t.Helper()
+	var read struct{ Groups []struct{ Rules []rule } }
+	unmarshal(t, file, &read)
+	for _, group := range read.Groups {
+		all = append(all, group.Rules...)
+	}
+	if len(all) < 20 {
+		t.Fatalf("%s has %d rules", file, len(all))
+	}
+	return all
+}
+
+func unmarshal(t *testing.T, file string, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text(t, file)), into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, files, err)
+	}
+	return files
+}
+
+// Whoever is woken reads what happened, how bad it is, and where it stands what to do.
+func TestAlertsSayWhatToDo(t *testing.T) {
+	for _, alert := range rules(t, "alerts.yaml") {
+		if want := "deploy/docs/runbooks/" + alert.Alert + ".md"; alert.Annotations["runbook_url"] != want {
+			t.Errorf("%s: the runbook is %q, want %q", alert.Alert, alert.Annotations["runbook_url"], want)
+		}
+		if severity := alert.Labels["severity"]; severity != "page" && severity != "ticket" {
+			t.Errorf("%s: the severity is %q", alert.Alert, severity)
+		}
+		if alert.Annotations["summary"] == "" || !strings.Contains(alert.Annotations["description"], ".") {
+			t.Errorf("%s does not say what happened: %q", alert.Alert, alert.Annotations)
+		}
+	}
+}
+
+// sections are those of a runbook, in this order.
+var sections = []string{"What users notice", "See it", "Likely causes", "What to do", "It is over when"}
+
+// Each alert has a runbook with all its sections, and each runbook an alert.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	alerts := map[string]bool{}
+	for _, alert := range rules(t, "alerts.yaml") {
+		alerts[alert.Alert] = true
+	}
+	index := text(t, filepath.Join(runbooks, "README.md"))
+	for name := range alerts {
+		var found []string
+		for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(text(t, filepath.Join(runbooks, name+".md")), -1) {
+			found = append(found, heading[1])
+		}
+		if !slices.Equal(found, sections) {
+			t.Errorf("the runbook of %s has the sections %q", name, found)
+		}
+		if !strings.Contains(index, "["+name+"]("+name+".md)") {
+			t.Errorf("README.md of the runbooks lacks %s", name)
+		}
+	}
+	for _, file := range glob(t, filepath.Join(runbooks, "*.md")) {
+		if name := strings.TrimSuffix(filepath.Base(file), ".md"); name != "README" && !alerts[name] {
+			t.Errorf("no alert has the runbook %s", name)
+		}
+	}
+}
+
+// Links among the runbooks lead somewhere.
+func TestRunbooksLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	for _, file := range glob(t, filepath.Join(runbooks, "*.md")) {
+		for _, match := range link.FindAllStringSubmatch(text(t, file), -1) {
+			if _, err := os.Stat(filepath.Join(runbooks, match[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+// firing finds an alert's expectation in a test for promtool: its name, its severity, its labels.
+var firing = regexp.MustCompile(`^ALERTS\{alertname="(\w+)",alertstate="firing",severity="(\w+)"\}$`)
+
+// expectations are the samples of ALERTS that the tests for promtool expect, by alert and severity:
+// nil for a time at which it does not fire.
+func expectations(t *testing.T) map[string][][]string {
+	t.Helper()
+	found := map[string][][]string{}
+	for _, file := range glob(t, "*_test.yaml") {
+		var read struct {
+			Tests []struct {
+				Expressions []struct {
+					Expr    string
+					Samples []struct{ Labels string } `yaml:"exp_samples"`
+				} `yaml:"promql_expr_test"`
+			}
+		}
+		unmarshal(t, file, &read)
+		for _, test := range read.Tests {
+			for _, expression := range test.Expressions {
+				match := firing.FindStringSubmatch(expression.Expr)
+				if match == nil {
+					t.Fatalf("%s: %q asks for no alert", file, expression.Expr)
+				}
+				var labels []string
+				for _, sample := range expression.Samples {
+					labels = append(labels, sample.Labels)
+				}
+				of := match[1] + " " + match[2]
+				found[of] = append(found[of], labels)
+			}
+		}
+	}
+	return found
+}
+
+// Each alert is tested where it fires and where it doesn't, and its description names no label that
+// it has not.
+func TestAlertsAreTested(t *testing.T) {
+	tested := expectations(t)
+	label := regexp.MustCompile(`\$labels\.(\w+)`)
+	for _, alert := range rules(t, "alerts.yaml") {
+		cases := tested[alert.Alert+" "+alert.Labels["severity"]]
+		if !slices.ContainsFunc(cases, func(labels []string) bool { return len(labels) == 0 }) {
+			t.Errorf("no test has %s (%s) where it does not fire", alert.Alert, alert.Labels["severity"])
+		}
+		var fires []string
+		for _, labels := range cases {
+			fires = append(fires, labels...)
+		}
+		if len(fires) == 0 {
+			t.Errorf("no test has %s (%s) where it fires", alert.Alert, alert.Labels["severity"])
+		}
+		for _, named := range label.FindAllStringSubmatch(alert.Annotations["description"], -1) {
+			for _, labels := range fires {
+				if !strings.Contains(labels, named[1]+`="`) {
+					t.Errorf("the description of %s names the label %s, which %s has not", alert.Alert, named[1], labels)
+				}
+			}
+		}
+	}
+}
