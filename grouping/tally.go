@@ -20,7 +20,7 @@ const (
 // Tally adds up occurrences before they are stored: a storm of one error costs as much as one.
 type Tally struct {
 	grouper Grouper
-	counts  map[countKey]*Count
+	counts  map[countKey]*Count // bounded by the records of a transaction
 	arrived int64
 }
 

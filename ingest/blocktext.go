@@ -64,7 +64,7 @@ func (b Block) appendEntries(dst []byte, environments table[string], batches tab
 
 // table numbers different values in the order in which they come.
 type table[T comparable] struct {
-	at   map[T]uint64
+	at   map[T]uint64 // bounded by the entries of a block
 	list []T
 }
 

@@ -20,7 +20,7 @@ type Books struct {
 
 	tiers Tiers
 	usual Thresholds      // of the installation
-	books map[int64]*Book // by the period's start, Unix seconds
+	books map[int64]*Book // by the period's start, Unix seconds; bounded by the periods that are open
 	lines int
 }
 

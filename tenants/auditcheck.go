@@ -28,8 +28,8 @@ type AuditCheck struct {
 	Head   string       // hash of the last line, "" where there is none
 	Faults []AuditFault // at most 100; Lines goes on
 
-	reductions map[string]*Reduction // by deletion
-	begun      map[string]bool       // deletions that have begun, and not finished
+	reductions map[string]*Reduction // by deletion; bounded by the deletions in the log
+	begun      map[string]bool       // deletions that have begun, and not finished; bounded by them
 }
 
 // Begin sets the line behind which the log begins, where that is not its first.

@@ -26,7 +26,7 @@ type Watch struct {
 	logger      *slog.Logger
 
 	seen      chan httpapi.PlaintextRequest
-	published map[exposed]time.Time
+	published map[exposed]time.Time // bounded by maxExposed
 }
 
 // exposed is a key, and how it was seen.

@@ -13,7 +13,7 @@ type OpenAPI struct {
 	Info       map[string]string                     `json:"info"`
 	Servers    []map[string]string                   `json:"servers,omitempty"`
 	Paths      map[string]json.RawMessage            `json:"paths"`
-	Components map[string]map[string]json.RawMessage `json:"components,omitempty"`
+	Components map[string]map[string]json.RawMessage `json:"components,omitempty"` // bounded by the documents that are joined
 	Tags       []json.RawMessage                     `json:"tags,omitempty"`
 }
 

@@ -40,7 +40,7 @@ type Problem struct {
 	Code   string
 	Detail string
 	Faults []Fault
-	Extra  map[string]any // further members of the body, such as resets_at
+	Extra  map[string]any // further members of the body, such as resets_at; bounded by those of the code
 	Header http.Header    // further headers, such as Retry-After
 }
 

@@ -42,8 +42,8 @@ func (c claim) judge(record *contract.LogsAccepted) Verdict {
 // claims are those of the idempotency keys of records: the first request of a key that is whole
 // counts.
 type claims struct {
-	of   map[string][]claim
-	made struct { // by the records: columns
+	of   map[string][]claim // bounded by the records
+	made struct {           // by the records: columns
 		keys, batches, digests []string
 		times                  []time.Time
 	}

@@ -58,8 +58,8 @@ func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAc
 
 // A sighting is what records are seen for the first time, part by part.
 type sighting struct {
-	fresh     map[part]int        // the record that is first to be a part that was not seen before
-	requests  map[string]*request // of several parts, by their batch
+	fresh     map[part]int        // the record that is first to be a part that was not seen before; bounded by the records
+	requests  map[string]*request // of several parts, by their batch; bounded by the records
 	conflicts map[int]bool        // the records that are not what was seen of their part
 }
 

@@ -46,7 +46,7 @@ type Pruner struct {
 	cfg     Config
 	clock   *clock
 	tables  []Table
-	metrics map[string]*metrics // by table
+	metrics map[string]*metrics // by table; bounded by the tables
 	sizes   *sizes
 	done    prometheus.Gauge
 }

@@ -28,7 +28,7 @@ type Link struct {
 // Pages are the pages of one module. Safe for concurrent use.
 type Pages struct {
 	section   Section
-	templates map[string]*template.Template // by the file's name without .html
+	templates map[string]*template.Template // by the file's name without .html; bounded by the files
 }
 
 // NewPages reads a module's templates, templates/*.html in files: each defines "content", whose dot

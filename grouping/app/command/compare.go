@@ -48,7 +48,7 @@ type comparison struct {
 // kind is a group of one version, with the number of errors it shares with each group of the other.
 type kind struct {
 	title  string
-	others map[grouping.Hash]*shared
+	others map[grouping.Hash]*shared // bounded by the errors that are compared
 }
 
 type shared struct {

@@ -98,7 +98,7 @@ func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, e
 type gathering struct {
 	newID  func() string
 	parser *ingest.Parser
-	open   map[owner]*ingest.Builder
+	open   map[owner]*ingest.Builder // bounded by the records of a transaction
 	order  []owner
 	latest time.Time // when the last record was accepted
 	blocks []postgres.Block

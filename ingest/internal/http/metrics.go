@@ -14,7 +14,7 @@ import (
 // Metrics count what the intake takes in and what it refuses. A nil *Metrics counts nothing.
 type Metrics struct {
 	entries, bytes, rejected prometheus.Counter
-	faults                   map[ingest.Code]prometheus.Counter
+	faults                   map[ingest.Code]prometheus.Counter // bounded by the codes
 	refused                  *prometheus.CounterVec
 	wasted                   prometheus.Counter
 }

@@ -69,7 +69,7 @@ func (o *organization) idle() bool {
 
 // refusals are those by quota that are not yet published.
 type refusals struct {
-	byKey  map[string]*Refusal // gathered meanwhile; Requests 0: none. Bounded by maxRefusals
+	byKey  map[string]*Refusal // gathered meanwhile; Requests 0: none; bounded by maxRefusals
 	first  []Refusal           // of their keys, and not yet taken
 	unsent []Refusal           // was perhaps published; of the goroutine that publishes
 }

@@ -24,7 +24,7 @@ const maxSummed = 10_000
 // at once, and one of transfers added up before within an hour, where the book is still written to.
 // The zero value is ready; it is for one goroutine.
 type BookCheck struct {
-	summed map[BookKey]summed
+	summed map[BookKey]summed // bounded by maxSummed
 }
 
 // summed is the sum of a book's transfers that were booked by an instant.

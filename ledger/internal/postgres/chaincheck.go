@@ -51,7 +51,7 @@ func CheckChain(ctx context.Context, tx pgx.Tx, organization string, since time.
 type logHours struct {
 	first   time.Time // what was cut then or before is not known any more
 	cuts    map[int][]cutAt
-	replays map[logPlace]time.Time
+	replays map[logPlace]time.Time // bounded by the replays that are kept
 }
 
 type cutAt struct {

@@ -74,8 +74,8 @@ func Dimensions() []Dimension {
 // neither outcome nor reason, it is that of what was accepted.
 type UsageQuery struct {
 	Bucket   Bucket
-	By       map[Dimension]bool
-	Project  string // empty: all
+	By       map[Dimension]bool // bounded by the dimensions
+	Project  string             // empty: all
 	From, To time.Time
 	After    UsageCursor
 	Limit    int

@@ -17,7 +17,7 @@ type gathering struct {
 	backlogs  backlogs // as they are before
 	turns     *turns
 	shares    shares
-	deferring map[laneKey]bool // lanes that are left behind from this work on
+	deferring map[laneKey]bool // lanes that are left behind from this work on; bounded by Lanes.Most
 	reached   map[int]int64    // how far each partition is read
 	full      bool
 }

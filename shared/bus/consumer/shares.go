@@ -42,7 +42,7 @@ type shares struct {
 	lately *usage // of the transactions before
 	filled string // the lane of which one record alone was all of the one before; "": none
 	taken  amount
-	lanes  map[string]amount
+	lanes  map[string]amount // bounded by the records of a transaction
 }
 
 // laneState is the state of a record's lane and partition when it is admitted.

@@ -13,9 +13,9 @@ import (
 // turns is the order in which lanes with backlogs get transactions, and what is read ahead for the
 // next one.
 type turns struct {
-	lanes  []string // each once
-	limits map[string]*batchLimit
-	failed map[laneKey]failure // whose last turn came to nothing
+	lanes  []string               // each once
+	limits map[string]*batchLimit // bounded by Lanes.Most
+	failed map[laneKey]failure    // whose last turn came to nothing; bounded by Lanes.Most
 
 	reading bool            // the next turn is being read
 	read    chan *laneBatch // and brings it here; nil: nothing could be read yet

@@ -4,7 +4,7 @@ package consumer
 // alone holds what happened to come together, often of one partition and the few lanes in it, and
 // would show equals as floods.
 type usage struct {
-	lanes map[string]float64
+	lanes map[string]float64 // bounded by leastUsage
 	all   float64
 }
 

@@ -73,7 +73,7 @@ type Reader struct {
 type sweep struct {
 	from  int64 // what comes before was applied the first time
 	until int64
-	stale map[string]int64 // offsets of the keys that were not seen yet
+	stale map[string]int64 // offsets of the keys that were not seen yet; bounded by those that are held
 }
 
 // NewReader returns a reader that begins when Run is called.

@@ -7,7 +7,7 @@ import "container/list"
 // many as they like.
 type ranking struct {
 	byCount map[int]*list.List
-	places  map[*network]place
+	places  map[*network]place // bounded by the networks that have any
 	most    int
 }
 

@@ -133,8 +133,8 @@ func insertAuditEvent(ctx context.Context, tx pgx.Tx, e tenants.AuditEvent) erro
 type trail struct {
 	events       *unitofwork.Events
 	organization string
-	subjects     map[string]tenants.Subject       // by stream, as far as read
-	actors       map[string][]unitofwork.Recorded // what happened to them, by id
+	subjects     map[string]tenants.Subject       // by stream, as far as read; bounded by the organization's things
+	actors       map[string][]unitofwork.Recorded // what happened to them, by id; bounded by the organization's people
 }
 
 func newTrail(events *unitofwork.Events, organization string) *trail {

@@ -24,12 +24,15 @@ const (
 
 	// mostUnpacked bounds what a batch may unpack to, so that a damaged one cannot take all memory.
 	mostUnpacked = 256 << 20
+
+	// mostNames bounds how many header names a Decoder remembers.
+	mostNames = 256
 )
 
 // Decoder turns the bytes of a Fetch answer into records. It belongs to one goroutine.
 type Decoder struct {
 	topic string
-	names map[string]string // header names seen so far: few and always the same
+	names map[string]string // header names seen so far: few and always the same; bounded by mostNames
 }
 
 func NewDecoder(topic string) *Decoder { return &Decoder{topic: topic, names: make(map[string]string)} }
@@ -137,7 +140,7 @@ func (d *Decoder) name(b []byte) string {
 		return s
 	}
 	s := string(b)
-	if len(d.names) < 256 {
+	if len(d.names) < mostNames {
 		d.names[s] = s
 	}
 	return s

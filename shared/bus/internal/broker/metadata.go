@@ -28,7 +28,7 @@ type metadata struct {
 type Layout struct {
 	Brokers    map[int32]string // address by id
 	Controller int32
-	Topics     map[string]TopicLayout
+	Topics     map[string]TopicLayout // bounded by the topics asked about
 }
 
 // TopicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err
