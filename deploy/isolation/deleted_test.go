@@ -34,9 +34,11 @@ const mark = "Quetzal"
 // it all, don't bring it back.
 func TestDeletedIsFoundNowhere(t *testing.T) {
 	server := startServer(t)
-	w := newWorldOn(t, server.URL(), func(*allinone.Modules) {})
+	office, mailed := withMail(t)
+	w := newWorldOn(t, server.URL(), mailed)
 	gone, living := w.tenant(t, mark), w.tenant(t, "Robin")
 	gone.member(t, "owner", strings.ToLower(mark)+"@example.com")
+	gone.member(t, "billing", "nobody@"+strings.ToLower(mark)+".example") // whom the mail server refuses
 	w.signIn(t, strings.ToLower(mark)+"@example.com")
 	project := w.operate(t, "POST", "/v1/projects", map[string]any{"organization": living.things["organization"], "name": mark + "'s shop"}).get("id")
 	key := w.operate(t, "POST", "/v1/api-keys", map[string]any{"project": project, "environment": "prod", "name": mark + "'s key"})
@@ -46,9 +48,13 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	}
 	w.isParked(t, "ingest", 2)
 	w.isParked(t, "grouping", 2)
+	gone.bill(t, gone.things["organization"], gone.things["project"])
+	gone.isMailed(t, office)
+	rehearsed := gone.rehearse(t)
 
 	w.operate(t, "DELETE", "/v1/projects/"+project, nil)
 	w.operate(t, "DELETE", "/v1/organizations/"+gone.things["organization"], nil)
+	w.operate(t, "DELETE", "/v1/organizations/"+rehearsed, nil)
 	for _, secret := range []string{gone.key, key.get("key")} {
 		testenv.Eventually(t, patience, func() error {
 			if got := w.send(t, request{method: "POST", path: "/v1/logs", body: logs(mark), header: asKey(secret)}); got.status != http.StatusUnauthorized {
@@ -57,8 +63,9 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 			return nil
 		})
 	}
-	w.isGone(t, living.things["organization"], project)
-	w.isGone(t, gone.things["organization"], gone.things["organization"])
+	hasRemoved(t, w.isGone(t, living.things["organization"], project))
+	hasRemoved(t, w.isGone(t, gone.things["organization"], gone.things["organization"]))
+	w.isGone(t, rehearsed, rehearsed)
 	for _, late := range []func(*contract.LogsAccepted){readable, unreadable, firstOfTwo} {
 		w.accepted(t, gone.things["organization"], gone.things["project"], late)
 		w.accepted(t, living.things["organization"], project, late)
@@ -134,8 +141,8 @@ func (w *world) rebuild(t *testing.T) {
 	testenv.Eventually(t, patience, func() error {
 		tables := w.tables(t)
 		for _, schema := range made {
-			if rows := tables["table "+schema+".erasures"]; strings.Count(rows, "\n") != 1 || strings.Contains(rows+"\n", ",)\n") {
-				return fmt.Errorf("%s has not erased both: %s", schema, rows)
+			if rows := tables["table "+schema+".erasures"]; strings.Count(rows, "\n") != 2 || strings.Contains(rows+"\n", ",)\n") {
+				return fmt.Errorf("%s has not erased all three: %s", schema, rows)
 			}
 			if schema != "ledger" && !wholeRecord.MatchString(tables["table "+schema+".inbox"]) {
 				return fmt.Errorf("%s has not read the log yet", schema)
@@ -151,8 +158,17 @@ func (w *world) rebuild(t *testing.T) {
 	}
 }
 
-// isGone waits until a deletion has finished, and checks that every module has reported.
-func (w *world) isGone(t *testing.T, organization, id string) {
+// hasRemoved checks that modules have reported how many rows of which tables they have removed.
+func hasRemoved(t *testing.T, removed map[string]map[string]int64) {
+	t.Helper()
+	groups := removed["grouping"]["error_groups"]
+	if removed["ingest"]["blocks"] == 0 || groups != 1 && groups != 2 || removed["tenants"]["events"] == 0 {
+		t.Errorf("removed %v", removed)
+	}
+}
+
+// isGone waits until a deletion has finished, and returns what every module has reported.
+func (w *world) isGone(t *testing.T, organization, id string) (removed map[string]map[string]int64) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
 		got := w.send(t, request{method: "GET", path: "/v1/deletions?organization=" + organization, header: asToken(operatorToken)})
@@ -166,16 +182,14 @@ func (w *world) isGone(t *testing.T, organization, id string) {
 			return fmt.Errorf("%w: %s", err, got.brief())
 		}
 		for _, deletion := range list.Items {
-			if deletion.ID != id || deletion.State != "gone" {
-				continue
+			if deletion.ID == id && deletion.State == "gone" {
+				removed = deletion.Removed
+				return nil
 			}
-			if removed := deletion.Removed; removed["ingest"]["blocks"] == 0 || removed["grouping"]["error_groups"] != 1 && removed["grouping"]["error_groups"] != 2 || removed["tenants"]["events"] == 0 {
-				t.Errorf("%s: removed %v", id, removed)
-			}
-			return nil
 		}
 		return fmt.Errorf("%s is not gone: %s", id, got.text)
 	})
+	return removed
 }
 
 // accepted publishes that an entry of a deleted project was accepted.

@@ -4,10 +4,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"syscall"
 )
 
-// Reason is why there was no answer, in fixed words for the receiver. What else an error has is for the log: it may have addresses, names
-// and the resolver of this network. Names that nobody has and those that lead home read alike.
+// Reason is why there was no answer, in fixed words for the receiver: an error may have addresses, names and the resolver of this network.
+// Names that nobody has and those that lead home read alike.
 func Reason(err error) string {
 	var lookup *net.DNSError
 	var connection *net.OpError
@@ -28,4 +29,21 @@ func Reason(err error) string {
 		return "The endpoint did not answer in time."
 	}
 	return "The endpoint gave no answer that can be read."
+}
+
+// Cause is why there was no answer, for the log: a log outlives an endpoint that is deleted, so it has neither names nor addresses of it.
+func Cause(err error) string {
+	var lookup *net.DNSError
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, ErrUnknownKey):
+		return err.Error() // which has the key that is missing
+	case errors.Is(err, ErrUnreachable):
+		return ErrUnreachable.Error()
+	case errors.As(err, &lookup):
+		return lookup.Err
+	case errors.As(err, &number):
+		return number.Error()
+	}
+	return Reason(err)
 }

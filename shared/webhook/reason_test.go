@@ -1,6 +1,8 @@
 package webhook_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weirlog/weir/shared/webhook"
@@ -37,6 +40,26 @@ func TestReason(t *testing.T) {
 	}
 	if unknown, private := webhook.Reason(lookup), webhook.Reason(home); unknown != private {
 		t.Errorf("a name that nobody has is %q, one that leads home %q", unknown, private)
+	}
+}
+
+// What is logged says more than a receiver is shown, and nothing of the endpoint.
+func TestCause(t *testing.T) {
+	at := &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 443}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "hooks.acme.example"}}, "no such host"},
+		{&net.OpError{Op: "dial", Net: "tcp", Addr: at, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, "connection refused"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("203.0.113.7:25: %w", webhook.ErrUnreachable)}, "public network only"},
+		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "hooks.acme.example"}}, "certificate is not valid"},
+		{fmt.Errorf("key %q: %w", "k1", webhook.ErrUnknownKey), `key "k1"`},
+	} {
+		cause := webhook.Cause(test.err)
+		if !strings.Contains(cause, test.want) || strings.Contains(cause, "acme") || strings.Contains(cause, "203.") {
+			t.Errorf("%v is logged as %q, want %q", test.err, cause, test.want)
+		}
 	}
 }
 

@@ -66,6 +66,17 @@ func mailReason(err error) string {
 	return "The mail server takes nothing now."
 }
 
+// mailCause is what a mail server says, without who was to read it: a log outlives members.
+func mailCause(err error, reader addressee) string {
+	text := err.Error()
+	for _, of := range []string{reader.email, reader.name} {
+		if of != "" {
+			text = strings.ReplaceAll(text, of, "…")
+		}
+	}
+	return text
+}
+
 // An addressee is the member whom a delivery goes to; empty: a webhook gets it.
 type addressee struct{ email, name, organization string }
 

@@ -177,7 +177,7 @@ func (s *Sender) logFailure(ctx context.Context, d due, err error) {
 		level = slog.LevelWarn
 	}
 	s.Logger.Log(ctx, level, "a delivery was not taken", slog.String("organization", d.Organization), slog.String("delivery", d.ID),
-		slog.String("webhook", d.Webhook), slog.String("member", d.Member), slog.String("error", err.Error()))
+		slog.String("webhook", d.Webhook), slog.String("member", d.Member), slog.String("error", d.cause(err)))
 }
 
 func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
@@ -247,6 +247,14 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 		after.State, after.switchOff = Failed, reasonFailed
 	}
 	return after
+}
+
+// cause is why there was no answer, as it is logged.
+func (d due) cause(err error) string {
+	if d.Member != "" {
+		return mailCause(err, d.reader)
+	}
+	return webhook.Cause(err)
 }
 
 // reason is why there was no answer, as a delivery shows it.

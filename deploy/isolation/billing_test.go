@@ -1,0 +1,79 @@
+package isolation
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/mail/mailtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// withMail gives a world a mail server.
+func withMail(t *testing.T) (*mailtest.Office, func(*allinone.Modules)) {
+	t.Helper()
+	office := mailtest.OpenPlain(t)
+	return office, func(set *allinone.Modules) {
+		set.Tenants.Mail.URL, set.Tenants.Mail.From = httpapi.Secret("smtp://"+office.Address), "Weir <weir@example.com>"
+	}
+}
+
+// bill puts the tenant's name into all that billing decides about an organization: the reasons of grants and adjustments, a webhook, and a budget that
+// is used up, which its owner gets mail of.
+func (of *tenant) bill(t *testing.T, organization, project string) {
+	t.Helper()
+	books := "/v1/organizations/" + organization
+	of.world.operate(t, "POST", books+"/webhooks", map[string]any{
+		"url":    "https://" + strings.ToLower(of.name) + ".invalid/" + of.name,
+		"events": []string{"quota.exhausted", "budget.exhausted", "error_group.created", "period.closed", "statement.ready"},
+	})
+	of.world.operate(t, "POST", books+"/grants", map[string]any{"amount": 7, "reason": of.name + "'s gift"})
+	of.world.operate(t, "POST", books+"/adjustments", map[string]any{"amount": -3, "reason": of.name + "'s mistake"})
+	of.world.decide(t, books+"/budgets", `[{"project":"`+project+`","bytes":1}]`)
+}
+
+// rehearse makes an organization with which billing rehearses, by the name, and has a period of it close. It returns its id.
+func (of *tenant) rehearse(t *testing.T) string {
+	t.Helper()
+	organization := of.world.operate(t, "POST", "/v1/organizations", map[string]any{"name": of.name + "'s rehearsal", "tier": "indie"}).get("id")
+	books := "/v1/organizations/" + organization
+	project := of.world.operate(t, "POST", "/v1/projects", map[string]any{"organization": organization, "name": of.name + "'s stage"}).get("id")
+	of.world.decide(t, books+"/test-clock", `{}`)
+	of.world.operate(t, "POST", books+"/test-clock/use", map[string]any{"bytes": 9, "project": project})
+	of.bill(t, organization, project)
+	var clock struct{ At time.Time }
+	must(t, json.Unmarshal([]byte(of.world.operate(t, "GET", books+"/test-clock", nil).text), &clock))
+	of.world.operate(t, "PUT", books+"/test-clock", map[string]any{"at": clock.At.AddDate(0, 1, 1)})
+	if got := of.world.operate(t, "GET", books+"/statements/1", nil); !strings.Contains(got.text, `"amount":-3`) {
+		t.Errorf("the statement is %s", got.text)
+	}
+	return organization
+}
+
+// decide has billing decide something, once the ledger has the organization.
+func (w *world) decide(t *testing.T, path, body string) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		if got := w.send(t, request{method: "PUT", path: path, body: body, header: asToken(operatorToken)}); got.status != http.StatusOK {
+			return fmt.Errorf("PUT %s: %d %s", path, got.status, got.brief())
+		}
+		return nil
+	})
+}
+
+// isMailed waits until somebody got mail that names the tenant.
+func (of *tenant) isMailed(t *testing.T, office *mailtest.Office) {
+	t.Helper()
+	testenv.Eventually(t, patience, func() error {
+		taken := office.Taken()
+		if len(taken) == 0 || !strings.Contains(strings.Join(taken, "\n"), of.name) {
+			return fmt.Errorf("%d mails, and none names %s: %q", len(taken), of.name, taken)
+		}
+		return nil
+	})
+}
