@@ -25,6 +25,7 @@ func TestQuestionsFollowTheInbox(t *testing.T) {
 	}
 	for range 10 { // PostgreSQL keeps a plan after five
 		add(50)
+		made-- // so that the inbox is asked
 	}
 	for range 20 {
 		add(1000)
@@ -33,6 +34,11 @@ func TestQuestionsFollowTheInbox(t *testing.T) {
 	add(50)
 	if read := rowsRead(t, pool) - before; read > 0 {
 		t.Errorf("for 50 new records %d rows of the inbox were read", read)
+	}
+	made -= 10
+	add(50)
+	if read := rowsRead(t, pool) - before; read != 10 {
+		t.Errorf("for 50 records, 10 of which were seen, %d rows of the inbox were read", read)
 	}
 }
 

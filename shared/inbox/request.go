@@ -218,8 +218,7 @@ func (s sightings) of(day time.Time) (of sightings) {
 	return of
 }
 
-// remember looks which parts the inbox has, and adds the others. Almost always it has none, so it is asked first, and they are copied: an
-// INSERT … ON CONFLICT costs twice as much. Who adds the same at the same time waits, fails and comes again.
+// remember looks which parts the inbox has, and adds the others.
 func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings, first map[part]int) error {
 	days := seen.days()
 	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
@@ -227,25 +226,39 @@ func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings, firs
 	}
 	for _, day := range days {
 		of := seen.of(day)
-		known, err := of.known(ctx, tx, day)
+		known, err := of.take(ctx, tx, day)
 		if err != nil {
 			return err
 		}
-		fresh := of[:0]
 		for _, part := range of {
 			checksum, again := known[part.part]
 			if !again {
-				fresh = append(fresh, part)
 				s.fresh[part.part] = first[part.part]
 			} else if checksum != nil && *checksum != part.checksum {
 				s.conflicts[first[part.part]] = true
 			}
 		}
-		if err := fresh.save(ctx, tx, day); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// take has the inbox keep those of a day's parts that it does not have, and returns the others, with their checksums as far as it has them. Almost always it
+// has none, and the key of the table says so: only where it refuses the copy is the inbox asked. Who adds the same at the same time waits.
+func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known map[part]*int64, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.save(ctx, tx, day) })
+	if !pg.IsUnique(err) {
+		return nil, err
+	}
+	if known, err = s.known(ctx, tx, day); err != nil {
+		return nil, err
+	}
+	var fresh sightings
+	for _, part := range s {
+		if _, again := known[part.part]; !again {
+			fresh = append(fresh, part)
+		}
+	}
+	return known, fresh.save(ctx, tx, day)
 }
 
 // known are those of a day's parts that the inbox has, with their checksums as far as it has them.
