@@ -27,14 +27,14 @@ func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 		GROUP BY organization, project, key HAVING sum(used) <> sum(charged)`)
 }
 
-// hoursAndDays compares the hours and the days of usage that meet a condition of organization and day. Days with usage of before there were hours
-// are left out.
-func hoursAndDays(condition string) string {
+// hoursAndDays compares the hours and the days of usage that meet a condition of organization and day, where another says which hours these are: no index
+// is by the day of an hour. Days with usage of before there were hours are left out.
+func hoursAndDays(condition, hours string) string {
 	const alike = `organization, day, project, key, environment, outcome, reason`
 	return `SELECT concat_ws(', ', ` + alike + `), sum(hours)::bigint, sum(days)::bigint
 		FROM (SELECT ` + alike + `, bytes + entries + requests AS days, 0 AS hours FROM usage_days
 			UNION ALL SELECT organization, (hour AT TIME ZONE 'UTC')::date, project, key, environment, outcome, reason, 0, bytes + entries + requests
-				FROM usage_hours) both_sides
+				FROM usage_hours WHERE ` + hours + `) both_sides
 		WHERE ` + condition + ` AND NOT EXISTS (SELECT FROM usage_days old
 			WHERE old.organization = both_sides.organization AND old.day = both_sides.day AND ` + unkeyed + `)
 		GROUP BY ` + alike + ` HAVING sum(hours) <> sum(days)`
@@ -42,7 +42,7 @@ func hoursAndDays(condition string) string {
 
 // verifyHours compares the days since an instant.
 func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, hoursAndDays(`day >= $1::date`), since)
+	rows, err := tx.Query(ctx, hoursAndDays(`day >= $1::date`, `hour >= date_trunc('day', $1::timestamptz, 'UTC')`), since)
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
 	}
@@ -51,7 +51,7 @@ func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Viol
 
 // CheckHours compares the hours of an organization with its days since an instant.
 func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, hoursAndDays(`organization = $1 AND day >= $2::date`), organization, since)
+	rows, err := tx.Query(ctx, hoursAndDays(`organization = $1 AND day >= $2::date`, `hour >= date_trunc('day', $2::timestamptz, 'UTC')`), organization, since)
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
 	}
@@ -67,7 +67,8 @@ func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, keys map[BookKey
 	for key := range keys {
 		organizations = append(organizations, key.Organization)
 	}
-	rows, err := tx.Query(ctx, hoursAndDays(`organization = ANY($1) AND day = $2::date`), organizations, r.To.UTC().Truncate(24*time.Hour))
+	rows, err := tx.Query(ctx, hoursAndDays(`organization = ANY($1) AND day = $2::date`, `hour >= $2 AND hour < $2 + interval '1 day'`),
+		organizations, r.To.UTC().Truncate(24*time.Hour))
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare hours with days: %w", err)
 	}
