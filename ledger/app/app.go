@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/services"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -104,7 +105,7 @@ func (a *App) build() (err error) {
 	a.services = services.New(services.Config{
 		Reads: a.reads, Writes: a.pool, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
 		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
-		Deciders: deciders, End: log.End, Owns: a.directory.Owns,
+		Deciding: unitofwork.NewTurns(deciders, a.metrics.Registerer), End: log.End, Owns: a.directory.Owns,
 	})
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {

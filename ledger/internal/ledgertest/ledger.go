@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/services"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/reading"
@@ -77,8 +78,8 @@ func On(pool *pgxpool.Pool) *Ledger {
 	l.Services = services.New(services.Config{
 		Reads: l.Pool, Writes: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
 		Save: l.note, IDs: l.newID, Rules: ledger.Rules{Tiers: smallTiers(), Thresholds: ledger.DefaultThresholds()}, Kept: ledger.DefaultRetention(), Clock: l.Now,
-		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil }, Deciders: Deciders,
-		Owns: func(string, string) bool { return true },
+		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
+		Deciding: unitofwork.NewTurns(Deciders, prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
 	})
 	return l
 }

@@ -53,7 +53,7 @@ type Config struct {
 	Kept     ledger.Retention
 	Clock    func() time.Time
 	Time     unitofwork.DatabaseTime
-	Deciders int // how many requests decide at once
+	Deciding *unitofwork.Turns
 	Owns     budgets.Owns
 	End      horizon.LogEnd // nil: nobody knows where the log ends
 }
@@ -63,7 +63,7 @@ func New(c Config) *Services {
 	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
 	work := &unitofwork.Writer{
 		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Rules: c.Rules, Time: c.Time,
-		Deciders: make(chan struct{}, c.Deciders),
+		Turns: c.Deciding,
 	}
 	balance := &balances.Service{Reads: reads, Tiers: c.Rules.Tiers, Kept: c.Kept, End: c.End}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}

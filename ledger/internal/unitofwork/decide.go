@@ -28,7 +28,7 @@ type Request struct {
 func Decide[T any](ctx context.Context, w *Writer, organization string, request Request, input any,
 	choose func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error),
 	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
-	err = w.stubbornly(ctx, func(tx pgx.Tx) error {
+	err = w.stubbornly(ctx, organization, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return snapshot.NoOrganization(err)
 		}
@@ -72,14 +72,13 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 // tries is how often a decision is tried: who makes room for a day may be in the way of others who do.
 const tries = 3
 
-// stubbornly runs fn in a transaction once there is a place for it, again where the database asks for it.
-func (w *Writer) stubbornly(ctx context.Context, fn func(tx pgx.Tx) error) (err error) {
-	select {
-	case w.Deciders <- struct{}{}:
-		defer func() { <-w.Deciders }()
-	case <-ctx.Done():
-		return ctx.Err()
+// stubbornly runs fn in a transaction once it is the organization's turn, again where the database asks for it.
+func (w *Writer) stubbornly(ctx context.Context, organization string, fn func(tx pgx.Tx) error) (err error) {
+	leave, err := w.Turns.enter(ctx, organization)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	for range tries {
 		if err = pg.InTx(ctx, w.Pool, fn); err == nil || !pg.IsTransient(err) || ctx.Err() != nil {
 			return err

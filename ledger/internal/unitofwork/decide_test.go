@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -167,24 +168,41 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Those who wait for an organization's books leave connections to those who book.
-func TestDecidersLeaveConnections(t *testing.T) {
+// Who waits for an organization's books leaves places to other organizations, however many of it wait; and all who wait leave connections to those who
+// book.
+func TestDecidersTakeTurns(t *testing.T) {
 	l := ledgertest.Acme(t)
-	l.Start(t, "other", ledger.Indie)
+	contended := []string{"acme", "second", "third"}
+	for _, id := range append(contended[1:], "quiet", "other") {
+		l.Start(t, id, ledger.Indie)
+	}
 	var wait sync.WaitGroup
+	grantIn := func(organization string) {
+		wait.Go(func() {
+			if _, err := l.Grants.Grant(t.Context(), organization, unitofwork.Request{}, ledgertest.GrantOf(1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		if _, _, err := postgres.LockOrganization(ctx, tx, "acme"); err != nil {
-			return err
-		}
-		for range 2 * l.Pool.Config().MaxConns {
-			wait.Go(func() {
-				if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, ledgertest.GrantOf(1)); err != nil {
-					t.Error(err)
-				}
-			})
+		for _, id := range contended {
+			if _, _, err := postgres.LockOrganization(ctx, tx, id); err != nil {
+				return err
+			}
 		}
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
+		for range 10 {
+			grantIn(contended[0])
+		}
+		testenv.Eventually(t, 30*time.Second, func() error { return blocked(ctx, l.Pool, 1) })
+		if _, err := l.Grants.Grant(ctx, "quiet", unitofwork.Request{}, ledgertest.GrantOf(1)); err != nil {
+			return fmt.Errorf("beside ten of another organization: %w", err)
+		}
+		for range 10 {
+			grantIn(contended[1])
+			grantIn(contended[2])
+		}
 		testenv.Eventually(t, 30*time.Second, func() error { return blocked(ctx, l.Pool, ledgertest.Deciders) })
 		return l.Try(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := l.Booking.Charge(ctx, tx, l.Now(), []ledger.Charge{l.NewCharge("other", 1)})
@@ -192,6 +210,38 @@ func TestDecidersLeaveConnections(t *testing.T) {
 		})
 	})
 	wait.Wait()
+}
+
+// An organization that has too many decisions waiting is refused at once.
+func TestTooManyDeciders(t *testing.T) {
+	l := ledgertest.Acme(t)
+	grant := func(ctx context.Context) error {
+		_, err := l.Grants.Grant(ctx, "acme", unitofwork.Request{}, ledgertest.GrantOf(1))
+		return err
+	}
+	var wait sync.WaitGroup
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if _, _, err := postgres.LockOrganization(ctx, tx, "acme"); err != nil {
+			return err
+		}
+		refused := make(chan error, 18)
+		for range 18 { // one decides, 16 wait
+			wait.Go(func() {
+				if err := grant(t.Context()); err != nil {
+					refused <- err
+				}
+			})
+		}
+		var problem *httpapi.Problem
+		if err := <-refused; !errors.As(err, &problem) || problem.Code != "overloaded" || problem.Header.Get("Retry-After") == "" {
+			t.Errorf("error %v", err)
+		}
+		return nil
+	})
+	wait.Wait()
+	if granted := l.BalanceNow(t, "acme").Book.Granted(); granted != 117 {
+		t.Errorf("granted %d bytes, want those of 17 decisions and 100", granted)
+	}
 }
 
 // blocked is nil as soon as so many wait for a lock.

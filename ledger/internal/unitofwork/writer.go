@@ -19,7 +19,7 @@ type Writer struct {
 	IDs       func() string // unique, URL-safe, at most 60 characters
 	Rules     ledger.Rules
 	Time      DatabaseTime
-	Deciders  chan struct{} // a place for each that decides at once: it holds a connection, also while it waits for a lock
+	Turns     *Turns
 }
 
 // DatabaseTime is the clock by which all replicas decide, read in the deciding transaction: who holds a lock must not wait for another connection.
