@@ -35,8 +35,8 @@ func measureBodies(registerer prometheus.Registerer, bodies *http.Bodies, creden
 	counter := func(reason string, count func(http.BodyUse) int64) {
 		metrics.NewCounterFunc(prometheus.CounterOpts{
 			Name: "weir_ingest_refused_bodies_total",
-			Help: "Bodies that were not read to their end: no memory came free, their sender had too many under way, others needed their memory, " +
-				"or they came too slowly.",
+			Help: "Bodies that were not read to their end: no memory came free, their sender had too many under way or was over its share, others needed their " +
+				"memory, or they came too slowly.",
 			ConstLabels: prometheus.Labels{"reason": reason},
 		}, func() float64 { return float64(count(bodies.Use())) })
 	}
@@ -46,7 +46,13 @@ func measureBodies(registerer prometheus.Registerer, bodies *http.Bodies, creden
 	gauge("weir_ingest_in_flight_bodies", "Bodies of requests under way that hold memory or wait for it.", nil, func(u http.BodyUse) int64 { return u.UnderWay })
 	gauge("weir_ingest_waiting_bodies", "Bodies that wait for memory.", nil, func(u http.BodyUse) int64 { return u.Waiting })
 	counter("memory", func(u http.BodyUse) int64 { return u.Full })
+	gauge("weir_ingest_throttled_bodies", "Bodies that wait for their organization's share of bytes a second.", nil,
+		func(u http.BodyUse) int64 { return u.Throttled })
+	metrics.NewCounterFunc(prometheus.CounterOpts{
+		Name: "weir_ingest_throttled_seconds_total", Help: "How long bodies have waited for their organization's share of bytes a second.",
+	}, func() float64 { return bodies.Use().WaitedForShare.Seconds() })
 	counter("requests", func(u http.BodyUse) int64 { return u.TooMany })
+	counter("share", func(u http.BodyUse) int64 { return u.OverShare })
 	counter("fairness", func(u http.BodyUse) int64 { return u.Taken })
 	counter("slow", func(u http.BodyUse) int64 { return u.Slow })
 }

@@ -1,7 +1,10 @@
 package admission
 
 import (
+	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirlog/weir/shared/rate"
@@ -28,6 +31,8 @@ type Throttle struct {
 	clock    func() time.Time
 	buckets  *rate.Table[string] // of bytes of large bodies
 	ordinary *rate.Table[string] // of others
+
+	waiting, waited atomic.Int64 // bodies now, and nanoseconds in all
 
 	mu     sync.Mutex
 	latest [2]visit // of different holders, the newest first
@@ -59,36 +64,66 @@ func (t *Throttle) Full(holder string, underWay int) bool {
 	return t.limit.PerSecond > 0 && underWay >= t.limit.Bodies && t.shared(holder) && t.wait(holder) > 0
 }
 
-// Take counts bytes of a holder's large body that are about to come, and waits until it is their turn.
-func (t *Throttle) Take(holder string, bytes int64) (waited time.Duration) {
+// Take counts bytes of a holder's large body that are about to come, and waits until it is their turn, or ctx ends.
+func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait time.Duration, err error) {
 	if t.limit.PerSecond <= 0 || !t.shared(holder) { // a debt of before others came would be theirs
-		return 0
+		return 0, nil
 	}
 	t.buckets.Spend(t.clock().UnixNano(), holder, bytes, t.limit.PerSecond)
-	if waited = t.wait(holder); waited > 0 {
-		<-time.After(waited)
-	}
-	return waited
+	wait = t.wait(holder)
+	return wait, t.sleep(ctx, wait)
 }
 
 // longestWait is how long an ordinary body waits at most: its client, who can't see why, soon gives up.
 const longestWait = 5 * time.Second
 
-// Await waits until a holder has paid for the ordinary bodies that it has sent beyond its share: of one that only begins, the size is not known. Where that
-// takes too long it returns false at once, and how long.
-func (t *Throttle) Await(holder string) (wait time.Duration, waited bool) {
+// ErrOverShare means that a body is refused: its holder's come faster than its share.
+var ErrOverShare = errors.New("the holder's bodies come faster than its share")
+
+// Due is how long a holder's next ordinary body waits until those before it are paid for: of one that only begins, the size is not known. Where that is
+// too long, the error is ErrOverShare.
+func (t *Throttle) Due(holder string) (wait time.Duration, err error) {
 	if t.limit.Ordinary <= 0 || !t.shared(holder) {
-		return 0, true
+		return 0, nil
 	}
-	wait = t.ordinary.Wait(t.clock().UnixNano(), holder, t.limit.Ordinary, t.limit.Ordinary)
-	if wait > longestWait {
-		return wait, false
+	if wait = t.ordinary.Wait(t.clock().UnixNano(), holder, t.limit.Ordinary, t.limit.Ordinary); wait > longestWait {
+		return wait, ErrOverShare
 	}
-	if wait > 0 {
-		<-time.After(wait)
-	}
-	return wait, true
+	return wait, nil
 }
+
+// Await waits for as long as Due says, or until ctx ends.
+func (t *Throttle) Await(ctx context.Context, holder string) (wait time.Duration, err error) {
+	if wait, err = t.Due(holder); err != nil {
+		return wait, err
+	}
+	return wait, t.sleep(ctx, wait)
+}
+
+// sleep waits, counted.
+func (t *Throttle) sleep(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	begun := t.clock()
+	defer func() { t.waited.Add(int64(t.clock().Sub(begun))) }()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Waiting is how many bodies wait for their holder's share.
+func (t *Throttle) Waiting() int64 { return t.waiting.Load() }
+
+// Waited is how long bodies have waited in all.
+func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()) }
 
 // Came counts an ordinary body of a holder, which the next one waits for.
 func (t *Throttle) Came(holder string, bytes int64) {

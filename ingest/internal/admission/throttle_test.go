@@ -1,6 +1,8 @@
 package admission_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +18,7 @@ func TestThrottle(t *testing.T) {
 			begun := time.Now()
 			throttle.Note(holder)
 			for range pieces {
-				throttle.Take(holder, 10)
+				_, _ = throttle.Take(t.Context(), holder, 10)
 			}
 			return time.Since(begun)
 		}
@@ -43,7 +45,7 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 			begun := time.Now()
 			for range bodies {
 				throttle.Note(holder)
-				throttle.Await(holder)
+				_, _ = throttle.Await(t.Context(), holder)
 				throttle.Came(holder, 10)
 			}
 			return time.Since(begun)
@@ -62,8 +64,8 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 		}
 		throttle.Came("noisy", 900)
 		begun := time.Now()
-		if wait, waited := throttle.Await("noisy"); waited || wait < 8*time.Second || time.Since(begun) != 0 {
-			t.Errorf("behind 9 s of bodies it waited %s: %t", wait, waited)
+		if wait, err := throttle.Await(t.Context(), "noisy"); !errors.Is(err, admission.ErrOverShare) || wait < 8*time.Second || time.Since(begun) != 0 {
+			t.Errorf("behind 9 s of bodies it waits %s: %v", wait, err)
 		}
 	})
 }
@@ -78,7 +80,7 @@ func TestThrottleFull(t *testing.T) {
 		if full("noisy", 8) {
 			t.Error("within its share it is full")
 		}
-		go throttle.Take("noisy", 200) // until a second from now
+		go func() { _, _ = throttle.Take(t.Context(), "noisy", 200) }() // until a second from now
 		synctest.Wait()
 		if full("noisy", 1) || !full("noisy", 2) || full("quiet", 8) {
 			t.Errorf("over it: one %t, two %t, another's eight %t", full("noisy", 1), full("noisy", 2), full("quiet", 8))
@@ -86,6 +88,33 @@ func TestThrottleFull(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if full("noisy", 8) {
 			t.Error("after a while it is full")
+		}
+	})
+}
+
+// Whoever leaves does not wait on, and what was waited for is counted.
+func TestThrottleEndsWithItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2, Ordinary: 100}, time.Now)
+		throttle.Note("quiet")
+		throttle.Note("noisy")
+		throttle.Came("noisy", 500)
+		for name, wait := range map[string]func(ctx context.Context) error{
+			"ordinary": func(ctx context.Context) error { _, err := throttle.Await(ctx, "noisy"); return err },
+			"large":    func(ctx context.Context) error { _, err := throttle.Take(ctx, "noisy", 500); return err },
+		} {
+			ctx, leave := context.WithTimeout(t.Context(), time.Second)
+			before := throttle.Waited()
+			ended := make(chan error, 1)
+			go func() { ended <- wait(ctx) }()
+			synctest.Wait()
+			if throttle.Waiting() != 1 {
+				t.Errorf("%s: %d wait", name, throttle.Waiting())
+			}
+			if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || throttle.Waiting() != 0 || throttle.Waited()-before != time.Second {
+				t.Errorf("%s: %v, %d wait, waited %s", name, err, throttle.Waiting(), throttle.Waited()-before)
+			}
+			leave()
 		}
 	})
 }

@@ -50,7 +50,7 @@ type Bodies struct {
 
 // refusals count the bodies that were given up, by the reason.
 type refusals struct {
-	full, tooMany, taken, slow atomic.Int64
+	full, tooMany, overShare, taken, slow atomic.Int64
 }
 
 func (b *Bodies) count(err error) {
@@ -59,6 +59,8 @@ func (b *Bodies) count(err error) {
 		b.refused.taken.Add(1)
 	case errors.Is(err, admission.ErrTooMany):
 		b.refused.tooMany.Add(1)
+	case errors.Is(err, admission.ErrOverShare):
+		b.refused.overShare.Add(1)
 	case errors.Is(err, admission.ErrPoolFull):
 		b.refused.full.Add(1)
 	case errors.Is(err, errTooSlow), errors.Is(err, os.ErrDeadlineExceeded):
@@ -96,11 +98,14 @@ type BodyUse struct {
 	SmallBytes, LargeBytes int64 // lent
 	UnderWay               int64 // bodies that hold memory or wait for it
 	Waiting                int64 // bodies that wait for memory
+	Throttled              int64 // bodies that wait for their holder's share
+	WaitedForShare         time.Duration
 
-	Full    int64 // bodies for which there was no memory in time
-	TooMany int64 // bodies of holders that had too many under way
-	Taken   int64 // bodies that were ended because others needed their memory
-	Slow    int64 // bodies that were ended because they came too slowly
+	Full      int64 // bodies for which there was no memory in time
+	TooMany   int64 // bodies of holders that had too many under way
+	OverShare int64 // bodies of holders that sent faster than their share
+	Taken     int64 // bodies that were ended because others needed their memory
+	Slow      int64 // bodies that were ended because they came too slowly
 }
 
 // Use is what bodies hold now.
@@ -108,6 +113,8 @@ func (b *Bodies) Use() BodyUse {
 	return BodyUse{
 		SmallBytes: b.small.Held(), LargeBytes: b.large.Held(),
 		UnderWay: b.small.Loans() + b.large.Loans(), Waiting: b.small.Waiting() + b.large.Waiting(),
-		Full: b.refused.full.Load(), TooMany: b.refused.tooMany.Load(), Taken: b.refused.taken.Load(), Slow: b.refused.slow.Load(),
+		Throttled: b.throttle.Waiting(), WaitedForShare: b.throttle.Waited(),
+		Full: b.refused.full.Load(), TooMany: b.refused.tooMany.Load(), OverShare: b.refused.overShare.Load(),
+		Taken: b.refused.taken.Load(), Slow: b.refused.slow.Load(),
 	}
 }

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -69,13 +70,15 @@ type reading struct {
 	announced int64 // the announced length, -1: none
 	wire      *wire
 	overhead  int64 // what its decompression takes, beside the buffer
+	inShare   bool  // it has waited for those of its holder before it
+
+	ctx context.Context //nolint:containedctx // of the request, with which the reading ends
 }
 
 // Why a body is not read to its end.
 var (
 	errBodyTooLarge = errors.New("the body is larger than the limit")
 	errTooSlow      = errors.New("the body comes too slowly")
-	errThrottled    = fmt.Errorf("the holder's large bodies come faster than its share: %w", admission.ErrTooMany)
 )
 
 // Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent,
@@ -86,7 +89,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 		return body, b.tooLarge()
 	}
 	b.throttle.Note(holder)
-	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how)}
+	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how), ctx: r.Context()}
 	reading.wire = newWire(w, r.Body, b, body)
 	err := reading.read()
 	body.Came = max(int64(reading.wire.got), int64(reading.wire.inflated))
@@ -112,8 +115,8 @@ func (r *reading) read() error {
 	if err := r.begin(r.expected()); err != nil {
 		return err
 	}
-	if err := r.awaitShare(); err != nil {
-		return err
+	if wait, err := r.bodies.throttle.Due(r.holder); err != nil {
+		return errors.Join(overShare(wait), err, errNoFault)
 	}
 	if r.how == zstdEncoding {
 		return r.readZstd()
@@ -126,14 +129,19 @@ func (r *reading) read() error {
 	return r.fill(reader, r.bodies.max)
 }
 
-// awaitShare waits, as one under way with little memory, for the bodies of its holder before it.
+// awaitShare waits, once, for the bodies of its holder before it: as one under way with little memory, of which the first piece has come. Only of a
+// body that is whole does net/http notice over HTTP/1.1 that its client has left.
 func (r *reading) awaitShare() error {
-	wait, waited := r.bodies.throttle.Await(r.holder)
-	if !waited {
-		return errors.Join(overShare(wait), admission.ErrTooMany, errNoFault)
+	if r.inShare {
+		return nil
 	}
+	r.inShare = true
+	wait, err := r.bodies.throttle.Await(r.ctx, r.holder)
 	r.wire.pace.pause(wait)
-	return nil
+	if errors.Is(err, admission.ErrOverShare) {
+		return errors.Join(overShare(wait), err, errNoFault)
+	}
+	return err
 }
 
 // expected is how large a body may be believed to be before any of it came.
@@ -162,6 +170,9 @@ func (r *reading) begin(size int) (err error) {
 func (r *reading) fill(source io.Reader, limit int) error {
 	for {
 		if len(r.buffer.room()) == 0 {
+			if err := r.awaitShare(); err != nil {
+				return err
+			}
 			if err := r.grow(); err != nil {
 				return err
 			}
@@ -175,7 +186,7 @@ func (r *reading) fill(source io.Reader, limit int) error {
 		case len(r.buffer.Bytes) > limit:
 			return errBodyTooLarge
 		case errors.Is(err, io.EOF):
-			return nil
+			return r.awaitShare()
 		case err != nil:
 			return err
 		}
@@ -223,9 +234,11 @@ func (r *reading) growSmall(kind int) error {
 
 func (r *reading) growLarge() error {
 	if r.buffer.large.usable < begunBody && r.bodies.throttle.Full(r.holder, r.bodies.large.LoansOf(r.holder)-1) {
-		return errThrottled // it has begun together with others, before their holder was over its share
+		return admission.ErrOverShare // it has begun together with others, before their holder was over its share
 	}
-	r.wire.pace.pause(r.bodies.throttle.Take(r.holder, r.buffer.growth()))
+	if err := r.take(r.buffer.growth()); err != nil {
+		return err
+	}
 	if err := r.growLoan(r.buffer.growth()); err != nil {
 		return err
 	}
@@ -233,6 +246,13 @@ func (r *reading) growLarge() error {
 		return fmt.Errorf("cannot grow a body (%w): %w", err, admission.ErrPoolFull)
 	}
 	return nil
+}
+
+// take waits until the holder's share has room for more of a large body.
+func (r *reading) take(bytes int64) error {
+	wait, err := r.bodies.throttle.Take(r.ctx, r.holder, bytes)
+	r.wire.pace.pause(wait)
+	return err
 }
 
 func (r *reading) growLoan(by int64) error {
@@ -245,7 +265,7 @@ func (r *reading) growLoan(by int64) error {
 // bodies goes back.
 func (r *reading) enlarge(more int64) error {
 	if r.bodies.throttle.Full(r.holder, r.bodies.large.LoansOf(r.holder)) {
-		return errThrottled
+		return admission.ErrOverShare
 	}
 	r.overhead += more
 	loan, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
@@ -255,8 +275,7 @@ func (r *reading) enlarge(more int64) error {
 	}
 	small := r.loan
 	r.loan = loan
-	r.wire.pace.pause(r.bodies.throttle.Take(r.holder, firstStep))
-	err = small.Whole() // it may have been ended meanwhile
+	err = errors.Join(r.take(firstStep), small.Whole()) // it may have been ended meanwhile
 	if err == nil {
 		err = r.moveToLarge()
 	}
@@ -295,7 +314,7 @@ func (b *Bodies) problem(err error, how encoding) error {
 		return err
 	case errors.Is(err, admission.ErrTakenAway):
 		return takenAway()
-	case errors.Is(err, errThrottled):
+	case errors.Is(err, admission.ErrOverShare):
 		return errors.Join(throttled(), errNoFault)
 	case errors.Is(err, admission.ErrTooMany):
 		return errors.Join(tooManyUnderWay(), errNoFault)

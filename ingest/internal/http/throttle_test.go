@@ -2,13 +2,19 @@ package http
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/admission"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // every does something at once, and then after each period until stop is closed.
@@ -111,4 +117,49 @@ func TestLargeBodiesAreThrottled(t *testing.T) {
 		}
 		checkCharged(t, in, false)
 	})
+}
+
+// A body whose client leaves while it waits for its organization's share is not taken in.
+func TestWhoLeavesWaitsForNoShare(t *testing.T) {
+	for _, protocol := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {
+			log := &memoryLog{}
+			in := newIntake(t, log, plenty)
+			in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 1 << 20, Requests: 8, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 100}}, in.Clock)
+			in.Bodies.throttle.Note("org_2")
+			in.Bodies.throttle.Note("org_1")
+			in.Bodies.throttle.Came("org_1", 590)
+			ended := make(chan struct{})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				httpapi.Handle(in.Post)(w, r)
+			}))
+			server.EnableHTTP2 = protocol == 2
+			server.StartTLS()
+			defer server.Close()
+			ctx, leave := context.WithCancel(t.Context())
+			r := newPost(bytes.NewReader(body(1))).WithContext(ctx)
+			r.RequestURI = ""
+			var err error
+			if r.URL, err = url.Parse(server.URL); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				if response, err := server.Client().Do(r); err == nil {
+					_ = response.Body.Close()
+				}
+			}()
+			testenv.Eventually(t, 30*time.Second, func() error {
+				if use := in.Bodies.Use(); use.Throttled != 1 {
+					return fmt.Errorf("%+v", use)
+				}
+				return nil
+			})
+			leave()
+			<-ended
+			if use := in.Bodies.Use(); use.Throttled != 0 || use.UnderWay != 0 || len(log.accepted) != 0 {
+				t.Errorf("%+v, accepted %d", use, len(log.accepted))
+			}
+		})
+	}
 }
