@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	ingest "github.com/weirlog/weir/ingest/app"
+	books "github.com/weirlog/weir/ledger"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/fault"
+)
+
+// A watched installation is ingest and the ledger, whose faults are planted and whose metrics are
+// looked at as the alerts of deploy/prometheus do.
+type watched struct {
+	*testing.T
+	registry *telemetry.Registry
+	broker   *fault.Server
+	network  *fault.Network // before the database
+	conn     *pgx.Conn      // past the network
+	others   *contracttest.Others
+	key      string
+	books    ledger.Config
+	stop     func() // the ledger
+	intake   *ingest.App
+}
+
+const ofQuota = `{group="ledger.quota",service="ledger",topic="weir.logs.v1"}`
+
+// The faults that operators are woken for move what their alerts go by, and nothing else does: each
+// metric is quiet before its fault.
+func TestFaultsRaiseAlarms(t *testing.T) {
+	w := newWatched(t)
+	t.Run("a record that can't be applied", func(t *testing.T) {
+		w.T = t
+		w.quiet("WeirRecordsParked", "weir_bus_parked_records_total"+ofQuota)
+		w.others.Publish(contract.TopicLogs, "prj_1", map[string]string{"ce_type": contract.TypeLogsAccepted}, []byte("no header of ours"))
+		w.raised("WeirRecordsParked", "weir_bus_parked_records_total"+ofQuota)
+	})
+	t.Run("books that were changed by hand", func(t *testing.T) {
+		w.T = t
+		violated := fmt.Sprintf("weir_ledger_violations_total{invariant=%q,service=\"ledger\"}", books.BalanceIsTransfers)
+		w.quiet("WeirBooksViolated", violated)
+		w.sql(`UPDATE ledger.books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
+		w.send()
+		w.raised("WeirBooksViolated", violated)
+	})
+	t.Run("PostgreSQL is gone", w.withoutPostgres)
+	t.Run("records are gone from the log", w.withoutRecords)
+	t.Run("the broker is gone", w.withoutBroker)
+}
+
+// withoutPostgres has the ledger behind, and its transactions fail, until the database is back.
+func (w *watched) withoutPostgres(t *testing.T) {
+	w.T = t
+	failed := w.value("weir_bus_failed_transactions_total" + ofQuota)
+	w.network.Cut()
+	w.send()
+	w.await("WeirTransactionsFail", "weir_bus_failed_transactions_total"+ofQuota, func(now float64) bool { return now > failed })
+	applied := w.value("weir_bus_applied_records_total" + ofQuota)
+	w.send()
+	w.await("WeirConsumerStandsStill", "weir_bus_lag_records", func(lag float64) bool { return lag > 0 })
+	if now := w.value("weir_bus_applied_records_total" + ofQuota); now != applied {
+		t.Errorf("without a database %v records were applied", now-applied)
+	}
+	must(t, w.network.Heal())
+	w.await("WeirConsumerStandsStill", "weir_bus_applied_records_total"+ofQuota, func(now float64) bool { return now > applied })
+	w.await("WeirConsumerStandsStill", "weir_bus_lag_records", func(lag float64) bool { return lag == 0 })
+}
+
+// withoutRecords has the ledger's position outside the log when it starts again.
+func (w *watched) withoutRecords(t *testing.T) {
+	w.T = t
+	before := w.registry
+	w.quiet("WeirConsumerHalted", "weir_bus_halted_partitions"+ofQuota)
+	w.stop()
+	w.sql(`UPDATE ledger.bus_positions SET next = 1000000 WHERE group_name = 'ledger.quota'`)
+	w.start()
+	w.raised("WeirConsumerHalted", "weir_bus_halted_partitions"+ofQuota)
+	w.registry = before
+}
+
+// withoutBroker has ingest without an acknowledgement, and with what it knows of others getting older.
+func (w *watched) withoutBroker(t *testing.T) {
+	w.T = t
+	failed := `weir_bus_publish_failed_records_total{service="ingest"}`
+	unknown := `weir_bus_publish_unknown_records_total{service="ingest"}`
+	w.quiet("WeirPublishingFails", failed)
+	w.quiet("WeirPublishingFails", unknown)
+	w.broker.Network.Cut()
+	if code := postTo(t, w.intake.Handler(), w.key, 1); code != httpapi.CodeUnavailable {
+		t.Errorf("without a broker a request is answered %q", code)
+	}
+	w.await("WeirPublishingFails", failed, func(now float64) bool { return now+w.value(unknown) > 0 })
+	age := `weir_bus_state_age_seconds{service="ingest",topic="weir.credentials.v1"}`
+	w.await("WeirStateStale", age, func(now float64) bool { return now > 2 })
+	must(t, w.broker.Network.Heal())
+	w.await("WeirStateStale", age, func(now float64) bool { return now < 1 })
+}
+
+func newWatched(t *testing.T) *watched {
+	t.Helper()
+	cluster, database := testenv.FaultyKafka(t, 1), testenv.Postgres(t)
+	w := &watched{T: t, registry: telemetry.New(), broker: cluster.Nodes[0], others: contracttest.New(t, "nobody", cluster.Brokers(), 1)}
+	address, err := url.Parse(database)
+	must(t, err)
+	w.network, err = fault.NewNetwork(address.Host)
+	must(t, err)
+	t.Cleanup(w.network.Close)
+	address.Host = w.network.Address()
+	w.conn, err = pgx.Connect(t.Context(), database)
+	must(t, err)
+	t.Cleanup(func() { must(t, w.conn.Close(context.Background())) })
+	w.sql(`SELECT set_config('weir.organization', '*', false)`)
+	w.others.PublishEvent(contract.TopicTenants, contract.TypeOrganizationCreated, "acme",
+		contract.OrganizationCreated{Organization: "acme", Name: "Acme", Tier: "scale", CreatedAt: time.Now().Add(-time.Minute)})
+	w.others.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, "prj_1",
+		contract.ProjectCreated{Organization: "acme", Project: "prj_1", Name: "Shop", CreatedAt: time.Now()})
+	w.key = w.others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: "acme", Project: "prj_1", Environment: "prod"})
+	measured := telemetry.Config{Registry: w.registry}
+	w.books = ledger.Config{
+		Brokers: cluster.Brokers(), DatabaseURL: httpapi.Secret(address.String()), CheckInterval: 50 * time.Millisecond,
+		TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000, Telemetry: measured,
+	}
+	w.start()
+	w.intake, err = ingest.New(t.Context(), ingest.Config{
+		Brokers: cluster.Brokers(), DatabaseURL: httpapi.Secret(database), PublishTimeout: time.Second, Telemetry: measured,
+	}, testenv.Logger(t))
+	must(t, err)
+	testenv.Run(t, w.intake.Run)
+	w.send()
+	return w
+}
+
+// start runs the ledger, another time with metrics that begin anew.
+func (w *watched) start() {
+	w.Helper()
+	if w.stop != nil {
+		w.registry = telemetry.New()
+		w.books.Telemetry.Registry = w.registry
+	}
+	app, err := ledger.New(w.Context(), w.books, testenv.Logger(w))
+	must(w.T, err)
+	w.stop = testenv.Run(w.T, app.Run)
+}
+
+// send has an entry accepted.
+func (w *watched) send() {
+	w.Helper()
+	testenv.Eventually(w.T, startLimit, func() error {
+		if code := postTo(w.T, w.intake.Handler(), w.key, 1); code != "" {
+			return fmt.Errorf("answered %s", code)
+		}
+		return nil
+	})
+}
+
+func (w *watched) sql(statement string) {
+	w.Helper()
+	_, err := w.conn.Exec(w.Context(), statement)
+	must(w.T, err)
+}
+
+// quiet says that a metric of an alert is 0.
+func (w *watched) quiet(alert, series string) {
+	w.Helper()
+	w.await(alert, series, func(now float64) bool { return now == 0 })
+}
+
+// raised waits until a metric of an alert is above 0.
+func (w *watched) raised(alert, series string) {
+	w.Helper()
+	w.await(alert, series, func(now float64) bool { return now > 0 })
+}
+
+// await waits until what an alert goes by, a metric or one series of it, is as it should be.
+func (w *watched) await(alert, series string, is func(float64) bool) {
+	w.Helper()
+	if name, _, _ := strings.Cut(series, "{"); !strings.Contains(expression(w.T, alert), name) {
+		w.Fatalf("%s does not go by %s", alert, name)
+	}
+	testenv.Eventually(w.T, startLimit, func() error {
+		if now := w.value(series); !is(now) {
+			return fmt.Errorf("%s is %v", series, now)
+		}
+		return nil
+	})
+}
+
+// value is what a series shows, or the sum of a metric of the ledger's quota; 0 where there is none.
+func (w *watched) value(series string) (sum float64) {
+	w.Helper()
+	families, err := w.registry.Registered().Gather()
+	must(w.T, err)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, label := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", label.GetName(), label.GetValue()))
+			}
+			own := family.GetName() + "{" + strings.Join(labels, ",") + "}"
+			if own == series || family.GetName() == series && strings.Contains(own, `group="ledger.quota"`) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// expression is the query of an alert.
+func expression(t *testing.T, alert string) string {
+	t.Helper()
+	text, err := os.ReadFile("../prometheus/alerts.yaml")
+	must(t, err)
+	of := regexp.MustCompile(`(?s)- alert: ` + alert + `\n(.*?)labels: `).FindSubmatch(text)
+	if of == nil {
+		t.Fatalf("there is no alert %s", alert)
+	}
+	return string(of[1])
+}
