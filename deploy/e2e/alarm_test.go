@@ -28,9 +28,9 @@ import (
 type watched struct {
 	*testing.T
 	registry *telemetry.Registry
-	broker   *fault.Server
-	network  *fault.Network // before the database
-	conn     *pgx.Conn      // past the network
+	broker   *fault.Network // before it
+	database *fault.Network // before it
+	conn     *pgx.Conn      // past that
 	others   *contracttest.Others
 	key      string
 	books    ledger.Config
@@ -67,7 +67,7 @@ func TestFaultsRaiseAlarms(t *testing.T) {
 func (w *watched) withoutPostgres(t *testing.T) {
 	w.T = t
 	failed := w.value("weir_bus_failed_transactions_total" + ofQuota)
-	w.network.Cut()
+	w.database.Cut()
 	w.send()
 	w.await("WeirTransactionsFail", "weir_bus_failed_transactions_total"+ofQuota, func(now float64) bool { return now > failed })
 	applied := w.value("weir_bus_applied_records_total" + ofQuota)
@@ -76,7 +76,7 @@ func (w *watched) withoutPostgres(t *testing.T) {
 	if now := w.value("weir_bus_applied_records_total" + ofQuota); now != applied {
 		t.Errorf("without a database %v records were applied", now-applied)
 	}
-	must(t, w.network.Heal())
+	must(t, w.database.Heal())
 	w.await("WeirConsumerStandsStill", "weir_bus_applied_records_total"+ofQuota, func(now float64) bool { return now > applied })
 	w.await("WeirConsumerStandsStill", "weir_bus_lag_records", func(lag float64) bool { return lag == 0 })
 }
@@ -100,27 +100,33 @@ func (w *watched) withoutBroker(t *testing.T) {
 	unknown := `weir_bus_publish_unknown_records_total{service="ingest"}`
 	w.quiet("WeirPublishingFails", failed)
 	w.quiet("WeirPublishingFails", unknown)
-	w.broker.Network.Cut()
+	w.broker.Cut()
 	if code := postTo(t, w.intake.Handler(), w.key, 1); code != httpapi.CodeUnavailable {
 		t.Errorf("without a broker a request is answered %q", code)
 	}
 	w.await("WeirPublishingFails", failed, func(now float64) bool { return now+w.value(unknown) > 0 })
 	age := `weir_bus_state_age_seconds{service="ingest",topic="weir.credentials.v1"}`
 	w.await("WeirStateStale", age, func(now float64) bool { return now > 2 })
-	must(t, w.broker.Network.Heal())
+	must(t, w.broker.Heal())
 	w.await("WeirStateStale", age, func(now float64) bool { return now < 1 })
 }
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	cluster, database := testenv.FaultyKafka(t, 1), testenv.Postgres(t)
-	w := &watched{T: t, registry: telemetry.New(), broker: cluster.Nodes[0], others: contracttest.New(t, "nobody", cluster.Brokers(), 1)}
+	given, database := testenv.Kafka(t), testenv.Postgres(t)
+	nodes, err := fault.NewKafkaNetworks(given)
+	must(t, err)
+	brokers := []string{nodes[0].Address()}
+	w := &watched{T: t, registry: telemetry.New(), broker: nodes[0], others: contracttest.New(t, "nobody", brokers, 1)}
+	for _, node := range nodes {
+		t.Cleanup(node.Close)
+	}
 	address, err := url.Parse(database)
 	must(t, err)
-	w.network, err = fault.NewNetwork(address.Host)
+	w.database, err = fault.NewNetwork(address.Host)
 	must(t, err)
-	t.Cleanup(w.network.Close)
-	address.Host = w.network.Address()
+	t.Cleanup(w.database.Close)
+	address.Host = w.database.Address()
 	w.conn, err = pgx.Connect(t.Context(), database)
 	must(t, err)
 	t.Cleanup(func() { must(t, w.conn.Close(context.Background())) })
@@ -132,12 +138,12 @@ func newWatched(t *testing.T) *watched {
 	w.key = w.others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: "acme", Project: "prj_1", Environment: "prod"})
 	measured := telemetry.Config{Registry: w.registry}
 	w.books = ledger.Config{
-		Brokers: cluster.Brokers(), DatabaseURL: httpapi.Secret(address.String()), CheckInterval: 50 * time.Millisecond,
+		Brokers: brokers, DatabaseURL: httpapi.Secret(address.String()), CheckInterval: 50 * time.Millisecond,
 		TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000, Telemetry: measured,
 	}
 	w.start()
 	w.intake, err = ingest.New(t.Context(), ingest.Config{
-		Brokers: cluster.Brokers(), DatabaseURL: httpapi.Secret(database), PublishTimeout: time.Second, Telemetry: measured,
+		Brokers: brokers, DatabaseURL: httpapi.Secret(database), PublishTimeout: time.Second, Telemetry: measured,
 	}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, w.intake.Run)
