@@ -116,9 +116,9 @@ lint: ## check style and the architecture's rules
 
 # Without the finders of targets, which are most of it and which no test of rules needs.
 PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
-verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, and the dashboards' queries are ones
+verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones
 	@sh .ci/verify $(MODULES)
-	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json | $(PROMTOOL) check rules
+	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 
 # Watermill's own Reconnect has a data race in its test, see shared/bus/watermillbus/reconnect_suite_test.go: it runs once more without the race detector.
