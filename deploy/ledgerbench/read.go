@@ -100,11 +100,12 @@ func measureUsage(ctx context.Context, w *world, r *Result) error {
 
 // acceptYear publishes ten requests for each day of a year.
 func (w *world) acceptYear(ctx context.Context) error {
-	if err := w.create(ctx, 1); err != nil {
+	first := time.Now().UTC().AddDate(-1, 0, 0)
+	if err := w.create(ctx, 1, first.AddDate(0, 0, -1)); err != nil {
 		return err
 	}
 	const perDay = 10
-	for day := time.Now().UTC().AddDate(-1, 0, 0); day.Before(time.Now()); day = day.AddDate(0, 0, 1) {
+	for day := first; day.Before(time.Now()); day = day.AddDate(0, 0, 1) {
 		requests := w.spare[:0]
 		for i := range perDay {
 			requests = append(requests, request(i, 1, day))

@@ -104,10 +104,10 @@ func organization(i int) string { return fmt.Sprintf("org_%04d", i) }
 
 // accept creates the organizations, and publishes n requests of theirs as ingest would.
 func (w *world) accept(ctx context.Context, n, organizations int) error {
-	if err := w.create(ctx, organizations); err != nil {
+	now := time.Now().UTC()
+	if err := w.create(ctx, organizations, now); err != nil {
 		return err
 	}
-	now := time.Now().UTC()
 	for sent := 0; sent < n; sent += perPublish {
 		chunk := make([]contract.LogsAccepted, min(perPublish, n-sent))
 		for i := range chunk {
@@ -153,9 +153,8 @@ func record(key string, headers map[string]string, value []byte) *message.Messag
 	return m
 }
 
-// create publishes what tenants would of new organizations.
-func (w *world) create(ctx context.Context, organizations int) error {
-	at := time.Now().AddDate(-1, 0, -1).UTC()
+// create publishes what tenants would of new organizations. Periods that have ended since are closed beside what is measured.
+func (w *world) create(ctx context.Context, organizations int, at time.Time) error {
 	messages := make([]*message.Message, organizations)
 	for i := range messages {
 		created := contract.OrganizationCreated{Organization: organization(i), Name: "Organization", Tier: "scale", CreatedAt: at}
