@@ -74,13 +74,15 @@ func (l LogsAccepted) ID() string {
 // those of several records is the same in any order.
 func (l LogsAccepted) Checksum() uint64 {
 	h := fnv.New64a()
-	for _, field := range []string{
-		l.ID(), l.Organization, l.Project, l.Environment, l.Key, strconv.Itoa(l.Parts), strconv.Itoa(l.First), strconv.Itoa(l.Entries),
-		strconv.FormatInt(l.Bytes, 10), strconv.Itoa(l.Errors),
-	} {
-		_, _ = h.Write([]byte(field))
-		_, _ = h.Write([]byte{0})
+	buffer := make([]byte, 0, 256)
+	buffer = append(strconv.AppendInt(append(append(buffer, l.Batch...), '/'), int64(l.Part), 10), 0)
+	for _, text := range [...]string{l.Organization, l.Project, l.Environment, l.Key} {
+		buffer = append(append(buffer, text...), 0)
 	}
+	for _, number := range [...]int64{int64(l.Parts), int64(l.First), int64(l.Entries), l.Bytes, int64(l.Errors)} {
+		buffer = append(strconv.AppendInt(buffer, number, 10), 0)
+	}
+	_, _ = h.Write(buffer)
 	return h.Sum64()
 }
 

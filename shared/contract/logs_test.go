@@ -168,3 +168,14 @@ func TestGroupNamesAreData(t *testing.T) {
 		t.Errorf("groups = %q, want %q", got, want)
 	}
 }
+
+// Checksums are stored, in inboxes and ranges: those of a record stay what they are.
+func TestChecksumsStay(t *testing.T) {
+	logs := contract.LogsAccepted{
+		Batch: "0193d4c1-7c2a-7000-8000-000000000001", Part: 2, Parts: 3, First: 100, Organization: "acme", Project: "shop", Environment: "prod", Key: "key_1",
+		Entries: 50, Bytes: 20_000, Errors: 7,
+	}
+	if found := logs.Checksum(); found != 0xc5eede97462564e6 {
+		t.Errorf("the checksum is %x", found)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ func Copy(ctx context.Context, tx pgx.Tx, table string, columns []string, n int,
 	for i := range n {
 		rows.encoded = binary.BigEndian.AppendUint16(rows.encoded, uint16(len(columns))) //nolint:gosec // a table has few
 		fill(i, &rows)
+		if i == 0 {
+			rows.encoded = slices.Grow(rows.encoded, n*len(rows.encoded)) // rows are about as long as each other
+		}
 	}
 	rows.encoded = append(rows.encoded, copyEnd...)
 	statement := fmt.Sprintf(`COPY %s (%s) FROM STDIN BINARY`, pgx.Identifier{table}.Sanitize(), strings.Join(names, ", "))

@@ -15,18 +15,16 @@ import (
 // notifies Channel, in other processes as well, when the transaction commits.
 func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, charges []ledger.Charge) error {
 	var books []orgBook
-	var transfers []ledger.Transfer
 	var due []string
 	for _, id := range sortedKeys(opened) {
 		for _, book := range opened[id].All() {
 			books = append(books, orgBook{id, book})
 		}
-		transfers = append(transfers, opened[id].Transfers...)
 		if !opened[id].Organization.Provisional() {
 			due = append(due, id)
 		}
 	}
-	if err := copyTransfers(ctx, tx, booked, transfers); err != nil {
+	if err := copyTransfers(ctx, tx, booked, opened); err != nil {
 		return err
 	}
 	var batch pgx.Batch

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,19 +22,29 @@ var transferColumns = []string{
 
 // copyTransfers copies each transfer into the partition of its day: COPY is refused on a table with
 // row level security, so it bypasses the parent. The domain and the constraints check the rows.
-func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, transfers []ledger.Transfer) error {
-	days := map[string][]ledger.Transfer{}
-	for _, t := range transfers {
-		partition := pg.DayPartition("transfers", t.Effective())
-		days[partition] = append(days[partition], t)
-	}
-	for _, partition := range sortedKeys(days) {
-		day := days[partition]
-		if err := pg.Copy(ctx, tx, partition, transferColumns, len(day), func(i int, row *pg.CopyRow) { copyTransfer(row, &day[i], booked) }); err != nil {
+func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books) error {
+	days := transfersByDay(opened)
+	for _, start := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
+		day := days[start]
+		err := pg.Copy(ctx, tx, pg.DayPartition("transfers", start), transferColumns, len(day), func(i int, row *pg.CopyRow) { copyTransfer(row, day[i], booked) })
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// transfersByDay are the transfers of opened books by the UTC day on which they take effect, each day's by their organizations.
+func transfersByDay(opened map[string]*ledger.Books) map[time.Time][]*ledger.Transfer {
+	days := map[time.Time][]*ledger.Transfer{}
+	for _, id := range sortedKeys(opened) {
+		transfers := opened[id].Transfers
+		for i := range transfers {
+			day := transfers[i].Effective().UTC().Truncate(24 * time.Hour)
+			days[day] = append(days[day], &transfers[i])
+		}
+	}
+	return days
 }
 
 // copyTransfer appends the values of transferColumns.
