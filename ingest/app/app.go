@@ -132,15 +132,15 @@ func (a *App) build(ctx context.Context) (err error) {
 		return err
 	}
 	a.pruner = a.newPruner()
-	a.eraser = erasure.New(erasure.Config{
-		Module: "ingest", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
 	a.publisher, err = publisher.New(publisher.Config{
 		Brokers: a.config.Brokers, Dialer: a.dialer, DeliveryTimeout: a.timeout(), Metrics: a.metrics.Registerer,
 	}, a.logger)
 	if err != nil {
 		return err
 	}
+	a.eraser = erasure.New(erasure.Config{
+		Module: "ingest", Tables: postgres.Erasable(), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
 	a.follow()
 	a.keyFacts = &keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
 	a.meter = keyuse.NewMeter(a.clock)
