@@ -34,11 +34,12 @@ type Stored struct {
 
 // Header is what is known of a block without reading it, by which a search skips blocks.
 type Header struct {
-	Min, Max Instant // event times of its first and last entry
-	Levels   SeveritySet
-	Words    WordFilter
-	Entries  int
-	Bytes    int // of text
+	Min, Max     Instant // event times of its first and last entry
+	Levels       SeveritySet
+	Environments EnvironmentSet
+	Words        WordFilter
+	Entries      int
+	Bytes        int // of text
 }
 
 // A Block is some entries of one project in the order of their places.
@@ -49,10 +50,11 @@ type Block struct {
 
 // A Builder makes blocks of entries that come in any order.
 type Builder struct {
-	list   []Stored
-	bytes  int
-	levels SeveritySet
-	words  wordSet
+	list         []Stored
+	bytes        int
+	levels       SeveritySet
+	environments EnvironmentSet
+	words        wordSet
 }
 
 // Add takes an entry; message is its message, unescaped. The Builder keeps entry.Text, which must
@@ -64,6 +66,7 @@ func (b *Builder) Add(entry Stored, message []byte) {
 	b.list = append(b.list, entry)
 	b.bytes += len(entry.Text)
 	b.levels = b.levels.With(entry.Level)
+	b.environments = b.environments.With(entry.Environment)
 	b.words.add(message)
 }
 
@@ -81,7 +84,7 @@ func (b *Builder) Build() Block {
 	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
 	header := Header{
 		Min: b.list[0].Time, Max: b.list[len(b.list)-1].Time,
-		Levels: b.levels, Words: b.words.filter(), Entries: len(b.list), Bytes: b.bytes,
+		Levels: b.levels, Environments: b.environments, Words: b.words.filter(), Entries: len(b.list), Bytes: b.bytes,
 	}
 	block := Block{Header: header, List: b.list}
 	*b = Builder{}

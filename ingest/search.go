@@ -47,7 +47,7 @@ func (s *Search) MayFind(block *Candidate) bool {
 	if !s.reads(block.Project) || !s.Reaches(header.Min, header.Max) {
 		return false
 	}
-	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Words.MayHold(s.Words)
+	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Environments.MayHold(s.Environment) && header.Words.MayHold(s.Words)
 }
 
 // Reaches reports whether wanted times are between first and last.

@@ -46,7 +46,7 @@ func (b *Block) latest() time.Time {
 }
 
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
-	"levels", "entries", "text_bytes", "words", "data", "retention"}
+	"levels", "entries", "text_bytes", "words", "data", "retention", "environments"}
 
 // Keep copies the blocks into the partitions of their days, which it creates where they are
 // missing.
@@ -103,7 +103,7 @@ func (s *Store) row(b *Block) []any {
 	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
-		s.encoder.EncodeAll(text, nil), int16(b.Retention)} //nolint:gosec // bounded by the contract
+		s.encoder.EncodeAll(text, nil), int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
 // unpack decompresses a block, into buffer as far as that goes.

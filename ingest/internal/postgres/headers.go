@@ -79,8 +79,11 @@ func (h *headers) fetch(s *scan) error {
 func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 	var minNanos, maxNanos int32
 	var levels int16
-	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &c.Bytes, (*[]byte)(&c.Words))
+	var environments int64
+	err = row.Scan(&c.ID, &c.Project, &c.ReceivedAt, &c.Min.Seconds, &minNanos, &c.Max.Seconds, &maxNanos, &levels, &environments, &c.Bytes,
+		(*[]byte)(&c.Words))
 	c.Min.Nanos, c.Max.Nanos, c.Levels = uint32(minNanos), uint32(maxNanos), ingest.SeveritySet(levels) //nolint:gosec // as stored
+	c.Environments = ingest.EnvironmentSet(environments)                                                //nolint:gosec // 64 bits either way
 	c.RetentionDays = d.retention
 	return c, err
 }
@@ -128,7 +131,7 @@ func (q *headerQuery) arg(value any) string {
 // begin selects headers by indexed conditions, and names the partition by its columns.
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
-	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, text_bytes,
+	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes,
 		CASE WHEN %s THEN words ELSE '' END FROM blocks WHERE retention = %s AND received_at >= %s AND received_at < %s AND organization = %s`,
 		q.needsWords(), q.arg(int16(d.retention)), q.arg(d.begins), q.arg(d.ends()), q.arg(organization)) //nolint:gosec // bounded by the contract
 	if q.search.Project != "" && !h.reach.wide { // Find leaves out other projects among wide ones, whose index has none

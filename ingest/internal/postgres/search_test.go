@@ -109,6 +109,7 @@ func TestSearchAgreesWithAFilter(t *testing.T) {
 			var entries []ingest.Stored
 			for range 1 + random.IntN(8) {
 				e := r.entry(begin+random.Int64N(span)*int64(random.IntN(2)), "")
+				e.Environment = environments[random.IntN(len(environments))]
 				entries, all = append(entries, e), append(all, ingest.Found{Stored: e, Project: project})
 			}
 			blocks = append(blocks, r.block(organization, project, entries...))
@@ -124,8 +125,13 @@ func TestSearchAgreesWithAFilter(t *testing.T) {
 	}
 }
 
+var environments = []string{"prod", "staging", "dev"}
+
 func someSearch(random *rand.Rand) ingest.Search {
 	search := ingest.Search{Limit: 1 + random.IntN(40), OldestFirst: random.IntN(2) == 0}
+	if random.IntN(2) == 0 {
+		search.Environment = environments[random.IntN(len(environments))]
+	}
 	if random.IntN(2) == 0 {
 		search.Project = fmt.Sprint("prj_", random.IntN(3))
 	}
@@ -203,6 +209,53 @@ func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 		if len(got) != want {
 			t.Errorf("oldest first %t: %d entries, want %d", oldestFirst, len(got), want)
 		}
+	}
+}
+
+// A search for an environment unpacks the blocks that may hold it, those of before it was noted which they hold among them, and of these no more than its
+// share at once.
+func TestEnvironmentsLeaveBlocksPacked(t *testing.T) {
+	r := newRig(t)
+	of := func(environment string, second int64) ingest.Stored {
+		e := r.entry(noon.Unix()+second, strings.Repeat("x", 20<<10))
+		e.Environment = environment
+		return e
+	}
+	var blocks []postgres.Block
+	for i := range int64(40) {
+		blocks = append(blocks, r.block("org_1", "prj_1", of("prod", i)))
+	}
+	r.keep(append(blocks, r.block("org_1", "prj_1", of("dev", -1), of("prod", -1)))...)
+	search := ingest.Search{Limit: 10, Environment: "dev"}
+	const limit, block = 200 << 10, 42 << 10
+	store := r.store(postgres.Limits{Bytes: limit, Time: time.Minute})
+	result, err := store.Search(t.Context(), "org_1", search)
+	if read, _ := r.read(); err != nil || len(result.Found) != 1 || result.Incomplete || read > block+100*128 {
+		t.Errorf("%d found, incomplete %t, %.0f bytes read, %v", len(result.Found), result.Incomplete, read, err)
+	}
+	r.forgetEnvironments()
+	store = r.store(postgres.Limits{Bytes: limit, Time: time.Minute})
+	result, err = store.Search(t.Context(), "org_1", search)
+	if read, incomplete := r.read(); err != nil || incomplete != 1 || !result.Incomplete || read > limit+block {
+		t.Errorf("of before: incomplete %t, %.0f bytes read, %v", result.Incomplete, read, err)
+	}
+	if got := r.pageThrough(store, "org_1", search); len(got) != 1 {
+		t.Errorf("of before: %d found", len(got))
+	}
+}
+
+// forgetEnvironments has all blocks be as those of before.
+func (r *rig) forgetEnvironments() {
+	r.t.Helper()
+	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(r.t.Context(), `UPDATE blocks SET environments = 0`)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
 	}
 }
 
