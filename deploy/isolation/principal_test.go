@@ -35,17 +35,6 @@ type grant struct {
 	email  string
 }
 
-// of is the organization that a caller is known to belong to, nil for others.
-func (caller principal) of() *tenant {
-	switch {
-	case caller.session != nil:
-		return caller.session.of
-	case caller.token != nil:
-		return caller.token.of
-	}
-	return caller.key
-}
-
 // scopes are all scopes that open a route.
 var scopes = []string{"audit:read", "billing:read", "billing:write", "tenants:admin"}
 

@@ -24,7 +24,6 @@ type tenant struct {
 	name   string
 	things map[string]string // ids by their names, such as "project"
 	key    string            // the secret of its API key
-	turns  chan struct{}     // of its callers that are known: more than so many at once would be refused for that
 }
 
 // makers make a thing anew for each use, because the route uses it up, and return its id. Their
@@ -70,7 +69,7 @@ var makers = map[string]func(t *testing.T, of *tenant) string{
 // tenant makes an organization, with a project, a key, a token and an error group.
 func (w *world) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
-	made := &tenant{world: w, name: name, things: map[string]string{}, turns: make(chan struct{}, 12)}
+	made := &tenant{world: w, name: name, things: map[string]string{}}
 	made.things["organization"] = w.operate(t, "POST", "/v1/organizations", map[string]any{"name": name, "tier": "scale"}).get("id")
 	made.things["project"] = w.operate(t, "POST", "/v1/projects",
 		map[string]any{"organization": made.things["organization"], "name": name + "'s shop"}).get("id")
