@@ -100,9 +100,14 @@ func (w *watched) withoutBroker(t *testing.T) {
 	unknown := `weir_bus_publish_unknown_records_total{service="ingest"}`
 	w.quiet("WeirPublishingFails", failed)
 	w.quiet("WeirPublishingFails", unknown)
+	unanswered := `weir_http_request_duration_seconds{method="POST",route="/v1/logs",service="ingest",status="5xx"}`
+	before := w.value(unanswered)
 	w.broker.Cut()
 	if code := postTo(t, w.intake.Handler(), w.key, 1); code != httpapi.CodeUnavailable {
 		t.Errorf("without a broker a request is answered %q", code)
+	}
+	if now := w.value(unanswered); now != before+1 {
+		t.Errorf("of one request %v count as not answered", now-before)
 	}
 	w.await("WeirPublishingFails", failed, func(now float64) bool { return now+w.value(unknown) > 0 })
 	age := `weir_bus_state_age_seconds{service="ingest",topic="weir.credentials.v1"}`
@@ -206,7 +211,7 @@ func (w *watched) await(alert, series string, is func(float64) bool) {
 	})
 }
 
-// value is what a series shows, or the sum of a metric of the ledger's quota; 0 where there is none.
+// value is what a series shows, of a histogram how often, or the sum of a metric of the ledger's quota; 0 where there is none.
 func (w *watched) value(series string) (sum float64) {
 	w.Helper()
 	families, err := w.registry.Registered().Gather()
@@ -219,7 +224,7 @@ func (w *watched) value(series string) (sum float64) {
 			}
 			own := family.GetName() + "{" + strings.Join(labels, ",") + "}"
 			if own == series || family.GetName() == series && strings.Contains(own, `group="ledger.quota"`) {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -33,6 +34,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	registry := telemetry.New()
 	openModules(t, testenv.Postgres(t), registry)
 	measureListener(t, registry)
+	gateway.NewUnreached(registry.For("gateway"))
 	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Metrics: registry.For("broker"), Logger: testenv.Logger(t)})
 	must(t, err)
 	t.Cleanup(func() { must(t, broker.Close()) })

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
@@ -126,12 +129,12 @@ func TestRemoteModule(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	defer server.Close()
 	for trusted, want := range map[string]string{"": `for="192.0.2.1"`, "192.0.2.0/24": `for="203.0.113.9, 192.0.2.1"`} {
-		w := get(newGateway(t, remotes(t, server, trusted)), "POST", "/v1/logs?x=%2F")
+		w := get(newGateway(t, remotes(t, server, trusted, nil)), "POST", "/v1/logs?x=%2F")
 		if !strings.HasPrefix(w.Body.String(), "POST /v1/logs?x=%2F body") || !strings.HasSuffix(w.Body.String(), want) {
 			t.Errorf("trusting %q: %s, want %s", trusted, w.Body, want)
 		}
 	}
-	if w := get(newGateway(t, remotes(t, server, "")), "GET", "/readyz"); w.Code != http.StatusOK {
+	if w := get(newGateway(t, remotes(t, server, "", nil)), "GET", "/readyz"); w.Code != http.StatusOK {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
 	}
 }
@@ -140,18 +143,29 @@ func TestRemoteModule(t *testing.T) {
 // unready.
 func TestRemoteModuleGone(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
-	g := newGateway(t, remotes(t, server, ""))
+	metrics := prometheus.NewRegistry()
+	g := newGateway(t, remotes(t, server, "", metrics))
 	server.Close()
 	w := get(g, "POST", "/v1/logs")
 	if w.Code != http.StatusInternalServerError || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"code":"unavailable"`) {
 		t.Errorf("gone: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP weir_gateway_unreached_requests_total Requests that were answered 500 because their module was not reached, or ended before it answered.
+# TYPE weir_gateway_unreached_requests_total counter
+weir_gateway_unreached_requests_total{module="grouping"} 0
+weir_gateway_unreached_requests_total{module="ingest"} 1
+weir_gateway_unreached_requests_total{module="ledger"} 0
+weir_gateway_unreached_requests_total{module="tenants"} 0
+`)); err != nil {
+		t.Error(err)
 	}
 	if w := get(g, "GET", "/readyz"); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "127.0.0.1") {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
 	}
 }
 
-func remotes(t *testing.T, server *httptest.Server, trusted string) map[gateway.Module]gateway.Backend {
+func remotes(t *testing.T, server *httptest.Server, trusted string, metrics prometheus.Registerer) map[gateway.Module]gateway.Backend {
 	t.Helper()
 	target, err := url.Parse(server.URL)
 	if err != nil {
@@ -164,8 +178,9 @@ func remotes(t *testing.T, server *httptest.Server, trusted string) map[gateway.
 	if trusted != "" {
 		remote.Trusted = []netip.Prefix{netip.MustParsePrefix(trusted)}
 	}
-	backends := map[gateway.Module]gateway.Backend{}
+	backends, unreached := map[gateway.Module]gateway.Backend{}, gateway.NewUnreached(metrics)
 	for _, name := range gateway.Modules() {
+		remote.Unreached = unreached.WithLabelValues(string(name))
 		backends[name] = remote.Backend()
 	}
 	return backends

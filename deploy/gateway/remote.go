@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -22,6 +24,7 @@ type Remote struct {
 	Trusted   []netip.Prefix // proxies before the gateway whose X-Forwarded-For is believed and passed on
 	Logger    *slog.Logger
 	Clock     func() time.Time
+	Unreached prometheus.Counter // see NewUnreached; may be nil
 }
 
 // Backend makes the gateway's view of it.
@@ -71,6 +74,9 @@ func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 	return func(w http.ResponseWriter, request *http.Request, err error) {
 		if request.Context().Err() != nil {
 			panic(http.ErrAbortHandler) // the client has gone
+		}
+		if r.Unreached != nil {
+			r.Unreached.Inc()
 		}
 		r.Logger.Warn("cannot reach a module", slog.String("target", r.Target.String()), slog.String("error", err.Error()))
 		router.ServeHTTP(w, request)

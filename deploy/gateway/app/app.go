@@ -13,6 +13,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -64,6 +66,7 @@ type App struct {
 	gateway   *gateway.Gateway
 	plaintext *gateway.PlaintextReporter
 	logger    *slog.Logger
+	metrics   *telemetry.Service
 }
 
 // New builds the gateway; it starts nothing and needs no module to be there yet.
@@ -80,7 +83,8 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	backends, err := config.backends(transport, proxies, logger)
+	metrics := config.Telemetry.Service("gateway", logger)
+	backends, err := config.backends(transport, proxies, gateway.NewUnreached(metrics.Registerer), logger)
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +96,22 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &App{config: config, gateway: router, plaintext: gateway.NewPlaintextReporter(ingest, transport, logger), logger: logger}, nil
+	return &App{config: config, gateway: router, plaintext: gateway.NewPlaintextReporter(ingest, transport, logger), logger: logger, metrics: metrics}, nil
 }
 
-func (c Config) backends(transport http.RoundTripper, proxies []netip.Prefix, logger *slog.Logger) (map[gateway.Module]gateway.Backend, error) {
+func (c Config) backends(
+	transport http.RoundTripper, proxies []netip.Prefix, unreached *prometheus.CounterVec, logger *slog.Logger,
+) (map[gateway.Module]gateway.Backend, error) {
 	backends := map[gateway.Module]gateway.Backend{}
 	for module, text := range c.urls() {
 		target, err := parseTarget(text)
 		if err != nil {
 			return nil, err
 		}
-		remote := gateway.Remote{Target: target, Transport: transport, Trusted: proxies, Logger: logger, Clock: time.Now}
+		remote := gateway.Remote{
+			Target: target, Transport: transport, Trusted: proxies, Logger: logger, Clock: time.Now,
+			Unreached: unreached.WithLabelValues(string(module)),
+		}
 		backends[module] = remote.Backend()
 	}
 	return backends, nil
@@ -126,11 +135,10 @@ func loadAuthorities(file string) (*x509.CertPool, error) {
 
 // Run serves until ctx ends, then lets the requests under way finish.
 func (a *App) Run(ctx context.Context) error {
-	metrics := a.config.Telemetry.Service("gateway", a.logger)
-	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now, metrics.Registerer)
+	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now, a.metrics.Registerer)
 	if err != nil {
 		return err
 	}
 	endpoint.SeePlaintext(a.plaintext.See)
-	return lifecycle.Run(ctx, endpoint.Run, a.plaintext.Run, metrics.Run)
+	return lifecycle.Run(ctx, endpoint.Run, a.plaintext.Run, a.metrics.Run)
 }
