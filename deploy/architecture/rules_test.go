@@ -60,6 +60,7 @@ var busParts = map[string][]string{
 	"internal/batch":  {"internal/wire"},
 	"internal/broker": {"internal/batch", "internal/clock", "internal/wire"},
 	"internal/follow": {"internal/batch", "internal/broker", "internal/clock", "internal/wire"},
+	"cluster":         {"internal/broker"},
 	"topics":          {"internal/broker", "internal/clock"},
 	"parked":          {},
 	"publisher":       {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/wire"},

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	nethttp "net/http"
 	"net/netip"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -165,7 +164,7 @@ func (a *App) build(ctx context.Context) (err error) {
 
 // buildStore makes the log store and the searches in it, which have connections of their own.
 func (a *App) buildStore(ctx context.Context) (err error) {
-	atOnce := cmp.Or(a.config.Searches, min(max(leastSearches, runtime.GOMAXPROCS(0)), mostSearches)) // so that one organization has half of the processors
+	atOnce := a.config.searches()
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, atOnce); err != nil {
 		return err
 	}

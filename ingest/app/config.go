@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/weirlog/weir/ingest/internal/http"
@@ -80,6 +81,11 @@ const (
 	defaultAnswers     = 64 << 20
 	minAnswers         = 16 << 20
 )
+
+// searches is how many are at work at once: so many that one organization has half of the processors.
+func (c Config) searches() int {
+	return cmp.Or(c.Searches, min(max(leastSearches, runtime.GOMAXPROCS(0)), mostSearches))
+}
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {

@@ -13,6 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// A Schema is where a module keeps its tables, and what makes them.
+type Schema struct {
+	Name       string
+	Migrations []MigrationSet
+}
+
 // A MigrationSet is one module's migrations: the files migrations/*.sql of FS and of each folder in
 // it, applied in the order of their names whatever the folder, each once. A released file is never
 // edited; it may move to another folder.
@@ -83,7 +89,7 @@ func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) 
 	if err != nil {
 		return nil, err
 	}
-	missing, err := missing(ctx, pool, sets)
+	missing, _, err := Migrated(ctx, pool, sets...)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("%w: schema %q lacks %s", ErrNotMigrated, schema, strings.Join(missing, ", "))
 	}
@@ -94,25 +100,28 @@ func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) 
 	return pool, nil
 }
 
-// missing lists the migrations that are not applied.
-func missing(ctx context.Context, pool *pgxpool.Pool, sets []MigrationSet) (names []string, err error) {
-	var applied []string
-	err = pool.QueryRow(ctx, `SELECT array_agg(set_name || '/' || file) FROM migrations`).Scan(&applied)
+// Migrated lists the migrations that are not applied, and those that are and that nobody names here: a newer version was at work.
+func Migrated(ctx context.Context, pool *pgxpool.Pool, sets ...MigrationSet) (missing, unknown []string, err error) {
+	err = pool.QueryRow(ctx, `SELECT array_agg(set_name || '/' || file ORDER BY set_name, file) FROM migrations`).Scan(&unknown)
 	if err != nil && code(err) != undefinedTable {
-		return nil, fmt.Errorf("cannot read which migrations are applied: %w", err)
+		return nil, nil, fmt.Errorf("cannot read which migrations are applied: %w", err)
 	}
 	for _, set := range sets {
 		files, err := set.Files()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, file := range files {
-			if name := set.Name + "/" + path.Base(file); !slices.Contains(applied, name) {
-				names = append(names, name)
+			name := set.Name + "/" + path.Base(file)
+			at := slices.Index(unknown, name)
+			if at < 0 {
+				missing = append(missing, name)
+				continue
 			}
+			unknown = slices.Delete(unknown, at, at+1)
 		}
 	}
-	return names, nil
+	return missing, unknown, nil
 }
 
 const undefinedTable = "42P01"

@@ -56,6 +56,15 @@ func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.P
 	return open(ctx, config)
 }
 
+// Connections is how many a module has at most that opens both a pool and one for so many readers: fewer where the url's pool_max_conns is less.
+func Connections(url string, readers int) int {
+	config, err := configure(url, "", defaultMaxConns)
+	if err != nil { // nothing can be opened
+		return 0
+	}
+	return int(config.MaxConns) + min(int(config.MaxConns), readers)
+}
+
 func configure(url, schema string, conns int) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

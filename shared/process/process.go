@@ -54,6 +54,9 @@ func asideHelp(name string) string {
 	return fmt.Sprintf("\n\n%[1]s version prints which version this is; %[1]s ready asks the one that serves here whether it can.", name)
 }
 
+// Options is what Main parses for a configuration, to list its settings.
+func Options[C any]() any { return new(options[C]) }
+
 type options[C any] struct {
 	Given   C       `embed:""`
 	Logging logging `embed:""`

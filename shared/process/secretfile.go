@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// fileSuffix is what the name of a secret's variable ends with where it names a file instead.
-const fileSuffix = "_FILE"
+// FileSuffix is what the name of a secret's variable ends with where it names a file instead.
+const FileSuffix = "_FILE"
 
 // SecretFiles lets every secret setting be given as a file: WEIR_DATABASE_URL_FILE holds what
 // WEIR_DATABASE_URL would. Environments are shown by tools and inherited by children, files are not.
@@ -28,26 +28,27 @@ func fromFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		return nil, nil
 	}
 	for _, variable := range flag.Tag.Envs {
-		name := os.Getenv(variable + fileSuffix)
+		name := os.Getenv(variable + FileSuffix)
 		if name == "" {
 			continue
 		}
 		if os.Getenv(variable) != "" {
-			return nil, fmt.Errorf("set one of %s and %s", variable, variable+fileSuffix)
+			return nil, fmt.Errorf("set one of %s and %s", variable, variable+FileSuffix)
 		}
-		return secretIn(name, variable+fileSuffix)
+		return SecretIn(name, variable+FileSuffix)
 	}
 	return nil, nil
 }
 
-func secretIn(name, variable string) (any, error) {
+// SecretIn is the secret in a file that a variable names.
+func SecretIn(name, variable string) (string, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", variable, err)
+		return "", fmt.Errorf("cannot read %s: %w", variable, err)
 	}
 	secret := strings.TrimSpace(string(content))
 	if secret == "" {
-		return nil, fmt.Errorf("the file %q (%s) is empty", name, variable)
+		return "", fmt.Errorf("the file %q (%s) is empty", name, variable)
 	}
 	return secret, nil
 }
@@ -61,5 +62,5 @@ func secretHelp(value *kong.Value) string {
 	if !isSecret(value) || len(value.Tag.Envs) == 0 {
 		return help
 	}
-	return strings.TrimSuffix(help, ").") + ", or a file that holds it in $" + value.Tag.Envs[0] + fileSuffix + ")."
+	return strings.TrimSuffix(help, ").") + ", or a file that holds it in $" + value.Tag.Envs[0] + FileSuffix + ")."
 }

@@ -210,9 +210,19 @@ func hashOf(stored []byte) (h ledger.Hash) {
 
 // saveRoot notes the root of all chains as they are: nothing of a later hour is written.
 func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
-	rows, err := tx.Query(ctx, `SELECT organization, sequence, hash FROM chains ORDER BY organization COLLATE "C"`)
+	root, err := rootOfChains(ctx, tx)
 	if err != nil {
 		return err
+	}
+	sum := root.Sum()
+	_, err = tx.Exec(ctx, `UPDATE seals SET root = $2, organizations = $3, sealed_at = clock_timestamp() WHERE hour = $1`, hour, sum[:], root.Organizations)
+	return err
+}
+
+func rootOfChains(ctx context.Context, tx pgx.Tx) (*ledger.Root, error) {
+	rows, err := tx.Query(ctx, `SELECT organization, sequence, hash FROM chains ORDER BY organization COLLATE "C"`)
+	if err != nil {
+		return nil, err
 	}
 	root := ledger.NewRoot()
 	var organization string
@@ -222,10 +232,5 @@ func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 		root.Add(organization, sequence, hashOf(hash))
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	sum := root.Sum()
-	_, err = tx.Exec(ctx, `UPDATE seals SET root = $2, organizations = $3, sealed_at = clock_timestamp() WHERE hour = $1`, hour, sum[:], root.Organizations)
-	return err
+	return root, err
 }

@@ -91,6 +91,11 @@ func (b *Broker) start(cfg Config) (err error) {
 		b.closeCluster()
 		return err
 	}
+	if err := keepAddress(cfg, b.Addr()); err != nil {
+		ln.Close()
+		b.closeCluster()
+		return err
+	}
 	ln.open()
 	if b.keeper, err = startHousekeeper(cfg, b.cluster, b.Addr(), b.password); err != nil {
 		return err

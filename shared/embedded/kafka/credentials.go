@@ -25,6 +25,42 @@ const (
 // next start makes another.
 func PasswordFile(dir string) string { return filepath.Join(dir, "password") }
 
+// ErrNotRunning means that no broker serves a data directory.
+var ErrNotRunning = errors.New("no broker runs on the data directory")
+
+// addressFile is where a broker that serves a data directory leaves its address.
+func addressFile(dir string) string { return filepath.Join(dir, "address") }
+
+// keepAddress lets programs of the same user find the broker, whose port is another after each start.
+func keepAddress(cfg Config, address string) error {
+	if cfg.Dir == "" {
+		return nil
+	}
+	if err := os.WriteFile(addressFile(cfg.Dir), []byte(address+"\n"), 0o600); err != nil {
+		return fmt.Errorf("cannot keep the embedded broker's address: %w", err)
+	}
+	return nil
+}
+
+// Running is the address of the broker that serves a data directory.
+func Running(dir string) (string, error) {
+	if _, err := os.Stat(dir); err != nil { // to lock it would make it
+		return "", fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	lock, err := lockDir(dir)
+	if err == nil {
+		return "", errors.Join(fmt.Errorf("%w: %q", ErrNotRunning, dir), lock.release())
+	}
+	if !errors.Is(err, ErrLocked) {
+		return "", err
+	}
+	raw, err := os.ReadFile(addressFile(dir))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the embedded broker's address: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
 var errNoPlace = errors.New("an embedded broker that keeps nothing has no place for a password: it has to be Open")
 
 // ensurePassword reads the password, or makes one up where there is none; "" of a broker that is

@@ -51,9 +51,18 @@ func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
 
 // Layout asks one broker after another for the state of topics; none named means all.
 func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) {
-	answer, err := c.ask(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
+	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
+}
+
+// Permitted is Layout with what the user may do with each topic.
+func (c *Cluster) Permitted(ctx context.Context, topics ...string) (Layout, error) {
+	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID, operations: true})
+}
+
+func (c *Cluster) layout(ctx context.Context, question *metadata) (Layout, error) {
+	answer, err := c.ask(ctx, question)
 	if err != nil {
-		return Layout{}, fmt.Errorf("cannot learn about topics %q: %w", topics, err)
+		return Layout{}, fmt.Errorf("cannot learn about topics %q: %w", question.topics, err)
 	}
 	seen := answer.(*metadata).seen
 	c.mu.Lock()
@@ -293,28 +302,41 @@ func (t TopicSettings) Memory() time.Duration { return t.DeleteRetention / 2 }
 
 // Settings asks for a topic's settings.
 func (c *Cluster) Settings(ctx context.Context, topic string) (found TopicSettings, err error) {
-	const ofTopic = 2
-	answer, err := c.ask(ctx, &describeconfigs.Request{Resources: []describeconfigs.RequestResource{
-		{ResourceType: ofTopic, ResourceName: topic, ConfigNames: []string{"cleanup.policy", "delete.retention.ms"}},
-	}})
+	described, err := c.Describe(ctx, []string{topic}, []string{"cleanup.policy", "delete.retention.ms"})
 	if err != nil {
-		return found, fmt.Errorf("cannot read the settings of %q: %w", topic, err)
+		return found, err
 	}
+	settings := described[topic]
+	found.Compacted = settings["cleanup.policy"] == "compact"
+	if text, given := settings["delete.retention.ms"]; given {
+		ms, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return found, fmt.Errorf("cannot read delete.retention.ms of %q: %w", topic, err)
+		}
+		found.DeleteRetention = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	}
+	return found, nil
+}
+
+// Describe asks for settings of topics by their names, as the brokers write them.
+func (c *Cluster) Describe(ctx context.Context, topics, names []string) (map[string]map[string]string, error) {
+	const ofTopic = 2
+	question := &describeconfigs.Request{}
+	for _, topic := range topics {
+		question.Resources = append(question.Resources, describeconfigs.RequestResource{ResourceType: ofTopic, ResourceName: topic, ConfigNames: names})
+	}
+	answer, err := c.ask(ctx, question)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the settings of %q: %w", topics, err)
+	}
+	found := map[string]map[string]string{}
 	for _, r := range answer.(*describeconfigs.Response).Resources {
 		if r.ErrorCode != 0 {
-			return found, fmt.Errorf("cannot read the settings of %q: %w: %s", topic, kafka.Error(r.ErrorCode), r.ErrorMessage)
+			return nil, fmt.Errorf("cannot read the settings of %q: %w: %s", r.ResourceName, kafka.Error(r.ErrorCode), r.ErrorMessage)
 		}
+		found[r.ResourceName] = map[string]string{}
 		for _, entry := range r.ConfigEntries {
-			switch entry.ConfigName {
-			case "cleanup.policy":
-				found.Compacted = entry.ConfigValue == "compact"
-			case "delete.retention.ms":
-				ms, err := strconv.ParseInt(entry.ConfigValue, 10, 64)
-				if err != nil {
-					return found, fmt.Errorf("cannot read delete.retention.ms of %q: %w", topic, err)
-				}
-				found.DeleteRetention = time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-			}
+			found[r.ResourceName][entry.ConfigName] = entry.ConfigValue
 		}
 	}
 	return found, nil

@@ -18,8 +18,9 @@ const metadataVersion = 10
 
 // metadata is a Metadata request for topics, and its answer.
 type metadata struct {
-	topics   []string // none: all
-	clientID string
+	topics     []string // none: all
+	clientID   string
+	operations bool // asks what the user may do with each topic
 
 	seen Layout
 }
@@ -34,9 +35,13 @@ type Layout struct {
 // TopicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err
 // is why the topic is unknown.
 type TopicLayout struct {
-	ID      wire.TopicID
-	Leaders []int32
-	Err     error
+	ID       wire.TopicID
+	Leaders  []int32
+	Replicas []int // how many each partition has
+	InSync   []int // of them
+	Err      error
+
+	Operations int32 // what the user may do, a bit each, where it was asked for
 }
 
 var (
@@ -73,7 +78,12 @@ func (m *metadata) encode() []byte {
 		b = wire.AppendCompactString(b, name)
 		b = append(b, wire.NoTags)
 	}
-	b = append(b, 0, 0, 0) // no automatic creation, no operations that are allowed
+	b = append(b, 0, 0) // no automatic creation, no operations that are allowed on the cluster
+	if m.operations {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
 	return wire.Sized(append(b, wire.NoTags))
 }
 
@@ -105,17 +115,18 @@ func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
 	code := kafka.Error(r.Int16())
 	name, t.ID = string(r.Compact()), r.TopicID()
 	r.Bytes(1) // internal
-	t.Leaders = make([]int32, r.CompactItems(18))
+	partitions := r.CompactItems(18)
+	t.Leaders, t.Replicas, t.InSync = make([]int32, partitions), make([]int, partitions), make([]int, partitions)
 	gap := false
-	for range t.Leaders {
-		index, leader := scanPartition(r)
-		if index < 0 || int(index) >= len(t.Leaders) {
+	for range partitions {
+		index, leader, replicas, inSync := scanPartition(r)
+		if index < 0 || int(index) >= partitions {
 			gap = true
 			continue
 		}
-		t.Leaders[index] = leader
+		t.Leaders[index], t.Replicas[index], t.InSync[index] = leader, replicas, inSync
 	}
-	r.Int32() // operations
+	t.Operations = r.Int32()
 	r.Tags()
 	switch {
 	case code != 0:
@@ -126,17 +137,23 @@ func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
 	return name, t
 }
 
-func scanPartition(r *wire.Scanner) (index, leader int32) {
+func scanPartition(r *wire.Scanner) (index, leader int32, replicas, inSync int) {
 	r.Int16() // error: the leader answers it as well
 	index, leader = r.Int32(), r.Int32()
-	r.Int32()     // leader epoch
-	for range 3 { // replicas, those in sync, those offline
-		for range r.CompactItems(4) {
-			r.Int32()
-		}
-	}
+	r.Int32() // leader epoch
+	replicas, inSync = skipNodes(r), skipNodes(r)
+	skipNodes(r) // those offline
 	r.Tags()
-	return index, leader
+	return index, leader, replicas, inSync
+}
+
+// skipNodes passes over the ids of nodes and returns how many there are.
+func skipNodes(r *wire.Scanner) int {
+	n := r.CompactItems(4)
+	for range n {
+		r.Int32()
+	}
+	return n
 }
 
 // LeaderOf is the address of a partition's leader, "" where there is none.

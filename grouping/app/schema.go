@@ -1,0 +1,20 @@
+package app
+
+import (
+	"github.com/weirlog/weir/grouping/internal/bus"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Schema is that of the module's tables.
+func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
+
+// Outboxes are the tables that the module publishes.
+func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }
+
+// relays is how many publish, each with a connection of its own.
+const relays = 1
+
+// Connections is how many a process has to its database at most.
+func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.reads()) + relays }

@@ -1,0 +1,79 @@
+package integrity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Condition is how far the running checks and the chains are, and what a look at the latest of both has found.
+type Condition struct {
+	Verified   contract.Positions // through which offsets ranges are checked
+	Unchecked  time.Time          // when the oldest range was booked that is not; zero: all are
+	Sealed     time.Time          // through which instant chains are sealed; zero: none is
+	Overdue    bool               // an hour is not, though it ended long enough ago
+	Violations []ledger.Violation
+}
+
+// Examine takes the time of a few questions, however large the books are. An hour that ended before due has to be sealed; what is of before since is
+// not compared.
+func Examine(ctx context.Context, pool *pgxpool.Pool, log Log, due, since time.Time) (found Condition, err error) {
+	var last []ledger.Range
+	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(ctx, tx); err != nil {
+			return err
+		}
+		if err := found.readProgress(ctx, tx, due); err != nil {
+			return err
+		}
+		if last, err = postgres.LastRanges(ctx, tx, since); err != nil {
+			return err
+		}
+		return found.compare(ctx, tx, last)
+	})
+	if err != nil {
+		return found, fmt.Errorf("cannot examine the books: %w", err)
+	}
+	for _, ranges := range byPartition(last) {
+		violations, err := log.Check(ctx, ranges)
+		if err != nil {
+			return found, fmt.Errorf("cannot compare the latest ranges with the log: %w", err)
+		}
+		found.Violations = append(found.Violations, violations...)
+	}
+	return found, nil
+}
+
+func (c *Condition) readProgress(ctx context.Context, tx pgx.Tx, due time.Time) (err error) {
+	if c.Verified, c.Unchecked, err = postgres.CheckedRanges(ctx, tx); err != nil {
+		return err
+	}
+	hour, sealed, err := postgres.LastSealed(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if sealed {
+		c.Sealed = hour.Add(time.Hour)
+	}
+	c.Overdue, err = postgres.HasUnsealed(ctx, tx, due)
+	return err
+}
+
+func (c *Condition) compare(ctx context.Context, tx pgx.Tx, last []ledger.Range) error {
+	ofRanges, err := postgres.CheckRanges(ctx, tx, last)
+	if err != nil {
+		return err
+	}
+	ofRoot, err := postgres.CheckLastRoot(ctx, tx)
+	c.Violations = slices.Concat(ofRanges, ofRoot)
+	return err
+}

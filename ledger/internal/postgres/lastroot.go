@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+)
+
+// CheckLastRoot compares the root of the last sealed hour with that of the chains as they are.
+func CheckLastRoot(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	var s seal
+	err := tx.QueryRow(ctx, `SELECT hour, root, organizations FROM seals WHERE root IS NOT NULL ORDER BY hour DESC LIMIT 1`).
+		Scan(&s.hour, &s.root, &s.organizations)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := rootOfChains(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if sum := root.Sum(); !slices.Equal(sum[:], s.root) || root.Organizations != s.organizations {
+		return []ledger.Violation{{Invariant: ledger.RootIsChains, Detail: fmt.Sprintf("hour %s: the root of %d chains is %x, that of the %d that there are %x",
+			s.hour.UTC().Format(time.RFC3339), s.organizations, s.root, root.Organizations, sum)}}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,23 @@
+package parked
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// Held are how many records are parked in the schema that tx works in, and since when the oldest is.
+func Held(ctx context.Context, tx pgx.Tx) (count int64, oldest time.Time, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, oldest, err
+	}
+	var parked *time.Time
+	err = tx.QueryRow(ctx, `SELECT count(*), min(parked_at) FROM bus_parked WHERE `+unemptied).Scan(&count, &parked)
+	if parked != nil {
+		oldest = parked.UTC()
+	}
+	return count, oldest, err
+}

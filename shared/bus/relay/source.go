@@ -1,0 +1,38 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Source is a table whose rows a relay publishes in the order of their positions.
+type Source struct {
+	Relay string
+	Table string
+}
+
+// A Backlog is what a relay has still to publish.
+type Backlog struct {
+	Rows int64 // at most 100,000 are counted
+	Held bool  // a process has the lease
+}
+
+const countedAtMost = 100_000
+
+// Backlog looks at the schema that tx works in.
+func (s Source) Backlog(ctx context.Context, tx pgx.Tx) (b Backlog, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return b, err
+	}
+	err = tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM (SELECT FROM `+pgx.Identifier{s.Table}.Sanitize()+`
+			WHERE position > coalesce((SELECT position FROM bus_relays WHERE name = $1), 0) LIMIT $2) AS waiting),
+		EXISTS (SELECT FROM bus_relays WHERE name = $1 AND expires_at > clock_timestamp())`, s.Relay, countedAtMost).Scan(&b.Rows, &b.Held)
+	if err != nil {
+		return b, fmt.Errorf("cannot count what %s has still to publish: %w", s.Relay, err)
+	}
+	return b, nil
+}
