@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,6 +26,7 @@ and groups the errors.
   weir fair          measures what quiet organizations notice of noisy ones
   weir soak          lets a year pass in minutes, and shows that nothing grows for ever
   weir parked        shows records that could not be applied, and has them applied or discarded
+  weir doctor        looks at an installation, and says what is wrong and what to do about it
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
 
@@ -42,6 +44,8 @@ type commands struct {
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 
+	Doctor doctorCommand `cmd:"" help:"Look at an installation, and say what is wrong and what to do about it."`
+
 	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
 
 	Version process.Version `cmd:"" help:"Print which version this is."`
@@ -55,6 +59,9 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := parsed.Run(chosen.logger()); err != nil {
+		if status, printed := errors.AsType[exitStatus](err); printed {
+			os.Exit(int(status))
+		}
 		fmt.Fprintln(os.Stderr, "weir:", oneLine(err))
 		os.Exit(1)
 	}

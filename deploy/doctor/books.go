@@ -1,0 +1,67 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ledger "github.com/weirlog/weir/ledger/app"
+)
+
+// Ages from which on checks and seals of the books are late.
+const (
+	lateCheck  = 10 * time.Minute
+	staleCheck = time.Hour
+	lateSeal   = 30 * time.Minute
+)
+
+// books looks how far the running checks and the chains are, and compares the latest of both with the log.
+func (e *examination) books(ctx context.Context, o opened) {
+	if len(e.seen.Topics) == 0 {
+		return // the log is needed
+	}
+	var found ledger.Condition
+	ok := e.look(ctx, "books", o.name, "Look at the ledger's log, and run ledger-verify.", func(ctx context.Context) (err error) {
+		config := e.services.Ledger
+		config.Brokers, config.BrokerAccess = e.brokers, e.signIn
+		found, err = ledger.Examine(ctx, config, o.pool, e.now().Add(-lateSeal))
+		return err
+	})
+	if !ok {
+		return
+	}
+	before := len(e.report.Findings)
+	for _, violation := range found.Violations {
+		e.report.add(Fail, "books", o.name, fmt.Sprintf("it does not hold that %s: %s", violation.Invariant, violation.Detail),
+			"Run ledger-verify, which compares everything; change nothing by hand before it is understood.")
+	}
+	e.checked(found)
+	if found.Overdue {
+		e.report.add(Fail, "books", "seals", fmt.Sprintf("an hour is not sealed that ended more than %s ago; the last is %s", lateSeal, when(found.Sealed)),
+			"Look in the ledger's log for what keeps it from sealing an hour, and at the lag of ledger.quota.")
+	}
+	if len(e.report.Findings) == before {
+		e.report.add(OK, "books", o.name, fmt.Sprintf("all is checked in %d partitions, sealed through: %s", len(found.Verified), when(found.Sealed)), "")
+	}
+}
+
+// checked looks since when the oldest waits that is not checked.
+func (e *examination) checked(found ledger.Condition) {
+	waits := e.now().Sub(found.Unchecked)
+	if found.Unchecked.IsZero() || waits < lateCheck {
+		return
+	}
+	level := Warn
+	if waits >= staleCheck {
+		level = Fail
+	}
+	e.report.add(level, "books", "checks", fmt.Sprintf("what was booked %s ago is not checked yet", waits.Round(time.Second)),
+		"Look in the ledger's log for what keeps it from checking the books.")
+}
+
+func when(at time.Time) string {
+	if at.IsZero() {
+		return "no hour yet"
+	}
+	return at.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// renewWithin is how long before its end a certificate should be replaced.
+const renewWithin = 14 * 24 * time.Hour
+
+// certificate looks at what the listeners serve.
+func (e *examination) certificate() {
+	files := e.certificates()
+	if files.Server == "" && files.ServerKey == "" {
+		return
+	}
+	e.openToOthers("certificate's key", files.ServerKey)
+	chain, err := readChain(files.Server)
+	if err != nil {
+		e.report.add(Fail, "certificate", files.Server, err.Error(),
+			"Set WEIR_TLS_CERT_FILE to a PEM file with the certificate and what lies between it and its authority.")
+		return
+	}
+	if _, err := tls.LoadX509KeyPair(files.Server, files.ServerKey); err != nil {
+		e.report.add(Fail, "certificate", files.ServerKey, err.Error(), "Set WEIR_TLS_KEY_FILE to the PEM file with the key that this certificate was made for.")
+	}
+	found := len(e.report.Findings)
+	e.validity(files.Server, chain[0])
+	e.names(files.Server, chain[0])
+	e.trust(files.Server, files.CA, chain)
+	if len(e.report.Findings) == found {
+		e.report.add(OK, "certificate", files.Server,
+			fmt.Sprintf("for %s, until %s", strings.Join(namesOf(chain[0]), ", "), chain[0].NotAfter.Format(time.DateOnly)), "")
+	}
+}
+
+func readChain(file string) (chain []*x509.Certificate, err error) {
+	rest, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a certificate: %w", err)
+		}
+		chain = append(chain, certificate)
+	}
+	if len(chain) == 0 {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return chain, nil
+}
+
+func (e *examination) validity(file string, leaf *x509.Certificate) {
+	left := leaf.NotAfter.Sub(e.now())
+	const fix = "Replace the files with a certificate that is valid: services serve it with the next connection, without a restart."
+	switch {
+	case left <= 0:
+		e.report.add(Fail, "certificate", file, "it expired at "+leaf.NotAfter.Format(time.RFC3339), fix)
+	case e.now().Before(leaf.NotBefore):
+		e.report.add(Fail, "certificate", file, "it is not valid before "+leaf.NotBefore.Format(time.RFC3339), fix)
+	case left < renewWithin:
+		e.report.add(Warn, "certificate", file, "it expires at "+leaf.NotAfter.Format(time.RFC3339), fix)
+	}
+}
+
+// names looks whether the certificate is for the hosts under which it is reached.
+func (e *examination) names(file string, leaf *x509.Certificate) {
+	hosts := slices.Clone(e.Hosts)
+	if origin, err := url.Parse(e.ConsoleOrigin); err == nil && origin.Hostname() != "" {
+		hosts = append(hosts, origin.Hostname())
+	}
+	for _, host := range hosts {
+		if leaf.VerifyHostname(host) != nil {
+			e.report.add(Fail, "certificate", file, fmt.Sprintf("it is for %s, not for %s", strings.Join(namesOf(leaf), ", "), host),
+				"Have a certificate issued that names this host: clients refuse this one.")
+		}
+	}
+}
+
+func namesOf(leaf *x509.Certificate) []string {
+	names := slices.Clone(leaf.DNSNames)
+	for _, address := range leaf.IPAddresses {
+		names = append(names, address.String())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// trust looks whether an authority stands behind the certificate, at an instant at which it is valid.
+func (e *examination) trust(file, authorities string, chain []*x509.Certificate) {
+	roots, err := rootsIn(authorities)
+	if err != nil {
+		e.report.add(Fail, "certificate", authorities, err.Error(), "Set WEIR_CA_FILE to a PEM file with the authorities' certificates.")
+		return
+	}
+	between := x509.NewCertPool()
+	for _, certificate := range chain[1:] {
+		between.AddCert(certificate)
+	}
+	at := e.now()
+	if leaf := chain[0]; at.After(leaf.NotAfter) || at.Before(leaf.NotBefore) {
+		at = leaf.NotAfter.Add(-time.Second) // that it is over is another finding
+	}
+	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at}); err != nil {
+		e.report.add(Fail, "certificate", file, err.Error(),
+			"Put what lies between the certificate and its authority into the same file, behind it; of an authority of your own, set WEIR_CA_FILE.")
+	}
+}
+
+// rootsIn are the authorities in a file; nil, the system's, for no file.
+func rootsIn(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return roots, nil
+}

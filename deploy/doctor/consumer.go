@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A position is how far a consumer has applied a partition.
+type position struct {
+	Group, Topic string
+	Partition    int
+	Next         int64
+	Halted       string // why, by a person's leave alone it goes on
+	TopicID      *[16]byte
+}
+
+// A followed topic is one that a group of consumers applies.
+type followed struct{ group, topic string }
+
+// consumers compares positions with where the topics end.
+func (e *examination) consumers(ctx context.Context, o opened) {
+	var positions []position
+	ok := e.look(ctx, "consumer", o.name, "Look at the role's rights.", func(ctx context.Context) error {
+		rows, err := o.pool.Query(ctx, `SELECT group_name, topic, partition, next, coalesce(halted, ''), topic_id FROM bus_positions ORDER BY 1, 2, 3`)
+		if err != nil {
+			return err
+		}
+		positions, err = pgx.CollectRows(rows, pgx.RowToStructByPos[position])
+		return err
+	})
+	if !ok {
+		return
+	}
+	if len(positions) == 0 {
+		e.report.add(Warn, "consumer", o.name, "it has never applied anything", "Start the service; its log says what keeps it from the brokers.")
+	}
+	var order []followed
+	byTopic := map[followed]map[int]position{}
+	for _, p := range positions {
+		f := followed{p.Group, p.Topic}
+		if byTopic[f] == nil {
+			byTopic[f], order = map[int]position{}, append(order, f)
+		}
+		byTopic[f][p.Partition] = p
+	}
+	for _, f := range order {
+		if topic, seen := e.seen.Topics[f.topic]; seen && topic.Err == nil {
+			e.follow(ctx, f, topic, byTopic[f])
+		}
+	}
+	e.deferred(ctx, o)
+}
+
+// follow looks at one group on one topic. Partitions that nobody has ever taken are behind from their beginning on.
+func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topic, positions map[int]position) {
+	subject, before := f.group+" on "+f.topic, len(e.report.Findings)
+	var behind []position
+	records := int64(0)
+	for p, partition := range topic.Partitions {
+		at, taken := positions[p]
+		if !taken {
+			at = position{Topic: f.topic, Partition: p, Next: partition.Start}
+		}
+		if !partition.Led || !e.inLog(subject, at, topic, partition) {
+			continue
+		}
+		if lag := partition.End - at.Next; lag > 0 {
+			behind, records = append(behind, at), records+lag
+		}
+	}
+	e.look(ctx, "consumer", subject, "Look at the brokers' logs: a record that waits can't be read.", func(ctx context.Context) error {
+		oldest, err := e.oldest(ctx, topic, behind[:min(len(behind), looked)])
+		e.lag(subject, records, oldest)
+		return err
+	})
+	if len(e.report.Findings) == before {
+		e.report.add(OK, "consumer", subject, fmt.Sprintf("records behind: %d, partitions: %d", records, len(topic.Partitions)), "")
+	}
+}
+
+// oldest is the time of the oldest record that waits, of those at some positions.
+func (e *examination) oldest(ctx context.Context, topic cluster.Topic, behind []position) (oldest time.Time, err error) {
+	const atOnce = 100 // of a compacted topic, the next may be gone
+	for _, at := range behind {
+		next, err := e.recordAt(ctx, at.Topic, at.Partition, at.Next, min(at.Next+atOnce, topic.Partitions[at.Partition].End))
+		if err != nil {
+			return oldest, err
+		}
+		oldest = earlier(oldest, next)
+	}
+	return oldest, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// inLog looks whether a consumer goes on at its position, and reports whether it stands in the log.
+func (e *examination) inLog(subject string, at position, topic cluster.Topic, partition cluster.Partition) bool {
+	where := fmt.Sprintf("partition %d stands at %d, the log is [%d, %d)", at.Partition, at.Next, partition.Start, partition.End)
+	switch {
+	case at.Halted != "":
+		e.report.add(Fail, "consumer", subject, where+", and it is halted: "+at.Halted,
+			"shared/bus/README.md says which causes there are, and what to write into bus_positions. Nothing goes on by itself.")
+		return false
+	case at.TopicID != nil && *at.TopicID != topic.ID:
+		e.report.add(Fail, "consumer", subject, where+" of another topic of that name, made since",
+			"To go on in the new one: UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL WHERE … What only the old one had is lost.")
+		return false
+	case at.Next > partition.End:
+		e.report.add(Fail, "consumer", subject, where+": the log has lost its end",
+			"Look which broker lost data; what was applied and is not in the log can't be compared any more.")
+		return false
+	case at.Next < partition.Start:
+		e.report.add(Fail, "consumer", subject, where+": what lies between went unread",
+			"Set next in bus_positions to the log's start to go on without what is gone; make retention.ms longer than any outage.")
+		return false
+	}
+	return true
+}
+
+// hopeless is how many times MaxLag a record may wait before it is a failure.
+const hopeless = 15
+
+func (e *examination) lag(subject string, behind int64, oldest time.Time) {
+	waits := e.now().Sub(oldest)
+	if oldest.IsZero() || waits < e.MaxLag {
+		return
+	}
+	level := Warn
+	if waits >= hopeless*e.MaxLag {
+		level = Fail
+	}
+	e.report.add(level, "consumer", subject, fmt.Sprintf("%d records behind, the oldest waits for %s", behind, waits.Round(time.Second)),
+		"Look whether the service runs, and in its log what fails; where it only can't keep up, run more processes of it, up to one for each partition.")
+}
+
+// A left lane is what an organization that is over its share has left behind.
+type left struct {
+	Group, Topic  string
+	Organizations int64
+	Records       int64
+	Since         time.Time
+	Halted        string
+}
+
+// deferred looks at what is left behind of organizations that send more than their share.
+func (e *examination) deferred(ctx context.Context, o opened) {
+	var lanes []left
+	ok := e.look(ctx, "deferred", o.name, "Look at the role's rights.", func(ctx context.Context) error {
+		return o.read(ctx, func(tx pgx.Tx) error {
+			if err := pg.AsSystem(ctx, tx); err != nil {
+				return err
+			}
+			rows, err := tx.Query(ctx, `SELECT group_name, topic, count(DISTINCT organization), sum(records)::bigint, min(since), coalesce(max(halted), '')
+				FROM bus_deferred GROUP BY 1, 2 ORDER BY 1, 2`)
+			if err != nil {
+				return err
+			}
+			lanes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[left])
+			return err
+		})
+	})
+	if !ok {
+		return
+	}
+	for _, lane := range lanes {
+		e.lane(lane)
+	}
+}
+
+// longDeferred is for how long an organization may be behind by its own load.
+const longDeferred = time.Hour
+
+func (e *examination) lane(l left) {
+	subject := l.Group + " on " + l.Topic
+	seen := fmt.Sprintf("%d records of %d organizations are deferred, since %s", l.Records, l.Organizations, l.Since.UTC().Format(time.RFC3339))
+	switch {
+	case l.Halted != "":
+		e.report.add(Fail, "deferred", subject, seen+", and halted: "+l.Halted,
+			"In bus_deferred, set next to the log's start and clear halted, or delete the row where nothing of it is left; make retention.ms longer.")
+	case e.now().Sub(l.Since) > longDeferred:
+		e.report.add(Warn, "deferred", subject, seen, "These organizations send more than their share for long: run more processes of the module, or talk to them.")
+	default:
+		e.report.add(OK, "deferred", subject, seen, "")
+	}
+}

@@ -1,0 +1,149 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// oldestPostgres is the oldest version that the tests run with.
+const oldestPostgres = 15
+
+// databases looks at each module's, and what is in it.
+func (e *examination) databases(ctx context.Context) {
+	load := servers{}
+	users := map[string]string{} // of the modules
+	for _, m := range modules {
+		if url, err := e.databaseURL(m.name); err == nil {
+			users[m.name] = userOf(url)
+		}
+	}
+	for _, m := range modules {
+		if !e.looksAt(m.name) {
+			continue
+		}
+		o, ok := e.open(ctx, m)
+		if !ok {
+			continue
+		}
+		e.server(ctx, o, load)
+		e.databaseClock(ctx, o)
+		e.role(ctx, o, users)
+		if e.migrations(ctx, o) {
+			e.contents(ctx, o)
+		}
+		o.pool.Close()
+	}
+	e.connections(load)
+}
+
+// contents looks at what the module has written.
+func (e *examination) contents(ctx context.Context, o opened) {
+	e.parked(ctx, o)
+	e.consumers(ctx, o)
+	e.outboxes(ctx, o)
+	if o.name == "ledger" {
+		e.books(ctx, o)
+	}
+}
+
+// open connects, to read and nothing else.
+func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
+	o = opened{module: m}
+	var err error
+	if o.url, err = e.databaseURL(m.name); err != nil {
+		e.report.add(Fail, "database", m.name, err.Error(), fmt.Sprintf(
+			"Set %s, or %s where each module has a database of its own; _FILE behind it names a file.", sharedDatabaseVariable, databaseVariable(m.name)))
+		return o, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Patience)
+	defer cancel()
+	begun := e.now()
+	if o.pool, err = pg.OpenReaders(ctx, o.url.Reveal(), m.schema.Name, 1); err == nil {
+		if err = o.pool.Ping(ctx); err != nil {
+			o.pool.Close()
+		}
+	}
+	if err != nil {
+		e.report.add(Fail, "database", m.name, err.Error(), connectFix(err))
+		return o, false
+	}
+	config := o.pool.Config().ConnConfig
+	took := e.now().Sub(begun).Milliseconds()
+	e.report.add(OK, "database", m.name, fmt.Sprintf("%s:%d/%s answers in %d ms", config.Host, config.Port, config.Database, took), "")
+	return o, true
+}
+
+// connectFix is what to do about a database that lets nobody in.
+func connectFix(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		switch refused.Code {
+		case "28P01", "28000":
+			return "Correct the user or the password in the address, or let pg_hba.conf admit them; ALTER ROLE … PASSWORD sets another one."
+		case "3D000":
+			return "Correct the database's name in the address, or make the database (CREATE DATABASE … OWNER …)."
+		case "42501":
+			return "Grant the role the right to connect (GRANT CONNECT ON DATABASE … TO …)."
+		case "53300":
+			return "Raise max_connections, or run fewer processes."
+		}
+	}
+	return "Start PostgreSQL, and look at host and port in the address, name resolution and firewalls between."
+}
+
+// Servers are what PostgreSQL servers have to hold, by their addresses.
+type servers map[string]*load
+
+type load struct {
+	most   int // connections for ordinary roles
+	needed int
+}
+
+// server looks at the version, and notes how many connections there may be.
+func (e *examination) server(ctx context.Context, o opened, all servers) {
+	var version string
+	var number, most int
+	ok := e.look(ctx, "database", o.name, "Look at the server's log.", func(ctx context.Context) error {
+		return o.pool.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
+			current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+				- coalesce(current_setting('reserved_connections', true)::int, 0)`).Scan(&version, &number, &most)
+	})
+	if !ok {
+		return
+	}
+	if number/10000 < oldestPostgres {
+		e.report.add(Fail, "database", o.name, "PostgreSQL "+version, fmt.Sprintf("Upgrade to PostgreSQL %d or later.", oldestPostgres))
+	} else {
+		e.report.add(OK, "database", o.name, "PostgreSQL "+version, "")
+	}
+	config := o.pool.Config().ConnConfig
+	address := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	if all[address] == nil {
+		all[address] = &load{most: most}
+	}
+	all[address].needed += e.Replicas * o.connections(e.services, o.url)
+}
+
+// connections compares what servers allow with what all processes open at most.
+func (e *examination) connections(all servers) {
+	for _, address := range sorted(all) {
+		l := all[address]
+		seen := fmt.Sprintf("%d connections are for ordinary roles; with --replicas=%d services open %d at most", l.most, e.Replicas, l.needed)
+		fix := "Raise PostgreSQL's max_connections, or lower the pools (pool_max_conns=… in the address)."
+		switch {
+		case l.needed > l.most:
+			e.report.add(Fail, "connections", address, seen, fix)
+		case l.needed*10 > l.most*9:
+			e.report.add(Warn, "connections", address, seen, fix)
+		default:
+			e.report.add(OK, "connections", address, seen, "")
+		}
+	}
+}

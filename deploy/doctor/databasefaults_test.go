@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+var databaseFaults = []fault{
+	{"wrong password", func(t *testing.T, i *installation, _ *Config) {
+		t.Setenv("WEIR_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), wrongPassword) }))
+	}, Finding{Check: "database", Subject: "ledger", Level: Fail, Seen: "password authentication failed"}},
+	{"wrong database", func(t *testing.T, i *installation, _ *Config) {
+		t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.Path = "/weir_nowhere" }))
+	}, Finding{Check: "database", Subject: "ledger", Level: Fail, Seen: `database "weir_nowhere" does not exist`}},
+	{"stopped database", func(t *testing.T, i *installation, _ *Config) {
+		t.Setenv("WEIR_DATABASE_URL", i.as(t, func(u *url.URL) { u.Host = unusable }))
+	}, Finding{Check: "database", Subject: "tenants", Level: Fail, Seen: "refused"}},
+	{"too few connections", func(_ *testing.T, _ *installation, c *Config) { c.Replicas = 1000 },
+		Finding{Check: "connections", Subject: "", Level: Fail, Seen: "--replicas=1000"}},
+	{"clocks that differ", func(_ *testing.T, _ *installation, c *Config) {
+		c.Machine.Clock = func() time.Time { return time.Now().Add(10 * time.Minute) }
+	}, Finding{Check: "clock", Subject: "grouping", Level: Fail, Seen: "10m0"}},
+	{"missing migration", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `DELETE FROM ledger.migrations WHERE file = '0053_anchors.sql'`, `INSERT INTO ledger.migrations (set_name, file) VALUES ('ledger', '0053_anchors.sql')`)
+	}, Finding{Check: "migrations", Subject: "ledger", Level: Fail, Seen: "ledger/0053_anchors.sql"}},
+	{"newer version", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `INSERT INTO ingest.migrations (set_name, file) VALUES ('ingest', '9999_later.sql')`, `DELETE FROM ingest.migrations WHERE file = '9999_later.sql'`)
+	}, Finding{Check: "migrations", Subject: "ingest", Level: Warn, Seen: "9999_later.sql"}},
+}
+
+var roleFaults = []fault{
+	{"role that bypasses row level security", func(t *testing.T, i *installation, _ *Config) {
+		testenv.Superuser(t, `ALTER ROLE `+i.role(t)+` BYPASSRLS`)
+		t.Cleanup(func() { testenv.Superuser(t, `ALTER ROLE `+i.role(t)+` NOBYPASSRLS`) })
+	}, Finding{Check: "role", Subject: "ingest", Level: Fail, Seen: "BYPASSRLS"}},
+	{"role that sees another module's schema", func(t *testing.T, i *installation, _ *Config) {
+		other := strings.Replace(i.role(t), "weir_test_", "weir_test_other_", 1)
+		testenv.Superuser(t, `CREATE ROLE `+other+` LOGIN PASSWORD '`+other+`'`)
+		t.Cleanup(func() { testenv.Superuser(t, `DROP ROLE `+other) })
+		i.change(t, `GRANT USAGE ON SCHEMA ledger, tenants TO `+other, `REVOKE USAGE ON SCHEMA ledger, tenants FROM `+other)
+		t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(other, other) }))
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "may look into the schema of tenants"}},
+	{"row level security that is not forced", func(t *testing.T, i *installation, _ *Config) {
+		i.change(t, `ALTER TABLE ledger.links NO FORCE ROW LEVEL SECURITY`, `ALTER TABLE ledger.links FORCE ROW LEVEL SECURITY`)
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "not forced on links"}},
+}

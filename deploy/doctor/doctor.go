@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/deploy/settings"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/embedded/kafka"
+)
+
+// Run looks at everything and reports what it has found.
+func Run(ctx context.Context, config Config) Report {
+	e := &examination{Config: config.orDefault()}
+	e.report.At = e.Machine.Clock().UTC()
+	e.settings()
+	e.secrets()
+	e.files()
+	e.directories()
+	e.certificate()
+	e.bus(ctx)
+	e.databases(ctx)
+	return e.report
+}
+
+// An examination is one run of all checks.
+type examination struct {
+	Config
+
+	report    Report
+	services  allinone.Modules // settings of the modules
+	brokers   []string
+	catalogue []settings.Setting // of all services
+	signIn    bus.Access
+	dialer    *bus.Dialer
+	seen      cluster.Cluster // what the brokers answered; no topics where none did
+}
+
+func (e *examination) now() time.Time { return e.Machine.Clock() }
+
+// look does one check in bounded time. What keeps it from its end is a finding.
+func (e *examination) look(ctx context.Context, check, subject, fix string, do func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, e.Patience)
+	defer cancel()
+	err := do(ctx)
+	if err != nil {
+		e.report.add(Fail, check, subject, err.Error(), fix)
+	}
+	return err == nil
+}
+
+// looksAt reports whether a module was asked for.
+func (e *examination) looksAt(module string) bool {
+	return len(e.Modules) == 0 || slices.Contains(e.Modules, module)
+}
+
+// directories looks at those that are named, and at the data directory where there is one.
+func (e *examination) directories() {
+	dirs := []string{}
+	if _, err := os.Stat(e.DataDir); err == nil {
+		dirs = append(dirs, e.DataDir)
+	}
+	for _, dir := range []string{e.StateDir, e.BackupDir} {
+		if dir != "" {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range dirs {
+		e.space(dir)
+	}
+	e.backups()
+}
+
+// embedded is the broker that runs on the data directory.
+func (e *examination) embedded() (brokers []string, access bus.Access, err error) {
+	dir := filepath.Join(e.DataDir, "kafka")
+	address, err := kafka.Running(dir)
+	if errors.Is(err, kafka.ErrNotRunning) {
+		return nil, access, errors.New("WEIR_BROKERS is not set, and no weir run is at work in the data directory " + e.DataDir)
+	}
+	return []string{address}, bus.Access{User: kafka.User, PasswordFile: kafka.PasswordFile(dir), Mechanism: kafka.Mechanism}, err
+}
+
+// certificates are the files that are served with: those of the data directory where none are named.
+func (e *examination) certificates() localca.Files {
+	if e.TLSCertFile != "" || e.TLSKeyFile != "" {
+		return localca.Files{CA: e.CAFile, Server: e.TLSCertFile, ServerKey: e.TLSKeyFile}
+	}
+	files := localca.In(filepath.Join(e.DataDir, "tls"))
+	if _, err := os.Stat(files.Server); err != nil {
+		return localca.Files{}
+	}
+	return files
+}

@@ -1,0 +1,191 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/allinone/allinonetest"
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const (
+	patience = 30 * time.Second
+	unusable = "127.0.0.1:1" // nothing listens there
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An installation is one that has taken entries, charged them and stopped in order.
+type installation struct {
+	database string
+	brokers  []string
+	dir      string
+	conn     *pgx.Conn // sees every tenant's rows
+}
+
+// healthy is how the doctor looks at it; nothing is wrong then.
+func (i *installation) healthy() Config {
+	return Config{
+		Brokers: i.brokers, DataDir: i.dir, Hosts: []string{"localhost"}, MaxLag: time.Hour,
+		LogPartitions: 12, LogRetention: 7 * 24 * time.Hour,
+		Machine: Machine{
+			Space: func(string) (Space, error) { return Space{Free: 50, Total: 100}, nil },
+			Files: func() (int, error) { return 20_000, nil },
+		},
+	}
+}
+
+// newInstallation runs all of Weir until the doctor finds nothing, with a batch that is charged, and stops it.
+func newInstallation(t *testing.T) *installation {
+	i := &installation{database: testenv.Postgres(t), brokers: testenv.Kafka(t), dir: t.TempDir()}
+	t.Setenv("WEIR_DATABASE_URL", i.database)
+	t.Run("healthy", func(t *testing.T) {
+		modules, err := allinone.ModulesFromEnvironment()
+		must(t, err)
+		modules.Ledger.CheckInterval = 100 * time.Millisecond
+		app, err := allinone.New(t.Context(), allinone.Config{
+			Listen: "127.0.0.1:0", DataDir: i.dir, DatabaseURL: httpapi.Secret(i.database), Brokers: i.brokers, Modules: modules,
+		}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		must(t, err)
+		allinonetest.Run(t, app)
+		i.post(t, app.Env())
+		testenv.Eventually(t, patience, func() error { return i.sound(t) })
+	})
+	var err error
+	i.conn, err = pgx.Connect(t.Context(), i.database)
+	must(t, err)
+	t.Cleanup(func() { i.conn.Close(context.Background()) })
+	i.exec(t, `SET weir.organization = '*'`)
+	return i
+}
+
+// post sends one entry, and returns once it is charged and checked.
+func (i *installation) post(t *testing.T, env allinone.DevEnv) {
+	api, err := client.New(env.BaseURL, env.CAFile, 1)
+	must(t, err)
+	defer api.Close()
+	body := fmt.Sprintf(`{"logs": [{"timestamp": %q, "level": "info", "message": "cart opened"}]}`, time.Now().UTC().Format(time.RFC3339))
+	_, err = api.Deliver(t.Context(), env.APIKey, client.Batch{Body: []byte(body), IdempotencyKey: "once"})
+	must(t, err)
+	conn, err := pgx.Connect(t.Context(), i.database)
+	must(t, err)
+	defer conn.Close(t.Context())
+	testenv.Eventually(t, patience, func() error {
+		var checked int
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM ledger.ranges r JOIN ledger.checked_ranges c USING (partition) WHERE c.next >= r.next_offset`).Scan(&checked)
+		if err == nil && checked == 0 {
+			err = errors.New("nothing is charged and checked")
+		}
+		return err
+	})
+}
+
+// sound returns what the doctor finds.
+func (i *installation) sound(t *testing.T) (err error) {
+	report := Run(t.Context(), i.healthy())
+	for _, f := range report.Findings {
+		if f.Level != OK {
+			err = errors.Join(err, fmt.Errorf("%+v", f))
+		}
+	}
+	if status := report.ExitStatus(true); err == nil && (status != 0 || len(report.Findings) < 40) {
+		err = fmt.Errorf("exit status %d of %d findings", status, len(report.Findings))
+	}
+	return err
+}
+
+func (i *installation) exec(t *testing.T, statement string, args ...any) {
+	t.Helper()
+	if _, err := i.conn.Exec(context.Background(), statement, args...); err != nil { // also where the test has ended
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// change plants a fault in the database, and takes it back with the test.
+func (i *installation) change(t *testing.T, do, undo string) {
+	t.Helper()
+	i.exec(t, do)
+	t.Cleanup(func() { i.exec(t, undo) })
+}
+
+// role is that of the installation.
+func (i *installation) role(t *testing.T) string {
+	address, err := url.Parse(i.database)
+	must(t, err)
+	return address.User.Username()
+}
+
+// as is the database's address for another user or name.
+func (i *installation) as(t *testing.T, change func(*url.URL)) string {
+	address, err := url.Parse(i.database)
+	must(t, err)
+	change(address)
+	return address.String()
+}
+
+// A fault is planted, and found as one finding.
+type fault struct {
+	name  string
+	plant func(t *testing.T, i *installation, c *Config)
+	want  Finding // Seen is a part of what is to be seen
+}
+
+// The doctor finds nothing in a healthy installation, each planted fault, and nothing again once all are taken back.
+func TestFaultsAreFound(t *testing.T) {
+	i := newInstallation(t)
+	for _, faults := range [][]fault{databaseFaults, roleFaults, brokerFaults, consumerFaults, booksFaults, machineFaults, secretFaults, certificateFaults} {
+		for _, f := range faults {
+			t.Run(f.name, func(t *testing.T) { f.isFound(t, i) })
+		}
+	}
+	if err := i.sound(t); err != nil {
+		t.Errorf("after all faults are taken back: %v", err)
+	}
+}
+
+func (f fault) isFound(t *testing.T, i *installation) {
+	config := i.healthy()
+	for _, m := range modules {
+		if strings.HasPrefix(f.want.Subject, m.name) { // the others are of no interest
+			config.Modules = []string{m.name}
+		}
+	}
+	f.plant(t, i, &config)
+	report := Run(t.Context(), config)
+	var table bytes.Buffer
+	must(t, report.Table(&table))
+	if strings.Contains(table.String(), wrongPassword) {
+		t.Error("a password is shown")
+	}
+	for _, found := range report.Findings {
+		if found.Check == f.want.Check && (found.Subject == f.want.Subject || f.want.Subject == "") && found.Level == f.want.Level && strings.Contains(found.Seen, f.want.Seen) {
+			if found.Fix == "" {
+				t.Error("it does not say what to do")
+			}
+			if status := report.ExitStatus(true); status == 0 || status == exitWarned && report.Count(Fail) > 0 {
+				t.Errorf("exit status %d", status)
+			}
+			return
+		}
+	}
+	t.Errorf("not found: %+v\n%s", f.want, table.String())
+}
+
+const wrongPassword = "not-the-password"

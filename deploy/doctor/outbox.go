@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus/relay"
+)
+
+// longBacklog is how many rows a relay that works may have before it: a second of a fast one.
+const longBacklog = 10_000
+
+// outboxes looks at what is still to be published.
+func (e *examination) outboxes(ctx context.Context, o opened) {
+	for _, source := range o.outboxes {
+		var waiting relay.Backlog
+		ok := e.look(ctx, "outbox", source.Relay, "Look at the role's rights.", func(ctx context.Context) error {
+			return o.read(ctx, func(tx pgx.Tx) (err error) {
+				waiting, err = source.Backlog(ctx, tx)
+				return err
+			})
+		})
+		if ok {
+			e.backlog(source.Relay, waiting)
+		}
+	}
+}
+
+func (e *examination) backlog(name string, waiting relay.Backlog) {
+	seen := fmt.Sprintf("%d rows are to be published", waiting.Rows)
+	switch {
+	case waiting.Rows > 0 && !waiting.Held:
+		e.report.add(Fail, "outbox", name, seen+", and no process does it", "Start the service; its log says what keeps it from the brokers.")
+	case waiting.Rows >= longBacklog:
+		e.report.add(Warn, "outbox", name, seen, "Look in the service's log whether the brokers refuse what it publishes, or are slow.")
+	default:
+		e.report.add(OK, "outbox", name, seen, "")
+	}
+}

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// A Report is what was found, in the order of the checks.
+type Report struct {
+	At       time.Time `json:"at"`
+	Findings []Finding `json:"findings"`
+}
+
+// Exit statuses.
+const (
+	exitWarned = 1
+	exitFailed = 2
+)
+
+// ExitStatus is 0, or 2 where something fails, or 1 where something is a warning and strict is set.
+func (r Report) ExitStatus(strict bool) int {
+	switch {
+	case r.Count(Fail) > 0:
+		return exitFailed
+	case strict && r.Count(Warn) > 0:
+		return exitWarned
+	}
+	return 0
+}
+
+// Count is how many findings have a level.
+func (r Report) Count(level Level) (n int) {
+	for _, f := range r.Findings {
+		if f.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Report) add(level Level, check, subject, seen, fix string) {
+	r.Findings = append(r.Findings, Finding{Check: check, Subject: subject, Level: level, Seen: oneLine(seen), Fix: fix})
+}
+
+// oneLine keeps a text that others wrote within its line, without credentials.
+func oneLine(text string) string {
+	return httpapi.Redact(strings.Join(strings.Fields(strings.Map(printable, text)), " "))
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		return ' '
+	}
+	return r
+}
+
+// JSON writes the report for programs.
+func (r Report) JSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// Table writes the report for people, and below it what to do.
+func (r Report) Table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "LEVEL\tCHECK\tSUBJECT\tSEEN")
+	for _, f := range r.Findings {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Level, f.Check, f.Subject, f.Seen)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Findings {
+		if f.Level != OK {
+			fmt.Fprintf(w, "\n%s: %s %s: %s\n  %s\n", f.Level, f.Check, f.Subject, f.Seen, f.Fix)
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%d looks: %d ok, %d warnings, %d failures.\n", len(r.Findings), r.Count(OK), r.Count(Warn), r.Count(Fail))
+	return err
+}

@@ -1,0 +1,111 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+)
+
+// userOf is the user in the address of a database.
+func userOf(address httpapi.Secret) string {
+	parsed, err := url.Parse(address.Reveal())
+	if err != nil {
+		return ""
+	}
+	return parsed.User.Username()
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// rights are what a role may do.
+type rights struct {
+	Role                string
+	Superuser, Bypasses bool
+	Uses, Creates       bool     // the schema
+	Closed              []string // tables of it that the role can't read and write
+	Open                []string // tables of it that show every tenant's rows
+	Foreign             []string // schemas of other modules that the role may look into
+}
+
+const rightsQuery = `SELECT r.rolname, r.rolsuper, r.rolbypassrls,
+	coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
+	coalesce(has_schema_privilege(n.oid, 'CREATE'), false) OR has_database_privilege(current_database(), 'CREATE'),
+	ARRAY(SELECT relname::text FROM pg_class WHERE relnamespace = n.oid AND relkind IN ('r', 'p')
+		AND NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')) ORDER BY 1),
+	ARRAY(SELECT relname::text FROM pg_class c WHERE relnamespace = n.oid AND relkind IN ('r', 'p') AND NOT relispartition
+		AND NOT (relrowsecurity AND relforcerowsecurity)
+		AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'organization' AND NOT attisdropped) ORDER BY 1),
+	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
+	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
+
+// role looks at what the module's role may do: all with its own tables, nothing with those of others, and never past row level security.
+func (e *examination) role(ctx context.Context, o opened, users map[string]string) {
+	var schemas []string
+	for _, m := range modules {
+		schemas = append(schemas, m.schema.Name)
+	}
+	var found rights
+	ok := e.look(ctx, "role", o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
+		rows, err := o.pool.Query(ctx, rightsQuery, o.schema.Name, schemas)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[rights])
+		return err
+	})
+	if !ok {
+		return
+	}
+	before := len(e.report.Findings)
+	e.bypasses(o.name, found)
+	e.ownTables(o, found)
+	e.foreignTables(o.name, found, users)
+	if len(e.report.Findings) == before {
+		e.report.add(OK, "role", o.name, fmt.Sprintf("%s has its own schema and is bound by row level security", found.Role), "")
+	}
+}
+
+func (e *examination) bypasses(module string, found rights) {
+	if !found.Superuser && !found.Bypasses {
+		return
+	}
+	what := "BYPASSRLS"
+	if found.Superuser {
+		what = "SUPERUSER"
+	}
+	e.report.add(Fail, "role", module, fmt.Sprintf("%s has %s: it walks past row level security, which keeps tenants apart", found.Role, what),
+		fmt.Sprintf(`ALTER ROLE %q NO%s; the service refuses to start with it.`, found.Role, what))
+}
+
+func (e *examination) ownTables(o opened, found rights) {
+	if !found.Uses && !found.Creates {
+		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s has neither the schema %s nor the right to make it", found.Role, o.schema.Name),
+			fmt.Sprintf("ALTER DATABASE … OWNER TO %q.", found.Role))
+	}
+	if len(found.Closed) > 0 {
+		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s can't read and write %s", found.Role, strings.Join(found.Closed, ", ")),
+			fmt.Sprintf("Make the role their owner (ALTER TABLE … OWNER TO %q).", found.Role))
+	}
+	if len(found.Open) > 0 {
+		e.report.add(Fail, "role", o.name, "row level security is not forced on "+strings.Join(found.Open, ", "),
+			fmt.Sprintf("ALTER TABLE %s.… ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY.", o.schema.Name))
+	}
+}
+
+// foreignTables looks whether modules with roles of their own are closed to each other.
+func (e *examination) foreignTables(module string, found rights, users map[string]string) {
+	for _, other := range found.Foreign {
+		if user := cmp.Or(users[other], found.Role); user != found.Role {
+			e.report.add(Fail, "role", module, fmt.Sprintf("%s may look into the schema of %s", found.Role, other),
+				fmt.Sprintf("REVOKE ALL ON SCHEMA %s FROM %q.", other, found.Role))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package doctor
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	segmentio "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// onThree is a topic as it should be on three brokers.
+func onThree(want contract.Topic) cluster.Topic {
+	topic := cluster.Topic{Settings: map[string]string{"min.insync.replicas": "2", "retention.bytes": "-1"}}
+	for range want.Partitions {
+		topic.Partitions = append(topic.Partitions, cluster.Partition{Led: true, Replicas: 3, InSync: 3})
+	}
+	maps.Copy(topic.Settings, want.Config)
+	return topic
+}
+
+// What is wrong with a topic on three brokers is found, and nothing else.
+func TestTopicsOfACluster(t *testing.T) {
+	logs, state := contract.Topics(0, 0)[0], contract.Topics(0, 0)[1]
+	for name, c := range map[string]struct {
+		want  contract.Topic
+		spoil func(*cluster.Topic)
+		level Level
+		seen  string
+	}{
+		"well":                {logs, func(*cluster.Topic) {}, OK, "partitions: 12, replicas: 3, delete"},
+		"missing":             {logs, func(s *cluster.Topic) { s.Err = segmentio.UnknownTopicOrPartition }, Fail, "does not exist"},
+		"hidden":              {logs, func(s *cluster.Topic) { s.Err = segmentio.TopicAuthorizationFailed }, Fail, "may not see it"},
+		"unreadable":          {logs, func(s *cluster.Topic) { s.Err = errors.New("no leader answers") }, Fail, "no leader answers"},
+		"no leader":           {logs, func(s *cluster.Topic) { s.Partitions[5].Led = false }, Fail, "partition 5 has no leader"},
+		"copies behind":       {logs, func(s *cluster.Topic) { s.Partitions[5].InSync = 2 }, Warn, "2 of 3 replicas in sync"},
+		"can't be written":    {logs, func(s *cluster.Topic) { s.Partitions[5].InSync = 1 }, Fail, "fewer than min.insync.replicas=2"},
+		"one acknowledges":    {logs, func(s *cluster.Topic) { s.Settings["min.insync.replicas"] = "1" }, Fail, "min.insync.replicas is 1"},
+		"all must":            {logs, func(s *cluster.Topic) { s.Settings["min.insync.replicas"] = "3" }, Warn, "without one nothing"},
+		"partitions of state": {state, func(s *cluster.Topic) { s.Partitions = append(s.Partitions, s.Partitions[0]) }, Fail, "must have one"},
+		"small records":       {logs, func(s *cluster.Topic) { s.Settings["max.message.bytes"] = "1000" }, Fail, "max.message.bytes is 1000"},
+		"long segments":       {state, func(s *cluster.Topic) { s.Settings["segment.ms"] = "604800000" }, Warn, "segment.ms"},
+		"bounded by size":     {logs, func(s *cluster.Topic) { s.Settings["retention.bytes"] = "1000" }, Warn, "retention.bytes is 1000"},
+	} {
+		seen := onThree(c.want)
+		c.spoil(&seen)
+		found := judgeTopic(c.want, seen, 3)
+		if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].Seen, c.seen) || (found[0].Fix == "") != (c.level == OK) {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+	if lonely := judgeTopic(logs, onThree(logs), 1); lonely[0].Level != OK {
+		t.Errorf("on one broker: %+v", lonely)
+	}
+}
+
+// A user who may not write what the services of the settings write is found.
+func TestAccess(t *testing.T) {
+	topics := contract.Topics(0, 0)
+	e := &examination{Config: Config{Modules: []string{"grouping"}}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
+	for _, topic := range topics {
+		e.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe}
+		e.access(topic)
+	}
+	if len(e.report.Findings) != 3 { // its own, and the two that are gathered
+		t.Errorf("found %+v", e.report.Findings)
+	}
+	for _, f := range e.report.Findings {
+		if f.Level != Fail || f.Seen != "the user lacks Write" {
+			t.Errorf("found %+v", f)
+		}
+	}
+}
+
+// Names that are almost those of settings are found, others not.
+func TestMisspelled(t *testing.T) {
+	all, err := catalogue()
+	must(t, err)
+	known := variables(all)
+	for name, meant := range map[string]string{
+		"WEIR_BROKER": "WEIR_BROKERS", "WEIR_DATABSE_URL_FILE": "WEIR_DATABASE_URL", "WEIR_BROKERS": "", "WEIR_DATABASE_URL_FILE": "",
+		"WEIR_TEST_DATABASE_URL": "", "HOME": "", "WEIR_SECRETS": "",
+	} {
+		if got, _ := known.like(name); got != meant {
+			t.Errorf("%s is like %q, want %q", name, got, meant)
+		}
+	}
+	if len(known) < 100 || len(secretVariables(all)) < 5 {
+		t.Errorf("%d settings and %d secrets are known", len(known), len(secretVariables(all)))
+	}
+}

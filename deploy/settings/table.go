@@ -1,0 +1,103 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Program is one with settings.
+type Program struct {
+	Name   string
+	Config any // as it is parsed
+}
+
+// A row is a setting, and the programs that take it alike.
+type row struct {
+	Setting
+
+	programs []string
+}
+
+// Write writes the settings of programs as a page of Markdown.
+func Write(w io.Writer, programs []Program) error {
+	rows, err := rowsOf(programs)
+	if err != nil {
+		return err
+	}
+	var page strings.Builder
+	page.WriteString(introduction)
+	for _, r := range rows {
+		if r.Variable != "" {
+			fmt.Fprintf(&page, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.Variable, r.Flag, r.kind(), r.preset(), strings.Join(r.programs, ", "), r.help())
+		}
+	}
+	page.WriteString(withoutVariable)
+	for _, r := range rows {
+		if r.Variable == "" {
+			fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", r.Flag, r.kind(), r.preset(), strings.Join(r.programs, ", "), r.help())
+		}
+	}
+	_, err = io.WriteString(w, page.String())
+	return err
+}
+
+const introduction = `# Settings
+
+Every setting of every program, made from what the programs parse by ` + "`make docs`" + `. A flag goes before its variable. A duration is such as ` +
+	"`90s` or `168h`" + `, a list has commas
+between. A secret may also stand in a file that the variable with ` + "`_FILE`" + ` behind it names. ` + "`weir run`" + ` takes the settings of ingest,
+ledger, grouping and tenants from its environment, too.
+
+| Variable | Flag | Value | Default | Programs | What |
+|---|---|---|---|---|---|
+`
+
+const withoutVariable = `
+## Flags without a variable
+
+| Flag | Value | Default | Programs | What |
+|---|---|---|---|---|
+`
+
+// rowsOf puts settings together that several programs take alike.
+func rowsOf(programs []Program) (rows []row, err error) {
+	for _, program := range programs {
+		all, err := Of(program.Config)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			at := slices.IndexFunc(rows, func(r row) bool { return r.Setting == s })
+			if at < 0 {
+				at, rows = len(rows), append(rows, row{Setting: s})
+			}
+			rows[at].programs = append(rows[at].programs, program.Name)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Flag, b.Flag))
+	})
+	return rows, nil
+}
+
+func (r row) kind() string {
+	if r.Enum == "" {
+		return r.Kind
+	}
+	return "`" + strings.Join(strings.Split(r.Enum, ","), "`, `") + "`"
+}
+
+func (r row) preset() string {
+	switch {
+	case r.Required:
+		return "required"
+	case r.Default == "":
+		return ""
+	}
+	return "`" + r.Default + "`"
+}
+
+func (r row) help() string { return strings.ReplaceAll(r.Help, "|", `\|`) }
