@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-images images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -69,6 +69,9 @@ bin/weir:
 build: ## build every program into bin/
 	@mkdir -p bin
 	$(GO) build -o bin/ $(PROGRAMS:%=./%)
+
+docs: ## write the pages of deploy/docs that are made from the source: every setting, every error code
+	$(GO) run ./deploy/cmd/weir docs .
 
 # What images say of themselves comes from the commit, so that the same commit becomes the same digests.
 images try-images up test-compose: export VERSION ?= $(shell git describe --tags --always --dirty)
@@ -135,7 +138,8 @@ SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/in
 	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/http tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork shared/answers shared/contract \
-	shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/compose deploy/images deploy/prometheus deploy/provision
+	shared/bus/cluster shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/compose deploy/doctor deploy/errorcodes deploy/images \
+	deploy/prometheus deploy/provision deploy/settings
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))
 ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
 RACED    = $(filter-out $(ALONE),$(LISTED))

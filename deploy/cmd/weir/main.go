@@ -48,6 +48,8 @@ type commands struct {
 
 	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
 
+	Docs docsCommand `cmd:"" hidden:"" help:"Write the pages of deploy/docs that are made from the source."`
+
 	Version process.Version `cmd:"" help:"Print which version this is."`
 }
 
