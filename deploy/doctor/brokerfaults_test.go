@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	segmentio "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 var brokerFaults = []fault{
@@ -39,11 +42,11 @@ var brokerFaults = []fault{
 	}, Finding{Check: "clock", Subject: "producers", Level: Fail, Seen: "in the future"}},
 }
 
-// set changes a setting of a topic, and changes it back with the test.
+// set changes a setting of a topic, and changes it back with the test. A broker shows it a moment later.
 func (i *installation) set(t *testing.T, topic, setting, value, before string) {
-	client := &segmentio.Client{Addr: segmentio.TCP(i.brokers...)}
+	ctx, client := context.WithoutCancel(t.Context()), &segmentio.Client{Addr: segmentio.TCP(i.brokers...)}
 	write := func(value string) {
-		answer, err := client.IncrementalAlterConfigs(context.WithoutCancel(t.Context()), &segmentio.IncrementalAlterConfigsRequest{
+		answer, err := client.IncrementalAlterConfigs(ctx, &segmentio.IncrementalAlterConfigsRequest{
 			Resources: []segmentio.IncrementalAlterConfigsRequestResource{{
 				ResourceType: segmentio.ResourceTypeTopic, ResourceName: topic,
 				Configs: []segmentio.IncrementalAlterConfigsRequestConfig{{Name: setting, Value: value, ConfigOperation: segmentio.ConfigOperationSet}},
@@ -51,6 +54,13 @@ func (i *installation) set(t *testing.T, topic, setting, value, before string) {
 		})
 		must(t, err)
 		must(t, answer.Resources[0].Error)
+		testenv.Eventually(t, patience, func() error {
+			seen, err := cluster.Look(ctx, i.brokers, nil, []string{topic}, []string{setting})
+			if got := seen.Topics[topic].Settings[setting]; err == nil && got != value {
+				err = fmt.Errorf("%s is %q", setting, got)
+			}
+			return err
+		})
 	}
 	write(value)
 	t.Cleanup(func() { write(before) })
