@@ -49,9 +49,17 @@ func TestEveryCodeIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var codes []string
+	var codes, said []string
 	for _, a := range answers {
 		codes = append(codes, a.Code)
+		if a.Detail+a.Fix != "" {
+			said = append(said, a.Code)
+		}
+	}
+	for _, code := range codes {
+		if here := composed[code] != ""; here == slices.Contains(said, code) {
+			t.Errorf("what is said with %s stands in the source: %t, and in composed: %t", code, !here, here)
+		}
 	}
 	for _, code := range []string{
 		"missing_api_key", "api_key_revoked", "quota_exceeded", "rate_limited", "overloaded", "not_found", "internal", "unavailable", "https_required",
@@ -61,6 +69,11 @@ func TestEveryCodeIsFound(t *testing.T) {
 	} {
 		if !slices.Contains(codes, code) {
 			t.Errorf("%s is not found", code)
+		}
+	}
+	for code := range composed {
+		if !slices.Contains(codes, code) {
+			t.Errorf("%s is in composed and nowhere else", code)
 		}
 	}
 }

@@ -46,7 +46,18 @@ func writeRow(page *strings.Builder, same []Answer) {
 			texts = append(texts, cell(text))
 		}
 	}
+	if len(texts) == 0 {
+		texts = []string{composed[same[0].Code]}
+	}
 	fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", same[0].Code, unique(statuses, ", "), unique(from, ", "), unique(texts, "<br>"))
+}
+
+// composed are the codes of which all is said in words that are put together for each answer.
+var composed = map[string]string{ // bounded by what stands here
+	"invalid_entries": "No entry is valid, or one is not and the request wants all or none. Nothing was stored. Repair what errors[] lists, and send it again.",
+	"limit_reached":   "There are as many of these as the organization may have: limit says how many. Remove one, or have the operator raise the setting.",
+	"quota_exceeded":  "The quota, or a budget of the project or key, does not cover the request; or the organization is suspended. See quota and resets_at.",
+	"unavailable":     "Something that the service needs can't be reached now. Send the whole request again after the time in Retry-After.",
 }
 
 func cell(text string) string {
