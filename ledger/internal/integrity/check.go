@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type Log interface {
 
 // A Checker compares what was applied: each range with its transfers, and of what is claimed of a
 // partition at once the books of the latest range with theirs (see postgres.BookCheck), and one
-// range with the log. Replicas share the ranges. Findings are logged as errors.
+// range with the log, until a hundredth is read again. Replicas share the ranges. Findings are logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
@@ -175,16 +176,35 @@ func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, n
 	return append(found, usage...), err
 }
 
-// reread compares one range of each partition with the log, and returns how many it has compared.
+// fewReread records are always read again: of more, a hundredth.
+const fewReread = 1000
+
+// reread compares one range of each partition with the log, whichever, and returns how many it has compared. It ends once it has read a hundredth of the
+// records, in the random order of a map: to read them costs as much as to apply them.
 func (c *Checker) reread(ctx context.Context, partitions map[int][]ledger.Range) (found []ledger.Violation, reread int, err error) {
+	records, most := 0, max(fewReread, recordsOf(partitions)/100)
 	for _, ranges := range partitions {
-		violations, err := c.Log.Check(ctx, ranges[len(ranges)/2:][:1])
+		if records >= most {
+			break
+		}
+		one := ranges[rand.IntN(len(ranges)):][:1] //nolint:gosec // a sample
+		violations, err := c.Log.Check(ctx, one)
 		if err != nil {
 			return found, reread, fmt.Errorf("cannot compare a range with the log: %w", err)
 		}
-		found, reread = append(found, violations...), reread+1
+		found, reread, records = append(found, violations...), reread+1, records+one[0].Records
 	}
 	return found, reread, nil
+}
+
+// recordsOf is how many records the ranges of partitions have.
+func recordsOf(partitions map[int][]ledger.Range) (n int) {
+	for _, ranges := range partitions {
+		for _, r := range ranges {
+			n += r.Records
+		}
+	}
+	return n
 }
 
 func (c *Checker) note(ranges, reread int, found []ledger.Violation) {

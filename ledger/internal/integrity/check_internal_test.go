@@ -90,6 +90,24 @@ func TestCheckersShareRanges(t *testing.T) {
 	}
 }
 
+// Where ranges are large, a hundredth of the records is read again, and not a range of each partition.
+func TestLittleIsReadAgain(t *testing.T) {
+	log := &countedLog{}
+	checker := NewChecker(CheckerConfig{Log: log, Metrics: prometheus.NewRegistry()})
+	for records, want := range map[int]int{10: 4, 20_000: 1} {
+		partitions := map[int][]ledger.Range{}
+		for partition := range 4 {
+			partitions[partition] = []ledger.Range{{Partition: partition, Records: records}, {Partition: partition, Records: records}}
+		}
+		if _, reread, err := checker.reread(t.Context(), partitions); err != nil || reread != want {
+			t.Errorf("%d ranges of %d records were read again, want %d: %v", reread, records, want, err)
+		}
+	}
+	if log.calls != 5 {
+		t.Errorf("the log was read %d times", log.calls)
+	}
+}
+
 // What the database shows to be wrong is noted, and when, although the log can't be read: the next
 // round looks elsewhere.
 func TestCheckerNotesWithoutTheLog(t *testing.T) {
