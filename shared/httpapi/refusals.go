@@ -41,6 +41,11 @@ func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix
 	if !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests {
 		return
 	}
+	r.Hold(ctx, now, network)
+}
+
+// Hold is Pace for a refusal that is shown on a page.
+func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix) {
 	wait := r.networks.Wait(now.UnixNano(), network, refusalsAtOnce, refusalsPerSecond)
 	if wait < longestRefusal { // so that a network's debt ends soon after its last request
 		r.networks.Spend(now.UnixNano(), network, 1, refusalsPerSecond)

@@ -21,10 +21,11 @@ func NewPassword(err error) ui.Field {
 	}
 }
 
-// TooMany shows how long to wait, the same for known and unknown addresses.
-func TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
+// TooMany shows how long to wait, the same for known and unknown addresses. Who is refused again and again is answered at a pace.
+func (k *Kit) TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	k.hold(r)
 	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
 	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
 }
@@ -35,10 +36,15 @@ func IsBusy(err error) bool {
 }
 
 // Busy shows when to try again while others fill the queue, the same for known and unknown
-// addresses.
-func Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
+// addresses, at that pace too.
+func (k *Kit) Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
 	seconds := int64(password.RetryAfter / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	k.hold(r)
 	httpapi.Logger(r.Context()).Warn("too many passwords are waiting to be hashed")
 	return &ui.Flash{Text: fmt.Sprintf("Too many people are signing in at this moment. Try again in %d seconds.", seconds), Fault: true}
+}
+
+func (k *Kit) hold(r *http.Request) {
+	k.refusals.Hold(r.Context(), k.Clock(), httpapi.ClientNetwork(httpapi.ClientAddress(r, k.TrustedProxies)))
 }

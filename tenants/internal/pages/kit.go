@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/ui"
@@ -42,11 +43,14 @@ type Config struct {
 // A Kit makes the rooms' pages.
 type Kit struct {
 	Config
-	own *ui.Pages
+	own      *ui.Pages
+	refusals *httpapi.Refusals
 }
 
 // NewKit returns a kit.
-func NewKit(config Config) *Kit { return &Kit{config, ui.NewPages(ui.Settings, templates)} }
+func NewKit(config Config) *Kit {
+	return &Kit{config, ui.NewPages(ui.Settings, templates), httpapi.NewRefusals()}
+}
 
 // A Set is the pages of one room.
 type Set struct {

@@ -135,12 +135,12 @@ func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 	}
 	who := newcomerOf(r)
 	if wait := p.entrance.Limit(r, "code "+who.Code); wait > 0 {
-		write(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
+		write(w, r, http.StatusTooManyRequests, nil, p.TooMany(w, r, wait))
 		return nil
 	}
 	entry, err := use(who)
 	if pages.IsBusy(err) {
-		write(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
+		write(w, r, http.StatusTooManyRequests, nil, p.Busy(w, r))
 		return nil
 	}
 	if errors.Is(err, ErrEmailTaken) {

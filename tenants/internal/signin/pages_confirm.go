@@ -71,12 +71,12 @@ func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait := p.limitMember(r); wait > 0 {
-		return p.writeConfirm(w, r, http.StatusTooManyRequests, pages.TooMany(w, r, wait))
+		return p.writeConfirm(w, r, http.StatusTooManyRequests, p.TooMany(w, r, wait))
 	}
 	session, secret, err := p.services.Passwords.Confirm(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID,
 		tenants.Password(r.PostForm.Get("password")))
 	if pages.IsBusy(err) {
-		return p.writeConfirm(w, r, http.StatusTooManyRequests, pages.Busy(w, r))
+		return p.writeConfirm(w, r, http.StatusTooManyRequests, p.Busy(w, r))
 	}
 	if errors.Is(err, ErrPasswordsOff) {
 		return problemOf(err, "password", "")

@@ -83,7 +83,7 @@ func passkeyProblem(err error) error {
 
 func (p *Pages) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
-		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, pages.TooMany(w, r, wait).Text)
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
 	asked, err := p.services.Passkeys.AskWho(r.Context())
 	return put(w, asked, err)
@@ -111,7 +111,7 @@ func answerOf(r *http.Request) []byte {
 
 func (p *Pages) askToConfirm(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.limitMember(r); wait > 0 {
-		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, pages.TooMany(w, r, wait).Text)
+		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
 	asked, err := p.services.Passkeys.AskToConfirm(r.Context(), pages.CallerOf(r), sessionID(r))
 	return put(w, asked, err)

@@ -48,12 +48,12 @@ func (p *Pages) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait := p.limitMember(r); wait > 0 {
-		return p.writePassword(w, r, http.StatusTooManyRequests, nil, pages.TooMany(w, r, wait))
+		return p.writePassword(w, r, http.StatusTooManyRequests, nil, p.TooMany(w, r, wait))
 	}
 	before, password := tenants.Password(r.PostForm.Get("current_password")), tenants.Password(r.PostForm.Get("password"))
 	err := p.services.Passwords.Change(r.Context(), p.requestOf(r), identity.FromContext(r.Context()).ID, before, password)
 	if pages.IsBusy(err) {
-		return p.writePassword(w, r, http.StatusTooManyRequests, nil, pages.Busy(w, r))
+		return p.writePassword(w, r, http.StatusTooManyRequests, nil, p.Busy(w, r))
 	}
 	if errors.Is(err, ErrPassword) {
 		err = tenants.Invalid{{Field: "current_password", Detail: "This is not your password.", Fix: "Type it again, or ask an owner or admin for a reset."}}

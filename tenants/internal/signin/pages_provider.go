@@ -36,7 +36,7 @@ func (p *Pages) withProvider(next pages.Handler) pages.Handler {
 // forms lead nowhere else.
 func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
-		p.writeSignIn(w, r, http.StatusTooManyRequests, "", pages.TooMany(w, r, wait))
+		p.writeSignIn(w, r, http.StatusTooManyRequests, "", p.TooMany(w, r, wait))
 		return nil
 	}
 	address, ticket, err := p.services.Provider.Start(r.Context(), pages.Destination(r))

@@ -62,7 +62,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 			p.services.Failures.Refused(email, p.network(r))
 			httpapi.Logger(r.Context()).Warn("a sign-in was refused: there were too many attempts", slog.String("address", addressHash(email)),
 				slog.String("network", p.network(r)), slog.Bool("known_device", known))
-			p.writeSignIn(w, r, http.StatusTooManyRequests, email, pages.TooMany(w, r, wait))
+			p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.TooMany(w, r, wait))
 			return nil
 		}
 	}
@@ -86,7 +86,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	case pages.IsBusy(err):
 		p.metrics.signIn(outcomeBusy, known)
-		p.writeSignIn(w, r, http.StatusTooManyRequests, email, pages.Busy(w, r))
+		p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.Busy(w, r))
 		return nil
 	case err != nil:
 		return err
