@@ -28,7 +28,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	}
 	g := &Gateway{backends: backends}
 	g.openAPI = &openAPI{join: g.joinOpenAPI, clock: clock, logger: logger}
-	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock})
+	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock, Proxies: proxies})
 	httpapi.Health(router, func() error { return g.Ready(context.Background()) })
 	router.With(httpapi.NewStrangers(proxies, clock).Limit).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	g.own = router

@@ -156,7 +156,9 @@ func (a *App) buildAPI() error {
 	a.meter = keyuse.NewMeter(a.clock)
 	a.meter.Measure(a.metrics.Registerer)
 	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.clock, a.logger)
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
+	router := httpapi.NewRouter(httpapi.Options{
+		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+	})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,

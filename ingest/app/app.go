@@ -222,7 +222,9 @@ func (a *App) buildAPI() error {
 	if err != nil {
 		return err
 	}
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
+	router := httpapi.NewRouter(httpapi.Options{
+		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+	})
 	httpapi.Health(router, a.Ready)
 	posts := a.newIntake(proxies)
 	found := &searches.Service{Directory: a.directory, Searches: a.searches}

@@ -201,7 +201,9 @@ func (a *App) buildAPI() error {
 	a.credentials, a.projects = credentials.Follow(from, a.logger), a.directory.Follow(from, a.logger)
 	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock, Logger: a.logger}
 	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.clock, a.logger)
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
+	router := httpapi.NewRouter(httpapi.Options{
+		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+	})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: credentials, Ready: a.canJudge, Limits: a.config.Limits, Proxies: proxies, Clock: a.clock, Metrics: a.metrics.Registerer,

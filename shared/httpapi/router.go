@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -23,6 +24,9 @@ type Options struct {
 	Logger *slog.Logger
 	Clock  func() time.Time
 
+	// Proxies are whose clients are told apart; see ClientAddress.
+	Proxies []netip.Prefix
+
 	// Observe gets each answered request: its route's pattern ("" without one), its method as sent,
 	// its status and duration. May be nil.
 	Observe func(route, method string, status int, took time.Duration)
@@ -33,22 +37,33 @@ type Options struct {
 }
 
 // NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash,
-// the security headers, and problem+json for unknown paths and methods.
+// the security headers, and problem+json for unknown paths and methods, at a pace for each client network.
 func NewRouter(options Options) *chi.Mux {
 	router, cursors := chi.NewRouter(), options.Cursors
 	if cursors == nil {
 		cursors = ownCursors()
 	}
 	router.Use(cursors.provide, identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
+	pace := paceOf(options)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		pace(r)
 		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.Path))
 	}))
 	router.MethodNotAllowed(Handle(func(w http.ResponseWriter, r *http.Request) error {
+		pace(r)
 		w.Header().Set("Allow", strings.Join(allowed(router, r.URL.Path), ", "))
 		return NewProblem(http.StatusMethodNotAllowed, CodeMethodNotAllowed,
 			fmt.Sprintf("%s is not possible on %q.", r.Method, r.URL.Path))
 	}))
 	return router
+}
+
+// paceOf holds back answers to who asks on and on for what there is not, as those of refusals: nothing else limits them.
+func paceOf(options Options) func(r *http.Request) {
+	refusals := NewRefusals()
+	return func(r *http.Request) {
+		refusals.Hold(r.Context(), options.Clock(), ClientNetwork(ClientAddress(r, options.Proxies)))
+	}
 }
 
 // allowed are the methods of a path.

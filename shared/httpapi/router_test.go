@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
@@ -209,4 +211,35 @@ func TestSecretHides(t *testing.T) {
 	if secret.Token.Reveal() != canary {
 		t.Error("Reveal does not reveal")
 	}
+}
+
+// Who asks on and on for paths and methods that there are not is answered at a pace, and another network at once.
+func TestUnknownPathsArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proxy := netip.MustParsePrefix("192.0.2.1/32")
+		router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Proxies: []netip.Prefix{proxy}})
+		router.Post("/v1/things", func(http.ResponseWriter, *http.Request) {})
+		took := func(client string, times int) time.Duration {
+			begun := time.Now()
+			for i := range times {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, []string{"/v1/things", "/v1/nothing"}[i%2], nil)
+				r.RemoteAddr = "192.0.2.1:1"
+				r.Header.Set("X-Forwarded-For", client)
+				w := httptest.NewRecorder()
+				if router.ServeHTTP(w, r); w.Code != 404 && w.Code != 405 {
+					t.Fatal(w.Code)
+				}
+			}
+			return time.Since(begun)
+		}
+		if d := took("198.51.100.1", 500); d > 0 {
+			t.Errorf("500 take %s", d)
+		}
+		if d := took("198.51.100.1", 200); d < time.Second {
+			t.Errorf("200 more take %s, want about 2 s", d)
+		}
+		if d := took("198.51.100.2", 100); d > 0 {
+			t.Errorf("those of another client of the proxy take %s", d)
+		}
+	})
 }

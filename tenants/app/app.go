@@ -342,7 +342,9 @@ func (a *App) erase(ctx context.Context) error {
 }
 
 func (a *App) routes() nethttp.Handler {
-	router := httpapi.NewRouter(httpapi.Options{Logger: a.logger, Clock: a.clock, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors})
+	router := httpapi.NewRouter(httpapi.Options{
+		Logger: a.logger, Clock: a.clock, Proxies: a.proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+	})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
 		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
