@@ -74,28 +74,32 @@ func (s *Sealer) RunOnce(ctx context.Context) error {
 // Seal seals the hours that ended by an instant. What was accepted by then has to be booked.
 func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 	for more := true; more; {
-		err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) (err error) {
-			more, err = postgres.CutHour(ctx, tx, by)
+		err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
+			_, err := postgres.CutHour(ctx, tx, by)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("cannot cut an hour of the log: %w", err)
 		}
-		if err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error { return sealNext(ctx, tx) }); err != nil {
+		err = pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) (err error) {
+			more, err = sealNext(ctx, tx)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sealNext writes the links of the earliest hour that is cut, also where whoever cut it is gone.
-func sealNext(ctx context.Context, tx pgx.Tx) error {
+// sealNext writes the links of the hour that is cut, also where whoever cut it is gone; found is false where there is none.
+func sealNext(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 	hour, found, err := postgres.UnsealedHour(ctx, tx)
 	if err == nil && found {
 		err = postgres.SealHour(ctx, tx, hour)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot seal the hour %s: %w", hour.Format(time.RFC3339), err)
+		return found, fmt.Errorf("cannot seal the hour %s: %w", hour.Format(time.RFC3339), err)
 	}
-	return nil
+	return found, nil
 }

@@ -212,6 +212,44 @@ func TestSealGoesOn(t *testing.T) {
 	l.CheckSound(t)
 }
 
+// A replica that comes while another writes the links of an hour does not take what was decided in that for the next one's, which is empty.
+func TestAnEmptyHourIsNotCut(t *testing.T) {
+	l, noon := ledgertest.Acme(t), ledgertest.November
+	suspend(t, l, "acme")
+	for _, want := range []bool{true, false} {
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			cut, err := postgres.CutHour(ctx, tx, noon.Add(9*time.Hour))
+			if cut != want {
+				t.Errorf("an hour was cut: %t, want %t", cut, want)
+			}
+			return err
+		})
+	}
+	seal(t, l, noon.Add(9*time.Hour))
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		var seals, empty int
+		err := tx.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT FROM links WHERE links.hour = seals.hour)) FROM seals`).Scan(&seals, &empty)
+		if seals == 0 || empty > 0 {
+			t.Errorf("%d hours are sealed, %d of them empty", seals, empty)
+		}
+		return err
+	})
+	l.CheckSound(t)
+}
+
+// What was decided in an hour that is sealed, and is committed only then, is in the next one's link, also where nobody has sent anything.
+func TestADecisionThatComesLateIsInTheNextLink(t *testing.T) {
+	l := ledgertest.Acme(t)
+	for range 2 {
+		l.GrantAcme(t, ledgertest.GrantOf(1))
+		seal(t, l, ledgertest.November.Add(9*time.Hour))
+	}
+	if found := links(t, l, "acme"); len(found) != 2 || !found[0].Hour.After(found[1].Hour) {
+		t.Errorf("links %+v", found)
+	}
+	l.CheckSound(t)
+}
+
 // Whoever changes a chain, what it stands for, or the roots, is found.
 func TestChainsFindWhatWasChanged(t *testing.T) {
 	for tamper, invariant := range map[string]string{

@@ -31,9 +31,12 @@ type stretch struct {
 }
 
 // CutHour cuts the next hour in which anything was accepted or decided, if everything that was accepted by its end is booked: through an
-// instant it is.
+// instant it is. While the links of the one before are not written, what was decided in that would be taken for the next one's.
 func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error) {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+cutLock+`)`); err != nil {
+		return false, err
+	}
+	if waits, err := isUnsealed(ctx, tx); err != nil || waits {
 		return false, err
 	}
 	stretches, hour, ends, err := nextUncut(ctx, tx)
@@ -51,12 +54,17 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 
 // HasUnsealed reports whether an hour ended by an instant that is not cut, or whose links are not written.
 func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (found bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM seals WHERE root IS NULL)`).Scan(&found)
-	if err != nil || found {
+	if found, err = isUnsealed(ctx, tx); err != nil || found {
 		return found, err
 	}
 	_, hour, found, err := nextUncut(ctx, tx)
 	return found && !hour.Add(time.Hour).After(by), err
+}
+
+// isUnsealed reports whether an hour is cut whose links are not written.
+func isUnsealed(ctx context.Context, tx pgx.Tx) (found bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM seals WHERE root IS NULL)`).Scan(&found)
+	return found, err
 }
 
 // nextUncut are the stretches of all partitions, and the next hour to cut; found is false where there is none.
@@ -68,7 +76,11 @@ func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.T
 	if err != nil {
 		return nil, hour, false, fmt.Errorf("cannot read what was decided: %w", err)
 	}
-	hour, found = nextHour(stretches, decided)
+	var last *time.Time // also where no partition has anything
+	if err = tx.QueryRow(ctx, `SELECT max(hour) FROM seals`).Scan(&last); err != nil {
+		return nil, hour, false, err
+	}
+	hour, found = nextHour(stretches, decided, timeOf(last))
 	return stretches, hour, found, nil
 }
 
@@ -101,14 +113,10 @@ func rangeOf(partition, offset string) string {
 	return `coalesce((SELECT max(first_offset) FROM ranges WHERE partition = ` + partition + ` AND first_offset <= ` + offset + `), 0)`
 }
 
-// nextHour is the earliest hour behind the last cut that may hold anything; ok is false where nothing is left to cut.
-func nextHour(stretches []stretch, decided *time.Time) (hour time.Time, ok bool) {
-	var last time.Time
+// nextHour is the earliest hour behind the last that may hold anything; ok is false where nothing is left to cut.
+func nextHour(stretches []stretch, decided *time.Time, last time.Time) (hour time.Time, ok bool) {
 	earliest := decided
 	for _, s := range stretches {
-		if s.cut != nil && s.cut.After(last) {
-			last = *s.cut
-		}
 		if s.earliest != nil && (earliest == nil || s.earliest.Before(*earliest)) {
 			earliest = s.earliest
 		}
