@@ -18,19 +18,19 @@ type Acceptance struct {
 	Parts         []Part
 }
 
-// A Fate is whether a request is in the log, whole.
-type Fate uint8
+// A DeliveryStatus is whether a request is in the log, whole.
+type DeliveryStatus uint8
 
-// The fates.
+// The delivery statuses.
 const (
-	Absent    Fate = iota // surely not whole, and never will be: it has no effect
-	Published             // all parts are acknowledged
-	Uncertain             // not known, or not where
+	Absent    DeliveryStatus = iota // surely not whole, and never will be: it has no effect
+	Published                       // all parts are acknowledged
+	Uncertain                       // not known, or not where
 )
 
 // An Outcome is what became of a request.
 type Outcome struct {
-	Fate      Fate
+	Status    DeliveryStatus
 	Partition int   // where a published request is, and
 	Offset    int64 // where its last part is
 }

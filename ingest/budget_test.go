@@ -92,7 +92,7 @@ func TestBudgetsFollowTheAccount(t *testing.T) {
 	}
 }
 
-// What is found in the log counts in the budgets of its sender until the ledger has counted it; what has no fate yet, until it is resolved.
+// What is found in the log counts in the budgets of its sender until the ledger has counted it; what has no outcome yet, until it is resolved.
 func TestBudgetsCountTheLog(t *testing.T) {
 	now := november.Add(time.Hour)
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100}))

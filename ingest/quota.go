@@ -68,7 +68,7 @@ type Quota struct {
 	known   bool
 	marker  Positions // everything below is in the accounts applied so far
 
-	uncertain int64 // bytes under way, or of unknown fate
+	uncertain int64 // bytes under way, or of unknown outcome
 	published []published
 	doubtful  []doubtful
 

@@ -142,7 +142,7 @@ func TestQuotaUnknownAndSuspended(t *testing.T) {
 	}
 }
 
-// Bytes of unknown fate count until the ledger has passed the end that the log had after they were
+// Bytes of unknown outcome count until the ledger has passed the end that the log had after they were
 // given up.
 func TestQuotaResolvesDoubt(t *testing.T) {
 	now := november.Add(time.Hour)

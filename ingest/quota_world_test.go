@@ -130,7 +130,7 @@ func (w *world) land() {
 	w.log[r.partition] = append(w.log[r.partition], logged{r.r.At, r.bytes})
 }
 
-// answer reports a request's fate to the process: where it is, nowhere, or unknown.
+// answer reports the outcome of a request to the process: where it is, nowhere, or unknown.
 func (w *world) answer() {
 	i := w.pick()
 	if i < 0 {

@@ -48,14 +48,14 @@ func (a *App) sumGap(ctx context.Context) error {
 	return nil
 }
 
-// How often requests of unknown fate are resolved, and how long after the publisher gave up a copy
+// How often requests of unknown outcome are resolved, and how long after the publisher gave up a copy
 // of one can still arrive at the broker.
 const (
 	resolveInterval = 5 * time.Second
 	resolveAfter    = 30 * time.Second
 )
 
-// resolve finds, for requests of unknown fate, the offsets below which they are if they are in the
+// resolve finds, for requests of unknown outcome, the offsets below which they are if they are in the
 // log.
 func (a *App) resolve(ctx context.Context) error {
 	for ; ctx.Err() == nil; pause(ctx, resolveInterval) {
@@ -65,7 +65,7 @@ func (a *App) resolve(ctx context.Context) error {
 		}
 		ends, err := a.log.Ends(ctx)
 		if err != nil {
-			a.logger.Warn("cannot resolve requests of unknown fate yet", slog.String("error", err.Error()))
+			a.logger.Warn("cannot resolve requests of unknown outcome yet", slog.String("error", err.Error()))
 			continue
 		}
 		a.gate.Resolve(before, ends)

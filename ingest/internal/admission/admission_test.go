@@ -46,7 +46,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 				at := offset
 				mu.Unlock()
 				if verdict == ingest.Admitted {
-					r.Settle(ingest.Outcome{Fate: ingest.Published, Offset: at})
+					r.Settle(ingest.Outcome{Status: ingest.Published, Offset: at})
 				}
 			}
 		})
@@ -75,13 +75,13 @@ func TestGateMarksNewcomers(t *testing.T) {
 	}
 }
 
-// Bytes of unknown fate stay reserved until they are resolved.
+// Bytes of unknown outcome stay reserved until they are resolved.
 func TestGateResolves(t *testing.T) {
 	now := start
 	gate := admission.NewGate(func() time.Time { return now })
 	gate.Apply("org", 1, account(100))
 	r, _ := gate.Reserve(sender, now, 100)
-	r.Settle(ingest.Outcome{Fate: ingest.Uncertain})
+	r.Settle(ingest.Outcome{Status: ingest.Uncertain})
 	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
 		t.Fatal(reserved.Verdict)
 	}

@@ -212,7 +212,7 @@ func (r Reservation) RetentionDays() int { return r.held.RetentionDays }
 func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	r.o.mu.Lock()
 	defer r.o.mu.Unlock()
-	switch outcome.Fate {
+	switch outcome.Status {
 	case ingest.Published:
 		r.o.quota.Published(r.held, outcome.Partition, outcome.Offset)
 		r.budgets.Published(outcome.Partition, outcome.Offset)

@@ -41,7 +41,7 @@ type Publisher struct {
 	Large  *fair.Queue // see LargeGroups
 }
 
-// Publish returns the fate of the request once the brokers have acknowledged every part, or with an
+// Publish returns what became of the request once the brokers have acknowledged every part, or with an
 // error. If parts are missing, the others have no effect: the client sends the whole request again.
 // The parts' memory may be reused when it returns.
 func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance) (outcome ingest.Outcome, err error) {
@@ -49,7 +49,7 @@ func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance) (ou
 		after := groupEnd(accepted.Parts, first)
 		outcome, err = p.publishInTurn(ctx, accepted, first, after)
 		if err != nil && after < len(accepted.Parts) {
-			outcome.Fate = ingest.Absent // what follows is never sent
+			outcome.Status = ingest.Absent // what follows is never sent
 		}
 		if err != nil {
 			return outcome, fmt.Errorf("cannot publish parts %d to %d of batch %s: %w", first+1, after, accepted.Batch, err)
@@ -84,7 +84,7 @@ func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptanc
 	return p.publishGroup(ctx, accepted, first, after)
 }
 
-// publishGroup publishes parts, and returns the fate of the request if they are its last.
+// publishGroup publishes parts, and returns what became of the request if they are its last.
 func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first, after int) (ingest.Outcome, error) {
 	messages := make([]*message.Message, 0, after-first)
 	for i := first; i < after; i++ {
@@ -93,15 +93,15 @@ func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance
 	positions, err := p.Bus.PublishContext(ctx, contract.TopicLogs, messages...)
 	switch {
 	case errors.Is(err, bus.ErrUnknownOutcome):
-		return ingest.Outcome{Fate: ingest.Uncertain}, err
+		return ingest.Outcome{Status: ingest.Uncertain}, err
 	case err != nil:
 		return ingest.Outcome{}, err
 	}
 	last := positions[len(positions)-1]
 	if last.Offset < 0 {
-		return ingest.Outcome{Fate: ingest.Uncertain}, nil
+		return ingest.Outcome{Status: ingest.Uncertain}, nil
 	}
-	return ingest.Outcome{Fate: ingest.Published, Partition: last.Partition, Offset: last.Offset}, nil
+	return ingest.Outcome{Status: ingest.Published, Partition: last.Partition, Offset: last.Offset}, nil
 }
 
 func (p *Publisher) message(accepted ingest.Acceptance, index int) *message.Message {

@@ -50,20 +50,20 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 		}
 		release = append(release, free)
 	}
-	if outcome, err := p.Publish(t.Context(), acceptance(1, 1)); err != nil || outcome.Fate != ingest.Published {
+	if outcome, err := p.Publish(t.Context(), acceptance(1, 1)); err != nil || outcome.Status != ingest.Published {
 		t.Errorf("a small request: %v, %+v", err, outcome)
 	}
 	large := acceptance(2, 12)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if outcome, err := p.Publish(ctx, large); err == nil || outcome.Fate != ingest.Absent {
+	if outcome, err := p.Publish(ctx, large); err == nil || outcome.Status != ingest.Absent {
 		t.Errorf("a large request that gives up: %v, %+v", err, outcome)
 	}
 	for _, free := range release {
 		free()
 	}
 	outcome, err := p.Publish(t.Context(), large)
-	if err != nil || outcome.Fate != ingest.Published || outcome.Offset < 11 || queue.Held() != 0 {
+	if err != nil || outcome.Status != ingest.Published || outcome.Offset < 11 || queue.Held() != 0 {
 		t.Errorf("a large request: %v, %+v; %d places held", err, outcome, queue.Held())
 	}
 }
@@ -83,7 +83,7 @@ func TestRequestsThatFailHalfway(t *testing.T) {
 	p := &bus.Publisher{Bus: publisher, Spread: 1, Large: bus.LargeGroups()}
 	request := acceptance(1, 12)
 	request.Parts[11].Lines = bytes.Repeat([]byte("x"), contract.MaxRecordBytes+1) // the broker refuses it
-	if outcome, err := p.Publish(t.Context(), request); err == nil || outcome.Fate != ingest.Absent {
+	if outcome, err := p.Publish(t.Context(), request); err == nil || outcome.Status != ingest.Absent {
 		t.Errorf("%v, %+v", err, outcome)
 	}
 	log := bus.Log{Brokers: brokers}
@@ -95,7 +95,7 @@ func TestRequestsThatFailHalfway(t *testing.T) {
 		t.Errorf("half a request is charged: %v, %v", charges, err)
 	}
 	again := acceptance(2, 12)
-	if outcome, err := p.Publish(t.Context(), again); err != nil || outcome.Fate != ingest.Published {
+	if outcome, err := p.Publish(t.Context(), again); err != nil || outcome.Status != ingest.Published {
 		t.Fatalf("sent again: %v, %+v", err, outcome)
 	}
 	if ends, err = log.Ends(t.Context()); err != nil {

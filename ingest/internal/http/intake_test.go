@@ -58,7 +58,7 @@ func (m *memoryLog) Publish(_ context.Context, accepted ingest.Acceptance) (inge
 		m.lines += bytes.Count(part.Lines, []byte{'\n'})
 	}
 	m.accepted = append(m.accepted, accepted)
-	return ingest.Outcome{Fate: ingest.Published, Offset: int64(len(m.accepted))}, nil
+	return ingest.Outcome{Status: ingest.Published, Offset: int64(len(m.accepted))}, nil
 }
 
 func newIntake(tb testing.TB, log intake.Publisher, account ingest.Account) *Intake {
@@ -393,5 +393,5 @@ func BenchmarkPost(b *testing.B) {
 type nothing struct{}
 
 func (nothing) Publish(context.Context, ingest.Acceptance) (ingest.Outcome, error) {
-	return ingest.Outcome{Fate: ingest.Published}, nil
+	return ingest.Outcome{Status: ingest.Published}, nil
 }

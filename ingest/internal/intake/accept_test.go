@@ -51,8 +51,8 @@ func TestAcceptSettles(t *testing.T) {
 		publisher answering
 		more      ingest.Verdict // for 20 bytes more, of 100, after a request of 90
 	}{
-		{"in the log", answering{outcome: ingest.Outcome{Fate: ingest.Published, Offset: 1}}, ingest.Exhausted},
-		{"perhaps", answering{outcome: ingest.Outcome{Fate: ingest.Uncertain}, err: down}, ingest.Contended},
+		{"in the log", answering{outcome: ingest.Outcome{Status: ingest.Published, Offset: 1}}, ingest.Exhausted},
+		{"perhaps", answering{outcome: ingest.Outcome{Status: ingest.Uncertain}, err: down}, ingest.Contended},
 		{"not whole", answering{err: down}, ingest.Admitted},
 	} {
 		s := newService(test.publisher)
@@ -70,7 +70,7 @@ type published struct{ last ingest.Acceptance }
 
 func (p *published) Publish(_ context.Context, accepted ingest.Acceptance) (ingest.Outcome, error) {
 	p.last = accepted
-	return ingest.Outcome{Fate: ingest.Published}, nil
+	return ingest.Outcome{Status: ingest.Published}, nil
 }
 
 // A batch has the retention of its organization's account at acceptance; a changed account holds
@@ -94,7 +94,7 @@ func TestAcceptOnce(t *testing.T) {
 			t.Errorf("without a broker: %v", err)
 		}
 	}
-	s := newService(answering{outcome: ingest.Outcome{Fate: ingest.Published}})
+	s := newService(answering{outcome: ingest.Outcome{Status: ingest.Published}})
 	for i := range 2 {
 		got, err := s.Accept(t.Context(), submission(10, "k"))
 		if err != nil || got.Bytes != 10 || got.Replayed != (i > 0) {
