@@ -73,9 +73,7 @@ func TestBillingsStory(t *testing.T) {
 	b.open("/console/usage")
 	b.awaitText("Adjustment")
 	for _, fact := range []string{"quota.threshold_reached", "quota.exhausted", "quota.restored", "statement.ready"} {
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !b.shows(fact); {
-			b.open("/console/settings/webhooks/" + hook)
-		}
+		b.repeat(fact, func() { b.open("/console/settings/webhooks/" + hook) })
 		b.await(fmt.Sprintf(`document.querySelector("main table").innerText.includes(%q)`, fact))
 	}
 	b.blameless("billing's story")

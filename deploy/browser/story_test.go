@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -72,12 +71,7 @@ func (b *tab) rotateKey(name, overlap string) string {
 func (b *tab) seeUseSinceRotation() {
 	b.t.Helper()
 	b.leave("a", "See who still uses it", "API key pods in Frankfurt")
-	for deadline := time.Now().Add(patience); !b.shows("since the rotation"); {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("the use of the old key does not show:\n%s", b.describe())
-		}
-		b.do(chromedp.Reload())
-	}
+	b.repeat("since the rotation", func() { b.do(chromedp.Reload()) })
 }
 
 // revokeKey revokes the key whose page is open.

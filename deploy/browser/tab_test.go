@@ -187,6 +187,20 @@ func (b *tab) shows(text string) bool {
 	return ask[bool](b, fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
+// repeat opens a page by look, again until it shows a text.
+func (b *tab) repeat(text string, look func()) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		look()
+		switch {
+		case b.shows(text):
+			return
+		case time.Now().After(deadline):
+			b.t.Fatalf("%q does not show within %s:\n%s", text, patience, b.describe())
+		}
+	}
+}
+
 // describe is where the tab is, for failures.
 func (b *tab) describe() string {
 	text, err := eval[string](b, "location.pathname + '\\n' + document.title + '\\n' + document.body.innerText")

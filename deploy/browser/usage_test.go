@@ -33,17 +33,14 @@ func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 
 	b := openTab(t, startChromium(t, in.origin), in.origin)
 	b.signIn("ada@acme.example", ownerPassword)
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !b.shows("A request needed more"); time.Sleep(50 * time.Millisecond) {
-		b.open("/console/usage")
-	}
+	b.repeat("A request needed more", func() { b.open("/console/usage") })
 	b.inspect("exhausted usage", "/console/usage")
 	b.await(`document.querySelectorAll("svg.chart rect").length === 1`)
 	b.awaitText("Checkout")
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !b.shows("over the allowance"); time.Sleep(50 * time.Millisecond) {
+	b.repeat("over the allowance", func() {
 		b.open("/console/usage")
 		b.leave("a", "by outcome", "Usage")
-	}
-	b.awaitText("over the allowance")
+	})
 	b.press("summary", "The same as a table")
 	b.leave("a", time.Now().UTC().Format(time.DateOnly), "Usage")
 	b.awaitText("Usage by hour on")
