@@ -74,3 +74,15 @@ func TestAddEnvironments(t *testing.T) {
 		t.Errorf("%v", set)
 	}
 }
+
+// What describes a new group describes its first sample too: that one is not fingerprinted again.
+func TestNewGroupIsDescribedOnce(t *testing.T) {
+	tally, at := NewTally(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tally.Add(Occurrence{Accepted: at, At: at, Error: Error{Type: "Refused", Message: "no room", StackTrace: []string{"at com.acme.A.b(A.java:1)"}}})
+	c := tally.Counts()[0]
+	about, why := c.Describe(&Grouper{})
+	c.Samples[0].Describe(nil) // a nil Grouper fingerprints nothing
+	if about.Title != "Refused: no room" || why.Hash != c.Deciding().Hash || len(c.Samples[0].Exceptions) != 1 {
+		t.Errorf("described as %+v by %+v, with the sample %+v", about, why, c.Samples[0])
+	}
+}
