@@ -175,7 +175,7 @@ func (g *Guard) network(r *http.Request) netip.Prefix {
 // enter counts a request of who, once for each request however many guards it meets, and asks
 // permit.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request, who Principal, permit func(Principal) error) (err error) {
-	if known, again := Known(r.Context()); !again || known.ID != who.ID {
+	if known, again := PrincipalOf(r.Context()); !again || known.ID != who.ID {
 		err = g.take(w.Header(), who)
 		defer func() { g.note(r, who, err) }()
 	}

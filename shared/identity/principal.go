@@ -64,8 +64,8 @@ func NewContext(ctx context.Context, principal Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, principal)
 }
 
-// Asking returns the principal of a request, if there is one: a process's own work is nobody's.
-func Asking(ctx context.Context) (principal Principal, ok bool) {
+// PrincipalOf returns the principal of a request, if there is one: a process's own work is nobody's.
+func PrincipalOf(ctx context.Context) (principal Principal, ok bool) {
 	principal, ok = ctx.Value(contextKey{}).(Principal)
 	return principal, ok
 }
@@ -73,7 +73,7 @@ func Asking(ctx context.Context) (principal Principal, ok bool) {
 // FromContext returns the principal of a request behind RequireAPIKey or RequireScope. Elsewhere it
 // panics: such a route would be open.
 func FromContext(ctx context.Context) Principal {
-	principal, ok := Asking(ctx)
+	principal, ok := PrincipalOf(ctx)
 	if !ok {
 		panic("BUG: no principal: the route lacks its authentication")
 	}

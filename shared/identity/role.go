@@ -60,14 +60,8 @@ func RolesThatRead(read Read) (able []string) {
 	return able
 }
 
-// Known returns the principal of a request, if it has one: for what differs only in a detail.
-func Known(ctx context.Context) (Principal, bool) {
-	principal, ok := ctx.Value(contextKey{}).(Principal)
-	return principal, ok
-}
-
 // OrganizationOf is the organization of a request's caller; empty where there is none.
 func OrganizationOf(ctx context.Context) string {
-	principal, _ := Known(ctx)
+	principal, _ := PrincipalOf(ctx)
 	return principal.Organization
 }

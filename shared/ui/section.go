@@ -34,7 +34,7 @@ var sections = []struct {
 
 // navigation leads to the sections that the reader may see, who is in current.
 func navigation(r *http.Request, current Section) (links []Link) {
-	reader, known := identity.Known(r.Context())
+	reader, known := identity.PrincipalOf(r.Context())
 	for _, s := range sections {
 		if s.read == "" || !known || reader.MayRead(s.read) {
 			links = append(links, Link{string(s.section), s.path, current == s.section})

@@ -65,7 +65,7 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 
 // enter waits for the turn of who asks. Operators, whoever is about to sign in and the process's own work wait for no organization.
 func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
-	asking, ok := identity.Asking(ctx)
+	asking, ok := identity.PrincipalOf(ctx)
 	if r.turns == nil || !ok || asking.Organization == "" {
 		return func() {}, nil
 	}
