@@ -62,8 +62,8 @@ func New(origin string) (*RelyingParty, error) {
 	return &RelyingParty{web}, err
 }
 
-// AskToRegister asks for a new passkey of a member, on a device that has none of theirs yet.
-func (p *RelyingParty) AskToRegister(holder Holder) (Question, error) {
+// BeginRegistration asks for a new passkey of a member, on a device that has none of theirs yet.
+func (p *RelyingParty) BeginRegistration(holder Holder) (Question, error) {
 	var existing []protocol.CredentialDescriptor
 	for _, credential := range (user{holder}).WebAuthnCredentials() {
 		existing = append(existing, credential.Descriptor())
@@ -72,8 +72,8 @@ func (p *RelyingParty) AskToRegister(holder Holder) (Question, error) {
 	return question(options, data, err)
 }
 
-// Registered checks the answer to AskToRegister.
-func (p *RelyingParty) Registered(holder Holder, data, answer []byte) (tenants.PublicCredential, error) {
+// FinishRegistration checks the answer to BeginRegistration.
+func (p *RelyingParty) FinishRegistration(holder Holder, data, answer []byte) (tenants.PublicCredential, error) {
 	session, err := sessionOf(data)
 	if err != nil {
 		return tenants.PublicCredential{}, err
@@ -89,14 +89,14 @@ func (p *RelyingParty) Registered(holder Holder, data, answer []byte) (tenants.P
 	return publicOf(credential), nil
 }
 
-// AskWho asks for any passkey of this party.
-func (p *RelyingParty) AskWho() (Question, error) {
+// BeginSignIn asks for any passkey of this party.
+func (p *RelyingParty) BeginSignIn() (Question, error) {
 	options, data, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	return question(options, data, err)
 }
 
-// Who checks the answer to AskWho: who proved what. find looks the holder up by the member's id.
-func (p *RelyingParty) Who(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
+// FinishSignIn checks the answer to BeginSignIn: who proved what. find looks the holder up by the member's id.
+func (p *RelyingParty) FinishSignIn(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
 		return found, proof, err
@@ -117,14 +117,14 @@ func (p *RelyingParty) Who(data, answer []byte, find func(member string) (Holder
 	return found, proofOf(credential, parsed), nil
 }
 
-// AskAgain asks a member for one of their passkeys.
-func (p *RelyingParty) AskAgain(holder Holder) (Question, error) {
+// BeginConfirmation asks a member for one of their passkeys.
+func (p *RelyingParty) BeginConfirmation(holder Holder) (Question, error) {
 	options, data, err := p.web.BeginLogin(user{holder}, webauthn.WithUserVerification(protocol.VerificationRequired))
 	return question(options, data, err)
 }
 
-// Again checks the answer to AskAgain.
-func (p *RelyingParty) Again(holder Holder, data, answer []byte) (Proof, error) {
+// FinishConfirmation checks the answer to BeginConfirmation.
+func (p *RelyingParty) FinishConfirmation(holder Holder, data, answer []byte) (Proof, error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
 		return Proof{}, err

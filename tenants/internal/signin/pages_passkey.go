@@ -85,7 +85,7 @@ func (p *Pages) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
-	asked, err := p.services.Passkeys.AskWho(r.Context())
+	asked, err := p.services.Passkeys.BeginSignIn(r.Context())
 	return put(w, asked, err)
 }
 
@@ -113,7 +113,7 @@ func (p *Pages) askToConfirm(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.limitMember(r); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
-	asked, err := p.services.Passkeys.AskToConfirm(r.Context(), pages.CallerOf(r), sessionID(r))
+	asked, err := p.services.Passkeys.BeginConfirmation(r.Context(), pages.CallerOf(r), sessionID(r))
 	return put(w, asked, err)
 }
 
@@ -162,7 +162,7 @@ func (p *Pages) writeNewPasskey(w http.ResponseWriter, r *http.Request, status i
 }
 
 func (p *Pages) askForPasskey(w http.ResponseWriter, r *http.Request) error {
-	asked, err := p.services.Passkeys.AskToRegister(r.Context(), pages.CallerOf(r), sessionID(r))
+	asked, err := p.services.Passkeys.BeginRegistration(r.Context(), pages.CallerOf(r), sessionID(r))
 	return put(w, asked, err)
 }
 

@@ -42,13 +42,13 @@ type Asked struct {
 	Ticket  tenants.Secret
 }
 
-// AskToRegister asks the browser of a caller's session for a new passkey.
-func (p *Passkeys) AskToRegister(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
+// BeginRegistration asks the browser of a caller's session for a new passkey.
+func (p *Passkeys) BeginRegistration(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
 	holder, err := p.holder(ctx, caller.Organization, caller.ID)
 	if err != nil {
 		return Asked{}, err
 	}
-	question, err := p.RelyingParty.AskToRegister(holder)
+	question, err := p.RelyingParty.BeginRegistration(holder)
 	return p.asking(ctx, forPasskey, session, question, err)
 }
 
@@ -65,7 +65,7 @@ func (p *Passkeys) Register(ctx context.Context, request unitofwork.Request, ses
 		return tenants.Passkey{}, err
 	}
 	cmd.Member, cmd.Existing = holder.Member, len(holder.Passkeys)
-	if cmd.Credential, err = p.RelyingParty.Registered(holder, data, answer); err != nil {
+	if cmd.Credential, err = p.RelyingParty.FinishRegistration(holder, data, answer); err != nil {
 		return tenants.Passkey{}, passkeyError(err)
 	}
 	registered, err := p.register(ctx, request, session, cmd)
@@ -93,20 +93,20 @@ func (p *Passkeys) register(ctx context.Context, request unitofwork.Request, ses
 	return registered, u.Commit(ctx)
 }
 
-// AskWho asks a browser for any passkey.
-func (p *Passkeys) AskWho(ctx context.Context) (Asked, error) {
-	question, err := p.RelyingParty.AskWho()
+// BeginSignIn asks a browser for any passkey.
+func (p *Passkeys) BeginSignIn(ctx context.Context) (Asked, error) {
+	question, err := p.RelyingParty.BeginSignIn()
 	return p.asking(ctx, forSignIn, "", question, err)
 }
 
-// SignIn starts a session for the member who has answered AskWho. It fails with ErrPasskey,
+// SignIn starts a session for the member who has answered BeginSignIn. It fails with ErrPasskey,
 // ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.Entry, error) {
 	data, err := p.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
 		return tenants.Entry{}, err
 	}
-	holder, proof, err := p.RelyingParty.Who(data, answer, func(member string) (passkey.Holder, error) {
+	holder, proof, err := p.RelyingParty.FinishSignIn(data, answer, func(member string) (passkey.Holder, error) {
 		return p.holder(ctx, tenants.Installation, member)
 	})
 	if err == nil {
@@ -120,8 +120,8 @@ func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	return entry, passkeyError(err)
 }
 
-// AskToConfirm asks the browser of a caller's session for one of the caller's passkeys.
-func (p *Passkeys) AskToConfirm(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
+// BeginConfirmation asks the browser of a caller's session for one of the caller's passkeys.
+func (p *Passkeys) BeginConfirmation(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
 	holder, err := p.holder(ctx, caller.Organization, caller.ID)
 	if err != nil {
 		return Asked{}, err
@@ -129,7 +129,7 @@ func (p *Passkeys) AskToConfirm(ctx context.Context, caller tenants.Caller, sess
 	if len(holder.Passkeys) == 0 {
 		return Asked{}, ErrPasskey
 	}
-	question, err := p.RelyingParty.AskAgain(holder)
+	question, err := p.RelyingParty.BeginConfirmation(holder)
 	return p.asking(ctx, forConfirm, session, question, err)
 }
 
@@ -140,7 +140,7 @@ func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, sess
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
-	proof, err := p.RelyingParty.Again(holder, data, answer)
+	proof, err := p.RelyingParty.FinishConfirmation(holder, data, answer)
 	if err == nil {
 		err = p.use(ctx, request, holder, proof)
 	}
