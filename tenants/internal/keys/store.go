@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insert(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyIssued) error {
+func insert(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyIssued) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO api_keys (organization, id, project, environment, name, hash, first, last, created_at, expires_at,
 		                      rate_per_minute, replaces, created_by, access)
@@ -23,35 +23,35 @@ func insert(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.AP
 		e.At, e.ExpiresAt, e.RatePerMinute, e.Replaces, at.Origin.Actor, e.Access.OrFull())
 }
 
-func revoke(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyRevoked) error {
+func revoke(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyRevoked) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET revoked_at = $3, revoke_reason = $4 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.APIKey, e.At, e.Reason)
 }
 
-func rotate(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyRotated) error {
+func rotate(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyRotated) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET rotated_to = $3, rotated_at = $4, expires_at = $5 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.APIKey, e.To, e.At, e.ExpiresAt)
 }
 
-func rename(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyRenamed) error {
+func rename(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyRenamed) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET name = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Name)
 }
 
-func limit(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyLimited) error {
+func limit(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyLimited) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET rate_per_minute = $3 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.APIKey, e.RatePerMinute)
 }
 
-func changeAccess(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyAccessChanged) error {
+func changeAccess(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyAccessChanged) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET access = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.APIKey, e.Access)
 }
 
-func curtail(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyCurtailed) error {
+func curtail(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyCurtailed) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE api_keys SET expires_at = $3 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.APIKey, e.ExpiresAt)
 }
 
-func expose(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.APIKeyExposed) error {
+func expose(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.APIKeyExposed) error {
 	exposure, err := json.Marshal(tenants.Exposure{Kind: e.Kind, Where: e.Where, Source: e.Source, Address: e.Address, At: e.At})
 	if err != nil {
 		return err

@@ -12,22 +12,22 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertWebhook(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.WebhookCreated) error {
+func insertWebhook(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.WebhookCreated) error {
 	return query.ExactlyOne(ctx, tx, `INSERT INTO webhooks (organization, id, url, events, key, generation, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		e.Organization, e.Webhook, e.URL, e.Events, e.Secret.Key, e.Secret.Generation, e.At)
 }
 
-func changeWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.WebhookChanged) error {
+func changeWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookChanged) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE webhooks SET url = $3, events = $4 WHERE organization = $1 AND id = $2`, at.Organization, e.Webhook, e.URL, e.Events)
 }
 
-func rotateWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.WebhookRotated) error {
+func rotateWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookRotated) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE webhooks SET previous_key = key, previous_generation = generation, previous_ends = $5, key = $3, generation = $4
 		WHERE organization = $1 AND id = $2`, at.Organization, e.Webhook, e.Secret.Key, e.Secret.Generation, e.PreviousEnds)
 }
 
 // switchWebhook lets go of what is to be sent to one that is off: it can be sent again once it is on.
-func switchWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.WebhookSwitched) error {
+func switchWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookSwitched) error {
 	var off *time.Time
 	if !e.On {
 		off = &e.At
@@ -40,7 +40,7 @@ func switchWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e ten
 		at.Organization, e.Webhook, off, e.Reason)
 }
 
-func deleteWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.WebhookDeleted) error {
+func deleteWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookDeleted) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM deliveries WHERE organization = $1 AND webhook = $2`, at.Organization, e.Webhook); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertMember(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.MemberAdded) error {
+func insertMember(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.MemberAdded) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO members (organization, id, email, name, role, password_hash, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
@@ -28,16 +28,16 @@ const nobody = `identity_issuer = '', identity_subject = ''`
 
 const whereMember = ` WHERE organization = $1 AND id = $2`
 
-func changeMemberRole(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberRoleChanged) error {
+func changeMemberRole(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberRoleChanged) error {
 	return query.ExactlyOne(ctx, tx, updateMember+`role = $3`+whereMember, at.Organization, e.Member, e.Role)
 }
 
-func removeMember(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberRemoved) error {
+func removeMember(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberRemoved) error {
 	return query.ExactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL, `+nobody+whereMember,
 		at.Organization, e.Member, e.At)
 }
 
-func changePassword(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberPasswordChanged) error {
+func changePassword(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberPasswordChanged) error {
 	changed := updateMember + `password_hash = $3, password_at = $4, reset_hash = NULL, reset_expires_at = NULL`
 	if e.Reset {
 		changed += `, ` + nobody
@@ -45,11 +45,11 @@ func changePassword(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e te
 	return query.ExactlyOne(ctx, tx, changed+whereMember, at.Organization, e.Member, e.PasswordHash, e.At)
 }
 
-func identifyMember(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberIdentified) error {
+func identifyMember(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberIdentified) error {
 	return query.ExactlyOne(ctx, tx, updateMember+`identity_issuer = $3, identity_subject = $4`+whereMember, at.Organization, e.Member, e.Issuer, e.Subject)
 }
 
-func issueResetCode(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.MemberResetCodeIssued) error {
+func issueResetCode(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberResetCodeIssued) error {
 	return query.ExactlyOne(ctx, tx, updateMember+`reset_hash = $3, reset_expires_at = $4`+whereMember,
 		at.Organization, e.Member, e.Digest.Hash, e.ExpiresAt)
 }

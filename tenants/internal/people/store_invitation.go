@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertInvitation(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.InvitationMade) error {
+func insertInvitation(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.InvitationMade) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO invitations (organization, id, email, role, made_by, code_hash, created_at, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
@@ -23,16 +23,16 @@ const updateInvitation = `UPDATE invitations SET `
 
 const whereInvitation = ` WHERE organization = $1 AND id = $2`
 
-func resendInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.InvitationResent) error {
+func resendInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.InvitationResent) error {
 	return query.ExactlyOne(ctx, tx, updateInvitation+`code_hash = $3, expires_at = $4, made_by = coalesce(nullif($5, ''), made_by)`+whereInvitation,
 		at.Organization, e.Invitation, e.Digest.Hash, e.ExpiresAt, e.By)
 }
 
-func revokeInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.InvitationRevoked) error {
+func revokeInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.InvitationRevoked) error {
 	return query.ExactlyOne(ctx, tx, updateInvitation+`revoked_at = $3`+whereInvitation, at.Organization, e.Invitation, e.At)
 }
 
-func acceptInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.InvitationAccepted) error {
+func acceptInvitation(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.InvitationAccepted) error {
 	return query.ExactlyOne(ctx, tx, updateInvitation+`accepted_at = $3, member = $4`+whereInvitation,
 		at.Organization, e.Invitation, e.At, e.Member)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func requestDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.DeletionRequested) error {
+func requestDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.DeletionRequested) error {
 	err := query.ExactlyOne(ctx, tx, `
 		INSERT INTO deletions (organization, id, project, state, requested_at, begins_at, gone_by) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (organization, id) DO UPDATE SET state = $4, requested_at = $5, begins_at = $6, gone_by = $7`,
@@ -27,7 +27,7 @@ func requestDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e te
 	return hide(ctx, tx, e.Deletable, e.ID(), "")
 }
 
-func cancelDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.DeletionCancelled) error {
+func cancelDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.DeletionCancelled) error {
 	if err := changeDeletion(ctx, tx, e.Deletable, `state = $3`, tenants.DeletionCancelledState); err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func hide(ctx context.Context, tx pgx.Tx, of tenants.Deletable, by, from string)
 	return err
 }
 
-func beginDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.DeletionBegun) error {
+func beginDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.DeletionBegun) error {
 	if err := changeDeletion(ctx, tx, e.Deletable, `state = $3, gone_by = $4`, tenants.Erasing, e.GoneBy); err != nil {
 		return err
 	}
 	return erasure.Begin(ctx, tx, erasure.Deletion{Organization: e.Organization, Project: e.Project}, e.At, e.GoneBy)
 }
 
-func finishDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.DeletionFinished) error {
+func finishDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.DeletionFinished) error {
 	removed, err := json.Marshal(e.Removed)
 	if err != nil {
 		return err

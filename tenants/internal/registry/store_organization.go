@@ -12,12 +12,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertOrganization(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.OrganizationCreated) error {
+func insertOrganization(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.OrganizationCreated) error {
 	return query.ExactlyOne(ctx, tx, `INSERT INTO organizations (organization, name, tier, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Organization, e.Name, e.Tier, e.At)
 }
 
-func renameOrganization(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.OrganizationRenamed) error {
+func renameOrganization(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.OrganizationRenamed) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE organizations SET name = $2 WHERE organization = $1`, e.Organization, e.Name)
 }
 

@@ -11,12 +11,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertProject(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.ProjectCreated) error {
+func insertProject(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.ProjectCreated) error {
 	return query.ExactlyOne(ctx, tx, `INSERT INTO projects (organization, id, name, created_at) VALUES ($1, $2, $3, $4)`,
 		e.Organization, e.Project, e.Name, e.At)
 }
 
-func renameProject(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.ProjectRenamed) error {
+func renameProject(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.ProjectRenamed) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE projects SET name = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.Project, e.Name)
 }
 

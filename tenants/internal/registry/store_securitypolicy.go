@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func setSecurityPolicy(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.SecurityPolicySet) error {
+func setSecurityPolicy(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.SecurityPolicySet) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO security_policies (organization, leaked_keys, plain_http_keys, set_at, passwords_off) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (organization) DO UPDATE SET leaked_keys = $2, plain_http_keys = $3, set_at = $4, passwords_off = $5`,

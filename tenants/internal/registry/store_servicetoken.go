@@ -12,14 +12,14 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertServiceToken(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.ServiceTokenIssued) error {
+func insertServiceToken(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.ServiceTokenIssued) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO service_tokens (organization, id, name, scopes, configured, hash, first, last, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		e.Organization, e.ServiceToken, e.Name, e.Scopes, e.Configured, e.Digest.Hash, e.Digest.First, e.Digest.Last, e.At)
 }
 
-func revokeServiceToken(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.ServiceTokenRevoked) error {
+func revokeServiceToken(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.ServiceTokenRevoked) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE service_tokens SET revoked_at = $3, revoke_reason = $4 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.ServiceToken, e.At, e.Reason)
 }

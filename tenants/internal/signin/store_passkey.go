@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-func insertPasskey(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tenants.PasskeyRegistered) error {
+func insertPasskey(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e tenants.PasskeyRegistered) error {
 	c := e.Credential
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO passkeys (organization, id, member, name, credential, public_key, counter, transports, model, backup_eligible, backed_up, created_at)
@@ -20,16 +20,16 @@ func insertPasskey(ctx context.Context, tx pgx.Tx, _ unitofwork.Happened, e tena
 		e.Organization, e.Passkey, e.Member, e.Name, c.ID, c.PublicKey, c.Counter, c.Transports, c.Model, c.BackupEligible, c.BackedUp, e.At)
 }
 
-func usePasskey(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.PasskeyUsed) error {
+func usePasskey(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.PasskeyUsed) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE passkeys SET counter = $3, backed_up = $4, used_at = $5 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.Passkey, e.Counter, e.BackedUp, e.At)
 }
 
-func suspectPasskey(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.PasskeySuspected) error {
+func suspectPasskey(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.PasskeySuspected) error {
 	return query.ExactlyOne(ctx, tx, `UPDATE passkeys SET suspected_at = $3 WHERE organization = $1 AND id = $2`, at.Organization, e.Passkey, e.At)
 }
 
-func removePasskey(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.PasskeyRemoved) error {
+func removePasskey(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.PasskeyRemoved) error {
 	return query.ExactlyOne(ctx, tx, `DELETE FROM passkeys WHERE organization = $1 AND id = $2`, at.Organization, e.Passkey)
 }
 

@@ -20,7 +20,7 @@ type SeenSession struct {
 	SeenAt  time.Time
 }
 
-func insertSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.SessionStarted) error {
+func insertSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.SessionStarted) error {
 	_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE organization = $1 AND member = $2 AND expires_at <= $3`, e.Organization, e.Member, e.At)
 	if err != nil {
 		return err
@@ -31,22 +31,22 @@ func insertSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e ten
 		e.Organization, e.Session, e.Member, e.Digest.Hash, e.At, e.ExpiresAt, e.Method, at.Origin.Address, at.Origin.Client)
 }
 
-func renewSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.SessionRenewed) error {
+func renewSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.SessionRenewed) error {
 	return prolongSession(ctx, tx, at, e.Session, e.Digest.Hash, e.At, e.ExpiresAt)
 }
 
-func confirmSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.SessionConfirmed) error {
+func confirmSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.SessionConfirmed) error {
 	return prolongSession(ctx, tx, at, e.Session, e.Digest.Hash, e.At, e.ExpiresAt)
 }
 
-func prolongSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, session, hash string, used, expires time.Time) error {
+func prolongSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, session, hash string, used, expires time.Time) error {
 	return query.ExactlyOne(ctx, tx, `
 		UPDATE sessions SET hash = $3, used_at = $4, expires_at = $5, address = $6, client = $7 WHERE organization = $1 AND id = $2`,
 		at.Organization, session, hash, used, expires, at.Origin.Address, at.Origin.Client)
 }
 
 // endSession ends a session. An expired one may be gone already.
-func endSession(ctx context.Context, tx pgx.Tx, at unitofwork.Happened, e tenants.SessionEnded) error {
+func endSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.SessionEnded) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $4 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.Session, e.At, e.Reason)
 	return err

@@ -10,30 +10,30 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// A Thing is the state of a stream, in a unit of work.
-type Thing[S any] struct {
+// An Aggregate is the state of a stream, in a unit of work.
+type Aggregate[S any] struct {
 	State   S
 	stream  eventstore.Stream
 	version int64
 }
 
 // Load reads the state of a stream; its zero value where there is none.
-func Load[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream) (Thing[S], error) {
+func Load[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream) (Aggregate[S], error) {
 	history, err := u.Events.ReadTx(ctx, u.tx, stream)
-	return Thing[S]{eventstore.Fold[S, tenants.Event, P](history), stream, eventstore.VersionOf(history)}, err
+	return Aggregate[S]{eventstore.Fold[S, tenants.Event, P](history), stream, eventstore.VersionOf(history)}, err
 }
 
-// Append keeps what was decided about a thing, and brings it forward.
-func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, thing *Thing[S], events []tenants.Event) error {
+// Append keeps what was decided about an aggregate, and brings it forward.
+func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, aggregate *Aggregate[S], events []tenants.Event) error {
 	for _, event := range events {
-		P(&thing.State).Apply(event)
+		P(&aggregate.State).Apply(event)
 	}
-	before := thing.version
-	thing.version += int64(len(events))
-	return u.append(ctx, thing.stream, before, thing.State, events)
+	before := aggregate.version
+	aggregate.version += int64(len(events))
+	return u.append(ctx, aggregate.stream, before, aggregate.State, events)
 }
 
-// Change loads a thing, and keeps what decide returns. It returns the thing as it is then.
+// Change loads an aggregate, and keeps what decide returns. It returns the state as it is then.
 func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error)) (S, error) {
 	return Create[S, P](ctx, u, stream, decide, Room{})
@@ -43,24 +43,24 @@ func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 // none.
 func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error), room Room) (S, error) {
-	thing, err := Load[S, P](ctx, u, stream)
+	aggregate, err := Load[S, P](ctx, u, stream)
 	if err != nil {
-		return thing.State, err
+		return aggregate.State, err
 	}
-	events, err := decide(thing.State)
+	events, err := decide(aggregate.State)
 	if err != nil {
-		return thing.State, err
+		return aggregate.State, err
 	}
 	if len(events) > 0 {
 		err = u.CheckRoom(ctx, stream.Organization, room)
 	}
 	if err == nil {
-		err = Append[S, P](ctx, u, &thing, events)
+		err = Append[S, P](ctx, u, &aggregate, events)
 	}
-	return thing.State, err
+	return aggregate.State, err
 }
 
-// Once is a unit of work of one decision about one thing, for those who have a permission.
+// Once is a unit of work of one decision about one aggregate, for those who have a permission.
 func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
 	return CreateOnce[S, P](ctx, w, request, permission, stream, decide, Room{})

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Happened is the context of an event, for projectors.
-type Happened struct {
+// EventContext is what surrounds an event, for projectors.
+type EventContext struct {
 	Organization string // of the event's stream
 	Origin       tenants.Origin
 }
@@ -22,20 +22,20 @@ type Projector func(ctx context.Context, tx pgx.Tx, r Recorded) error
 type Projections map[string]Projector
 
 // On projects events of one type.
-func On[E tenants.Event](project func(ctx context.Context, tx pgx.Tx, at Happened, e E) error) Projections {
+func On[E tenants.Event](project func(ctx context.Context, tx pgx.Tx, at EventContext, e E) error) Projections {
 	var zero E
 	return Projections{zero.EventName(): func(ctx context.Context, tx pgx.Tx, r Recorded) error {
 		event, ok := r.Event.(E)
 		if !ok {
 			return fmt.Errorf("BUG: %T is called %q", r.Event, zero.EventName())
 		}
-		return project(ctx, tx, Happened{r.Stream.Organization, tenants.OriginOf(r.Metadata)}, event)
+		return project(ctx, tx, EventContext{r.Stream.Organization, tenants.OriginOf(r.Metadata)}, event)
 	}}
 }
 
 // Unprojected means that no table shows events of one type.
 func Unprojected[E tenants.Event]() Projections {
-	return On(func(context.Context, pgx.Tx, Happened, E) error { return nil })
+	return On(func(context.Context, pgx.Tx, EventContext, E) error { return nil })
 }
 
 // Join returns all projections of several. An event in two of them is a programmer's error and
