@@ -56,13 +56,13 @@ func DefaultSecurityPolicy(organization string) SecurityPolicy {
 
 // SetSecurityPolicy asks for a policy, whole.
 type SetSecurityPolicy struct {
-	Organization  string
-	LeakedKeys    LeakedPolicy
-	PlainHTTPKeys PlainHTTPPolicy
-	PasswordsOff  *bool // nil: as it is
-	By            Role  // the caller's
-	OwnersBeside  int   // how many owners can sign in otherwise than with a password
-	At            time.Time
+	Organization          string
+	LeakedKeys            LeakedPolicy
+	PlainHTTPKeys         PlainHTTPPolicy
+	PasswordsOff          *bool // nil: as it is
+	By                    Role  // the caller's
+	OwnersWithoutPassword int   // how many owners can sign in otherwise than with a password
+	At                    time.Time
 }
 
 // SecurityPolicySet records which policy an organization has from now on.
@@ -122,7 +122,7 @@ func (c SetSecurityPolicy) maySwitchPasswords() error {
 	switch {
 	case !c.By.May(OwnersManage):
 		return fmt.Errorf("switch passwords on or off as %q: %w", c.By, ErrForbidden)
-	case *c.PasswordsOff && c.OwnersBeside == 0:
+	case *c.PasswordsOff && c.OwnersWithoutPassword == 0:
 		return Invalid{{"passwords", "No owner of the organization can sign in without a password, so nobody could see to it any more.",
 			"Let an owner add a passkey, or sign in by the identity provider once, before passwords are switched off."}}
 	}

@@ -33,7 +33,7 @@ func TestSwitchingPasswords(t *testing.T) {
 	set := func(off *bool, by tenants.Role, owners int) func(tenants.SecurityPolicy) ([]tenants.Event, error) {
 		return func(p tenants.SecurityPolicy) ([]tenants.Event, error) {
 			return p.Set(tenants.SetSecurityPolicy{
-				Organization: "org_1", LeakedKeys: tenants.NotifyLeaked, PlainHTTPKeys: tenants.FlagPlainHTTP, PasswordsOff: off, By: by, OwnersBeside: owners, At: noon,
+				Organization: "org_1", LeakedKeys: tenants.NotifyLeaked, PlainHTTPKeys: tenants.FlagPlainHTTP, PasswordsOff: off, By: by, OwnersWithoutPassword: owners, At: noon,
 			})
 		}
 	}

@@ -229,7 +229,8 @@ func (a *App) assemble() (err error) {
 	accounts := a.followAccounts()
 	a.registry = registry.NewService(a.work, accounts.Tier)
 	a.members = people.NewService(people.Config{
-		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords, Ways: waysIn(party, provider),
+		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords,
+		SignInMethods: signInMethods(party, provider),
 	})
 	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
@@ -256,13 +257,13 @@ type directory struct {
 
 type organizations = registry.Store
 
-// waysIn are how members may sign in here beside passwords.
-func waysIn(party *passkey.RelyingParty, provider *oidc.Provider) people.Ways {
-	ways := people.Ways{Passkeys: party != nil}
+// signInMethods are how members may sign in here beside passwords.
+func signInMethods(party *passkey.RelyingParty, provider *oidc.Provider) people.SignInMethods {
+	methods := people.SignInMethods{Passkeys: party != nil}
 	if provider != nil {
-		ways.Provider = provider.Issuer
+		methods.Provider = provider.Issuer
 	}
-	return ways
+	return methods
 }
 
 // relyingParty is the site that passkeys belong to, nil where there can't be any.

@@ -44,7 +44,7 @@ func open(t *testing.T) room {
 	work, asked := tenantstest.NewWriter(tenantstest.Open(t)), &signIns{}
 	organizations := registry.NewService(work, func(string) tenants.Tier { return "" })
 	members := people.NewService(people.Config{
-		Work: work, Organizations: organizations, SignIns: asked, Passwords: passwords, Ways: people.Ways{Passkeys: true},
+		Work: work, Organizations: organizations, SignIns: asked, Passwords: passwords, SignInMethods: people.SignInMethods{Passkeys: true},
 		Registry: func(in *query.Reader) people.Registry { return registry.NewStore(in) },
 	})
 	return room{members, people.NewInvitations(work, organizations), people.NewCodes(members), asked}

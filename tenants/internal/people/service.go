@@ -49,14 +49,14 @@ type SignIns interface {
 	RemovePasskeys(ctx context.Context, u *unitofwork.Unit, member tenants.Member) error
 }
 
-// Config is what people depends on. All of it is required but Ways.
+// Config is what people depends on. All of it is required but SignInMethods.
 type Config struct {
 	Work          *unitofwork.Writer
 	Organizations Organizations
 	Registry      func(in *query.Reader) Registry
 	SignIns       SignIns
 	Passwords     *password.Hasher
-	Ways          Ways
+	SignInMethods SignInMethods
 }
 
 // A Service decides about members. Its errors are those of unitofwork.Writer.
@@ -220,7 +220,7 @@ func (s *Service) over(ctx context.Context, u *unitofwork.Unit, member tenants.M
 	}
 	store, organization := NewStore(u.Reader()), pg.Organization(member.Organization)
 	if off { // only those count who could come in
-		otherOwners, err = store.OwnersBeside(ctx, organization, s.Ways, member.ID)
+		otherOwners, err = store.OwnersWithoutPassword(ctx, organization, s.SignInMethods, member.ID)
 		return by, otherOwners, err
 	}
 	otherOwners, err = store.OtherOwners(ctx, organization, member.ID)
@@ -253,16 +253,16 @@ func withdraw(ctx context.Context, u *unitofwork.Unit, member tenants.Member, ro
 	return nil
 }
 
-// OwnersBeside is how many owners of an organization can sign in without a password, as a reader
-// sees it.
-func (s *Service) OwnersBeside(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error) {
-	return NewStore(in).OwnersBeside(ctx, organization, s.Ways, "")
+// OwnersWithoutPassword is how many owners of an organization can sign in without a password, as a
+// reader sees it.
+func (s *Service) OwnersWithoutPassword(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error) {
+	return NewStore(in).OwnersWithoutPassword(ctx, organization, s.SignInMethods, "")
 }
 
-// MembersBeside is how many members of an organization can sign in without a password, and how many
-// there are.
-func (s *Service) MembersBeside(ctx context.Context, organization pg.Organization) (able, all int, err error) {
-	if able, err = s.store.MembersBeside(ctx, organization, s.Ways); err != nil {
+// MembersWithoutPassword is how many members of an organization can sign in without a password, and
+// how many there are.
+func (s *Service) MembersWithoutPassword(ctx context.Context, organization pg.Organization) (able, all int, err error) {
+	if able, err = s.store.MembersWithoutPassword(ctx, organization, s.SignInMethods); err != nil {
 		return 0, 0, err
 	}
 	all, err = count(ctx, s.Work.Views, organization, tenants.CountMembers, s.Work.Now())

@@ -146,26 +146,28 @@ func (s Store) Founded(ctx context.Context) (bool, error) {
 		`SELECT EXISTS (SELECT FROM members WHERE `+query.Visible+` AND removed_at IS NULL)`)
 }
 
-// Ways are how members may sign in here beside passwords.
-type Ways struct {
+// SignInMethods are how members may sign in here beside passwords.
+type SignInMethods struct {
 	Passkeys bool
 	Provider string // issuer; empty: there is none
 }
 
-const hasWay = ` AND removed_at IS NULL AND (
+const hasSignInMethod = ` AND removed_at IS NULL AND (
 	$2 AND EXISTS (SELECT FROM passkeys p WHERE p.organization = members.organization AND p.member = members.id AND p.suspected_at IS NULL)
 	OR $3 <> '' AND identity_issuer = $3)`
 
-// OwnersBeside is how many owners of an organization, but for one, can sign in otherwise than with
-// a password.
-func (s Store) OwnersBeside(ctx context.Context, organization pg.Organization, ways Ways, except string) (int, error) {
+// OwnersWithoutPassword is how many owners of an organization, but for one, can sign in otherwise
+// than with a password.
+func (s Store) OwnersWithoutPassword(ctx context.Context, organization pg.Organization, methods SignInMethods, except string) (int, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
-		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasWay, ways.Passkeys, ways.Provider, except)
+		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasSignInMethod, methods.Passkeys, methods.Provider, except)
 }
 
-// MembersBeside is how many members of an organization can sign in otherwise than with a password.
-func (s Store) MembersBeside(ctx context.Context, organization pg.Organization, ways Ways) (int, error) {
-	return query.One(ctx, s.reader, organization, pgx.RowTo[int], `SELECT count(*) FROM members WHERE organization = $1`+hasWay, ways.Passkeys, ways.Provider)
+// MembersWithoutPassword is how many members of an organization can sign in otherwise than with a
+// password.
+func (s Store) MembersWithoutPassword(ctx context.Context, organization pg.Organization, methods SignInMethods) (int, error) {
+	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
+		`SELECT count(*) FROM members WHERE organization = $1`+hasSignInMethod, methods.Passkeys, methods.Provider)
 }
 
 // RoleOf is the role that a member of an organization has now, or ErrNotFound.

@@ -73,7 +73,7 @@ func passwordsField(off bool, fault error) ui.Field {
 
 // beside is how many members can sign in without a password.
 func (p Pages) beside(r *http.Request) (string, error) {
-	able, all, err := p.policies.members.MembersBeside(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
+	able, all, err := p.policies.members.MembersWithoutPassword(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
 	return fmt.Sprintf("%d of %d members have a passkey, or are known to the identity provider.", able, all), err
 }
 

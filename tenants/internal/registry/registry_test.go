@@ -52,11 +52,11 @@ func open(t *testing.T, able members) room {
 
 type members int
 
-func (m members) OwnersBeside(context.Context, *query.Reader, pg.Organization) (int, error) {
+func (m members) OwnersWithoutPassword(context.Context, *query.Reader, pg.Organization) (int, error) {
 	return int(m), nil
 }
 
-func (m members) MembersBeside(context.Context, pg.Organization) (able, all int, err error) {
+func (m members) MembersWithoutPassword(context.Context, pg.Organization) (able, all int, err error) {
 	return int(m), 7, nil
 }
 

@@ -11,11 +11,11 @@ import (
 
 // Members counts members by how they can sign in.
 type Members interface {
-	// OwnersBeside is how many owners of an organization can sign in otherwise than with a
+	// OwnersWithoutPassword is how many owners of an organization can sign in otherwise than with a
 	// password.
-	OwnersBeside(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error)
-	// MembersBeside is how many members can, and how many there are.
-	MembersBeside(ctx context.Context, organization pg.Organization) (able, all int, err error)
+	OwnersWithoutPassword(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error)
+	// MembersWithoutPassword is how many members can, and how many there are.
+	MembersWithoutPassword(ctx context.Context, organization pg.Organization) (able, all int, err error)
 }
 
 // Policies decides about security policies. Its errors are those of unitofwork.Writer.
@@ -65,7 +65,7 @@ func (p *Policies) Set(ctx context.Context, request unitofwork.Request, organiza
 	if err := unitofwork.Check(cmd.By, tenants.SecurityWrite); err != nil {
 		return policy, err
 	}
-	if cmd.OwnersBeside, err = p.members.OwnersBeside(ctx, u.Reader(), pg.Organization(organization)); err != nil {
+	if cmd.OwnersWithoutPassword, err = p.members.OwnersWithoutPassword(ctx, u.Reader(), pg.Organization(organization)); err != nil {
 		return policy, err
 	}
 	policy, err = unitofwork.Change(ctx, u, unitofwork.Stream(organization, "security-policy", organization),

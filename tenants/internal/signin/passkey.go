@@ -150,7 +150,7 @@ func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, sess
 	return p.confirm(ctx, request, session, tenants.ByPasskey)
 }
 
-// Remove ends a passkey of the caller. It fails with ErrLastWay.
+// Remove ends a passkey of the caller. It fails with ErrLastSignInMethod.
 func (p *Passkeys) Remove(ctx context.Context, request unitofwork.Request, id string) error {
 	found, err := p.Own(ctx, request.Caller, id)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *Passkeys) Remove(ctx context.Context, request unitofwork.Request, id st
 	defer u.Rollback(ctx)
 	member, err := p.Members(u.Reader()).Member(ctx, pg.Organization(found.Organization), found.Member)
 	if err == nil {
-		err = p.keepsAWay(ctx, u, member, id)
+		err = p.keepsSignInMethod(ctx, u, member, id)
 	}
 	if err == nil {
 		err = remove(ctx, u, found)

@@ -15,7 +15,7 @@ func problemOf(err error, what, id string) error {
 	case errors.Is(err, ErrPasswordsOff):
 		return httpapi.NewProblem(http.StatusConflict, "passwords_off",
 			"Your organization has switched passwords off: members sign in with passkeys or by the identity provider.")
-	case errors.Is(err, ErrLastWay):
+	case errors.Is(err, ErrLastSignInMethod):
 		return httpapi.NewProblem(http.StatusConflict, "last_way",
 			"This passkey is the only way in that you have while passwords are switched off. Add another one first.")
 	}

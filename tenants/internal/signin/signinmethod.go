@@ -13,12 +13,12 @@ import (
 // only after the right one, or in a session.
 var ErrPasswordsOff = errors.New("the organization has switched passwords off")
 
-// ErrLastWay means that a member could not sign in any more.
-var ErrLastWay = errors.New("this is the only way in that the member has while passwords are switched off")
+// ErrLastSignInMethod means that a member could not sign in any more.
+var ErrLastSignInMethod = errors.New("this is the only way in that the member has while passwords are switched off")
 
-// keepsAWay is ErrLastWay where a member, in an organization without passwords, has no other way in
-// than one passkey.
-func (b *base) keepsAWay(ctx context.Context, u *unitofwork.Unit, member tenants.Member, without string) error {
+// keepsSignInMethod is ErrLastSignInMethod where a member, in an organization without passwords,
+// has no other way in than one passkey.
+func (b *base) keepsSignInMethod(ctx context.Context, u *unitofwork.Unit, member tenants.Member, without string) error {
 	off, err := b.passwordsOff(ctx, u.Reader(), member.Organization)
 	if err != nil || !off || b.Config.Provider != nil && member.Identity.Issuer == b.Config.Provider.Issuer {
 		return err
@@ -32,5 +32,5 @@ func (b *base) keepsAWay(ctx context.Context, u *unitofwork.Unit, member tenants
 			return nil
 		}
 	}
-	return ErrLastWay
+	return ErrLastSignInMethod
 }
