@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // how long one answer of the provider may take
-	askPause = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
+	answerTimeout = 10 * time.Second // how long one answer of the provider may take
+	askPause      = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
 )
 
 // Why a provider admits nobody.
 var (
-	ErrRefused = errors.New("the identity provider's answer was not accepted")
-	ErrAway    = errors.New("the identity provider can't be reached")
+	ErrRefused     = errors.New("the identity provider's answer was not accepted")
+	ErrUnavailable = errors.New("the identity provider can't be reached")
 )
 
 // Config is which provider.
@@ -51,7 +51,7 @@ type Provider struct {
 
 // New returns a provider. It asks nothing.
 func New(config Config) *Provider {
-	return &Provider{Config: config, client: &http.Client{Timeout: patience}, asking: make(chan struct{}, 1)}
+	return &Provider{Config: config, client: &http.Client{Timeout: answerTimeout}, asking: make(chan struct{}, 1)}
 }
 
 // Values derived from a ticket, so that none has to be kept, and none can be made without the
@@ -60,7 +60,7 @@ func state(ticket tenants.Secret) string    { return ticket.Next("oidc state").R
 func nonce(ticket tenants.Secret) string    { return ticket.Next("oidc nonce").Reveal() }
 func verifier(ticket tenants.Secret) string { return ticket.Next("oidc verifier").Reveal() }
 
-// Start is the address at which the holder of a ticket signs in to the provider, or ErrAway.
+// Start is the address at which the holder of a ticket signs in to the provider, or ErrUnavailable.
 func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -69,37 +69,37 @@ func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, er
 	return flow.AuthCodeURL(state(ticket), oidc.Nonce(nonce(ticket)), oauth2.S256ChallengeOption(verifier(ticket))), nil
 }
 
-// Began reports whether what the provider returned belongs to the ticket.
-func Began(ticket tenants.Secret, returned string) bool {
+// StateMatches reports whether the state that the provider returned is that of the ticket.
+func StateMatches(ticket tenants.Secret, returned string) bool {
 	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
 }
 
-// A Person is the provider's report on a person.
-type Person struct {
+// Claims are what the provider vouches for about a person.
+type Claims struct {
 	Identity tenants.ProviderIdentity
 	Email    string // that the provider has verified; empty: there is none
 }
 
 // Finish returns the holder of a ticket, whom the provider sent back with a code. It fails with
-// ErrRefused or ErrAway.
-func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (Person, error) {
+// ErrRefused or ErrUnavailable.
+func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (Claims, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
-		return Person{}, err
+		return Claims{}, err
 	}
 	tokens, err := flow.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(verifier(ticket)))
 	if err != nil {
-		return Person{}, exchangeError(err)
+		return Claims{}, exchangeError(err)
 	}
 	text, _ := tokens.Extra("id_token").(string)
 	verified, err := p.verify(ctx, text)
 	if err != nil {
-		return Person{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		return Claims{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(nonce(ticket))) != 1 {
-		return Person{}, fmt.Errorf("%w: it is for another sign-in", ErrRefused)
+		return Claims{}, fmt.Errorf("%w: it is for another sign-in", ErrRefused)
 	}
-	return p.person(verified)
+	return p.claims(verified)
 }
 
 // exchangeError distinguishes a refusal from a missing answer.
@@ -108,7 +108,7 @@ func exchangeError(err error) error {
 	if errors.As(err, &refusal) && refusal.Response.StatusCode < http.StatusInternalServerError {
 		return fmt.Errorf("%w: it answers %d %s", ErrRefused, refusal.Response.StatusCode, refusal.ErrorCode)
 	}
-	return fmt.Errorf("%w: %w", ErrAway, err)
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // verify checks a token's issuer, audience and time. One with several audiences must name us as
@@ -135,22 +135,22 @@ func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, erro
 	return token, nil
 }
 
-func (p *Provider) person(token *oidc.IDToken) (Person, error) {
-	var claims struct {
-		Email    string `json:"email"`
+func (p *Provider) claims(token *oidc.IDToken) (claims Claims, err error) {
+	var email struct {
+		Address  string `json:"email"`
 		Verified bool   `json:"email_verified"`
 	}
-	if err := token.Claims(&claims); err != nil {
-		return Person{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	if err := token.Claims(&email); err != nil {
+		return claims, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if token.Subject == "" || len(token.Subject) > tenants.MaxSubject {
-		return Person{}, fmt.Errorf("%w: it calls somebody by %d characters", ErrRefused, len(token.Subject))
+		return claims, fmt.Errorf("%w: it calls somebody by %d characters", ErrRefused, len(token.Subject))
 	}
-	person := Person{Identity: tenants.ProviderIdentity{Issuer: p.Issuer, Subject: token.Subject}}
-	if claims.Verified {
-		person.Email = claims.Email
+	claims.Identity = tenants.ProviderIdentity{Issuer: p.Issuer, Subject: token.Subject}
+	if email.Verified {
+		claims.Email = email.Address
 	}
-	return person, nil
+	return claims, nil
 }
 
 func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {
@@ -171,13 +171,13 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	case p.asking <- struct{}{}:
 		defer func() { <-p.asking }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrAway, context.Cause(ctx))
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	}
 	if p.known == nil && (p.failed == nil || p.Clock().Sub(p.tried) >= askPause) {
 		p.ask(ctx)
 	}
 	if p.known == nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, p.failed)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, p.failed)
 	}
 	return p.known, nil
 }

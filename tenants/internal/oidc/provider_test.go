@@ -34,14 +34,14 @@ func TestProviderThatIsAway(t *testing.T) {
 	<-asked
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if err := start(gone); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrAway) {
+	if err := start(gone); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) {
 		t.Errorf("who has left gets %v", err)
 	}
 	close(answer)
-	if err := <-first; !errors.Is(err, ErrAway) {
+	if err := <-first; !errors.Is(err, ErrUnavailable) {
 		t.Errorf("who asked gets %v", err)
 	}
-	if err := start(t.Context()); !errors.Is(err, ErrAway) || times.Load() != 1 {
+	if err := start(t.Context()); !errors.Is(err, ErrUnavailable) || times.Load() != 1 {
 		t.Errorf("who comes then gets %v; asked %d times", err, times.Load())
 	}
 }

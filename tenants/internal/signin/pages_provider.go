@@ -72,14 +72,14 @@ func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error
 	switch {
 	case errors.Is(err, challenge.ErrNone):
 		text = "That took too long, or was begun in another browser. Try again."
-	case errors.Is(err, ErrStranger):
+	case errors.Is(err, ErrNoMember):
 		text = "You are known to " + name + ", but no member here has your e-mail address. Ask an owner or admin to invite you by that address."
 	case errors.Is(err, tenants.ErrOtherIdentity):
 		text = "The member with your e-mail address is somebody else at " + name + ". If that was you, ask an owner or admin for a code to " +
 			"set a new password: after that you can sign in by " + name + " again. Else ask them to remove that member and to invite you."
 	case errors.Is(err, ErrUnverified):
 		text = name + " has not verified your e-mail address. Have it verified there, or use your password."
-	case errors.Is(err, oidc.ErrAway):
+	case errors.Is(err, oidc.ErrUnavailable):
 		text, status = name+" can't be reached now. Try again, or use your password.", http.StatusServiceUnavailable
 	case errors.Is(err, oidc.ErrRefused):
 		text = "Signing in by " + name + " did not work. Try again, or use your password."

@@ -20,7 +20,7 @@ const providerLasts = 10 * time.Minute
 
 // Why a person whom an identity provider knows is not admitted.
 var (
-	ErrStranger   = errors.New("no member has this address")
+	ErrNoMember   = errors.New("no member has this address")
 	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
 )
 
@@ -61,44 +61,44 @@ type ProviderSignIn struct {
 
 // SignIn starts a session for the member with an identity at the provider. An unknown one is found
 // by the e-mail address that the provider has verified, once: from then on the address does not
-// count. It fails with challenge.ErrNone, ErrStranger, ErrUnverified, tenants.ErrOtherIdentity, or
+// count. It fails with challenge.ErrNone, ErrNoMember, ErrUnverified, tenants.ErrOtherIdentity, or
 // an error of package oidc.
 func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticket, state, code string) (in ProviderSignIn, err error) {
 	known, err := challenge.ParseTicket(ticket)
-	if err != nil || !oidc.Began(known, state) {
+	if err != nil || !oidc.StateMatches(known, state) {
 		return in, challenge.ErrNone
 	}
 	if in.To, err = p.wanted(ctx, ticket); err != nil {
 		return in, err
 	}
-	person, err := p.Config.Provider.Finish(ctx, known, code)
+	claims, err := p.Config.Provider.Finish(ctx, known, code)
 	if err != nil {
 		return in, err
 	}
-	member, err := p.memberAs(ctx, person)
+	member, err := p.memberAs(ctx, claims)
 	if err != nil {
 		return in, err
 	}
-	in.Entry, in.First, err = p.letInAs(ctx, request.By(member), member, person.Identity)
+	in.Entry, in.First, err = p.letInAs(ctx, request.By(member), member, claims.Identity)
 	if errors.Is(err, ErrSignIn) || errors.Is(err, tenants.ErrNotFound) { // is no member any more
-		err = fmt.Errorf("%w: %w", ErrStranger, err)
+		err = fmt.Errorf("%w: %w", ErrNoMember, err)
 	}
 	return in, err
 }
 
 // memberAs is the member who is a person at the provider, or who has the address that it has
 // verified.
-func (p *Provider) memberAs(ctx context.Context, person oidc.Person) (tenants.Member, error) {
-	member, err := p.Members(p.Work.Views).MemberByIdentity(ctx, person.Identity)
+func (p *Provider) memberAs(ctx context.Context, claims oidc.Claims) (tenants.Member, error) {
+	member, err := p.Members(p.Work.Views).MemberByIdentity(ctx, claims.Identity)
 	if !errors.Is(err, tenants.ErrNotFound) {
 		return member, err
 	}
-	if person.Email == "" {
+	if claims.Email == "" {
 		return member, ErrUnverified
 	}
-	member, err = p.member(ctx, person.Email)
+	member, err = p.member(ctx, claims.Email)
 	if errors.Is(err, tenants.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", ErrStranger, err)
+		err = fmt.Errorf("%w: %w", ErrNoMember, err)
 	}
 	return member, err
 }
