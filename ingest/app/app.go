@@ -254,7 +254,7 @@ func (a *App) intakeService() *intake.Service {
 		Publisher:   &bus.Publisher{Bus: a.publisher, Spread: cmp.Or(a.config.ProjectSpread, defaultSpread), Large: bus.LargeGroups()},
 		Meter:       a.meter,
 		Outcomes:    a.outcomes,
-		Timeout:     a.config.patience(),
+		Timeout:     a.config.publishTimeout(),
 		Clock:       a.clock,
 		NewBatch:    newBatch,
 	}

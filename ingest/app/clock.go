@@ -19,7 +19,7 @@ const aheadMost = time.Hour
 
 const (
 	clockInterval = 5 * time.Second
-	clockPatience = 5 * time.Second // a database that is away keeps nobody from accepting
+	clockTimeout  = 5 * time.Second // a database that is away keeps nobody from accepting
 )
 
 var errClockUnknown = errors.New("the clock is not compared with the database's yet")
@@ -46,7 +46,7 @@ func (w *clockWatch) compare(ctx context.Context) {
 	if w.machine == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, clockPatience)
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
 	ahead, err := pg.ClockAhead(ctx, w.pool, w.machine)
 	var verdict error

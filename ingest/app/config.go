@@ -133,7 +133,7 @@ const (
 
 // checkDrain reports whether a stop waits for the answer of the request that takes longest.
 func (c Config) checkDrain() error {
-	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), intake.Patience(c.patience(), int64(c.maxBody()))+answerSlack
+	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), intake.PublishTimeout(c.publishTimeout(), int64(c.maxBody()))+answerSlack
 	if drain < longest {
 		return fmt.Errorf("WEIR_DRAIN is %s: with WEIR_INGEST_MAX_BODY_BYTES=%d and WEIR_INGEST_PUBLISH_TIMEOUT=%s a request takes %s; a stop would cut it off",
 			drain, c.maxBody(), c.timeout(), longest)
@@ -141,8 +141,8 @@ func (c Config) checkDrain() error {
 	return nil
 }
 
-// patience is how long a small request waits for the brokers.
-func (c Config) patience() time.Duration { return c.timeout() + publishSlack }
+// publishTimeout is how long a small request waits for the brokers.
+func (c Config) publishTimeout() time.Duration { return c.timeout() + publishSlack }
 
 func (c Config) timeout() time.Duration { return cmp.Or(c.PublishTimeout, defaultTimeout) }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// databasePatience is how long a start waits for the database before it reads the log instead.
-const databasePatience = 15 * time.Second
+// databaseTimeout is how long a start waits for the database before it reads the log instead.
+const databaseTimeout = 15 * time.Second
 
 // A Gap is the stretch of the log between the ledger's marker and the end.
 type Gap struct {
@@ -51,7 +51,7 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 
 // summed returns what the summed runs of the gap come to, and the ranges that are left to read.
 func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
-	ctx, cancel := context.WithTimeout(ctx, databasePatience)
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	err = pg.Snapshot(ctx, g.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {

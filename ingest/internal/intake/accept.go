@@ -20,8 +20,8 @@ const maxPartBytes = 900 << 10
 // turns.
 const publishPace = 4 << 20
 
-// replayPatience is how long a request waits for an earlier one with the same idempotency key.
-const replayPatience = 5 * time.Second
+// replayTimeout is how long a request waits for an earlier one with the same idempotency key.
+const replayTimeout = 5 * time.Second
 
 // Why a batch is not accepted, beside a Refusal.
 var (
@@ -68,7 +68,7 @@ func (s *Service) Accept(ctx context.Context, sent *Submission) (Receipt, error)
 		return s.publish(ctx, sent, "")
 	}
 	key := admission.Digest(sha256.Sum256([]byte(sent.Caller.Project + "\x00" + sent.Idempotency)))
-	timeout := time.NewTimer(replayPatience)
+	timeout := time.NewTimer(replayTimeout)
 	defer timeout.Stop()
 	for {
 		attempt, first := s.Replays.Begin(key, sent.Digest, s.Clock())
@@ -109,7 +109,7 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	}
 	// Whether the client still listens must not decide what becomes of a request that is half
 	// written.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience(s.Timeout, bytes))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), PublishTimeout(s.Timeout, bytes))
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)
 	accepted.RetentionDays = reservation.RetentionDays()
@@ -121,9 +121,9 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	return Receipt{Bytes: bytes, Quota: quota}, nil
 }
 
-// Patience is how long a request of so many bytes may take to be published, where a small one has
+// PublishTimeout is how long a request of so many bytes may take to be published, where a small one has
 // timeout.
-func Patience(timeout time.Duration, bytes int64) time.Duration {
+func PublishTimeout(timeout time.Duration, bytes int64) time.Duration {
 	return timeout + time.Duration(bytes/publishPace)*time.Second
 }
 

@@ -18,7 +18,7 @@ import (
 type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()
-	patience    time.Duration
+	timeout     time.Duration
 	logger      *slog.Logger
 
 	mu      sync.Mutex
@@ -39,11 +39,11 @@ type Awaited struct {
 	Version int64 // or a later one
 }
 
-// NewCredentialWaiter returns a waiter that feeds credentials, and waits for at most patience. Its
+// NewCredentialWaiter returns a waiter that feeds credentials, and waits for at most timeout. Its
 // Wake is wake.
-func NewCredentialWaiter(credentials *identity.Credentials, wake func(), patience time.Duration, logger *slog.Logger) *CredentialWaiter {
+func NewCredentialWaiter(credentials *identity.Credentials, wake func(), timeout time.Duration, logger *slog.Logger) *CredentialWaiter {
 	return &CredentialWaiter{
-		credentials: credentials, wake: wake, patience: patience, logger: logger, waiting: map[string][]waiter{},
+		credentials: credentials, wake: wake, timeout: timeout, logger: logger, waiting: map[string][]waiter{},
 	}
 }
 
@@ -93,15 +93,15 @@ func (c *CredentialWaiter) Watch(awaited ...Awaited) *Watch {
 // Stop ends the watch.
 func (w *Watch) Stop() { w.waiter.forget(w.waiters...) }
 
-// Wait returns once all credentials are what they shall be, or after the waiter's patience.
+// Wait returns once all credentials are what they shall be, or after the timeout.
 func (w *Watch) Wait(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, w.waiter.patience)
+	ctx, cancel := context.WithTimeout(ctx, w.waiter.timeout)
 	defer cancel()
 	for _, each := range w.waiters {
 		select {
 		case <-each.done:
 		case <-ctx.Done():
-			w.waiter.logger.Warn("a credential is not in force yet", slog.String("state", each.state), slog.Duration("waited", w.waiter.patience))
+			w.waiter.logger.Warn("a credential is not in force yet", slog.String("state", each.state), slog.Duration("waited", w.waiter.timeout))
 			return
 		}
 	}

@@ -18,15 +18,15 @@ const RetryAfter = 5 * time.Second
 
 // Bounds of hashing. Strangers and known ones have a queue each, of half the processors, between 1
 // and maxSlots: so strangers delay nobody else, and hashing takes 4 x 19 MiB at most. Nobody waits
-// longer than patience.
+// longer than waitTimeout.
 const (
-	maxSlots = 2
-	perKey   = 1
-	patience = 3 * time.Second
+	maxSlots    = 2
+	perKey      = 1
+	waitTimeout = 3 * time.Second
 )
 
 // Most waiters, for one key and in all. A hash takes some 50 ms, so that the longest line is served
-// within patience.
+// within waitTimeout.
 const (
 	waitingPerNetwork = 4
 	waitingStrangers  = 48
@@ -68,7 +68,7 @@ func (t turns) take(ctx context.Context, who Asker) (release func(), err error) 
 	if who.known {
 		queue = t.known
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	release, err = queue.Acquire(bounded, who.key)
 	if errors.Is(err, fair.ErrFull) || err != nil && ctx.Err() == nil {

@@ -25,7 +25,7 @@ const (
 	lookupsPerNetwork = 1
 	lookupsWaiting    = 16   // for one network
 	lookupsQueued     = 1024 // in all
-	lookupPatience    = 3 * time.Second
+	lookupTimeout     = 3 * time.Second
 )
 
 func newLookups() *fair.Queue {
@@ -66,7 +66,7 @@ func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, e
 	if len(request.Devices) == 0 {
 		return request, nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), lookupPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), lookupTimeout)
 	defer cancel()
 	release, err := p.lookups.Acquire(ctx, p.network(r))
 	if errors.Is(err, context.DeadlineExceeded) {
