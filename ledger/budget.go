@@ -182,25 +182,25 @@ func (d BudgetRemoved) decide(b *Books, _ Cause) error {
 	return nil
 }
 
-// A BudgetWish is a budget that somebody wants a project or key to have.
-type BudgetWish struct {
+// A BudgetSpec is a budget that somebody wants a project or key to have.
+type BudgetSpec struct {
 	Spender
 	Bytes int64
 }
 
 // SetBudget decides that a project or key has a budget: nothing where it has that one. used is what it has used of the running period.
-func (b *Books) SetBudget(wish BudgetWish, used int64) ([]Decision, error) {
-	if err := wish.validate(); err != nil {
+func (b *Books) SetBudget(spec BudgetSpec, used int64) ([]Decision, error) {
+	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	before := b.budget(wish.Spender)
+	before := b.budget(spec.Spender)
 	switch {
-	case before != nil && before.Bytes == wish.Bytes:
+	case before != nil && before.Bytes == spec.Bytes:
 		return nil, nil
 	case before == nil && len(b.Budgets) >= MaxBudgets:
 		return nil, tooManyBudgets
 	}
-	return []Decision{BudgetSet{Spender: wish.Spender, Bytes: wish.Bytes, Used: used}}, nil
+	return []Decision{BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used}}, nil
 }
 
 // RemoveBudget is what has to be decided for a project or key to have no budget.
@@ -215,16 +215,16 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 }
 
 // SetBudgets decides that an organization has these budgets alone. used is what their spenders have used of the running period, in their order.
-func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decision, err error) {
-	if err := CheckBudgets(wishes); err != nil {
+func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decision, err error) {
+	if err := CheckBudgets(specs); err != nil {
 		return nil, err
 	}
-	wanted := make(map[Spender]bool, len(wishes))
+	wanted := make(map[Spender]bool, len(specs))
 	var set []Decision
-	for i, wish := range wishes {
-		wanted[wish.Spender] = true
-		if before := b.budget(wish.Spender); before == nil || before.Bytes != wish.Bytes {
-			set = append(set, BudgetSet{Spender: wish.Spender, Bytes: wish.Bytes, Used: used[i]})
+	for i, spec := range specs {
+		wanted[spec.Spender] = true
+		if before := b.budget(spec.Spender); before == nil || before.Bytes != spec.Bytes {
+			set = append(set, BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used[i]})
 		}
 	}
 	for _, budget := range b.Budgets {
@@ -236,24 +236,24 @@ func (b *Books) SetBudgets(wishes []BudgetWish, used []int64) (decisions []Decis
 }
 
 // CheckBudgets refuses what no organization can have, before anything is read for it.
-func CheckBudgets(wishes []BudgetWish) error {
-	if len(wishes) > MaxBudgets {
+func CheckBudgets(specs []BudgetSpec) error {
+	if len(specs) > MaxBudgets {
 		return tooManyBudgets
 	}
-	wanted := make(map[Spender]bool, len(wishes))
-	for _, wish := range wishes {
-		if err := wish.validate(); err != nil {
+	wanted := make(map[Spender]bool, len(specs))
+	for _, spec := range specs {
+		if err := spec.validate(); err != nil {
 			return err
 		}
-		if wanted[wish.Spender] {
-			return Invalid{"", fmt.Sprintf("There are two budgets of %s.", wish.Spender), "Send each project and each key once."}
+		if wanted[spec.Spender] {
+			return Invalid{"", fmt.Sprintf("There are two budgets of %s.", spec.Spender), "Send each project and each key once."}
 		}
-		wanted[wish.Spender] = true
+		wanted[spec.Spender] = true
 	}
 	return nil
 }
 
-func (w BudgetWish) validate() error {
+func (w BudgetSpec) validate() error {
 	if err := w.Spender.validate(); err != nil {
 		return err
 	}

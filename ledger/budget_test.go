@@ -130,41 +130,41 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// What may not be wished, and what needs no decision.
-func TestBudgetWishes(t *testing.T) {
+// What no budget may be, and what needs no decision.
+func TestBudgetSpecs(t *testing.T) {
 	full := newBooks(Indie)
 	for i := range MaxBudgets {
 		perform(t, full, allow("11-02", Spender{Project: fmt.Sprint("p", i)}, 1, 0))
 	}
-	if _, err := full.SetBudget(BudgetWish{shop, 1}, 0); !errors.As(err, new(LimitReached)) {
+	if _, err := full.SetBudget(BudgetSpec{shop, 1}, 0); !errors.As(err, new(LimitReached)) {
 		t.Errorf("one budget too many: %v", err)
 	}
-	if decisions, err := full.SetBudget(BudgetWish{Spender{Project: "p7"}, 2}, 0); err != nil || len(decisions) != 1 {
+	if decisions, err := full.SetBudget(BudgetSpec{Spender{Project: "p7"}, 2}, 0); err != nil || len(decisions) != 1 {
 		t.Errorf("another one of a full organization: %v, %v", decisions, err)
 	}
 	b := newBooks(Indie)
 	perform(t, b, allow("11-02", shop, 50, 0))
-	for name, wish := range map[string]BudgetWish{
+	for name, spec := range map[string]BudgetSpec{
 		"nobody's": {Spender{}, 1}, "of both": {Spender{"p", "k"}, 1}, "of nothing": {shop, 0}, "of too much": {shop, MaxGrant + 1},
 		"of no id": {Spender{Project: "a b"}, 1}, "of a long id": {Spender{Key: strings.Repeat("k", 65)}, 1},
 	} {
-		if _, err := b.SetBudget(wish, 0); !errors.As(err, new(Invalid)) {
+		if _, err := b.SetBudget(spec, 0); !errors.As(err, new(Invalid)) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := b.SetBudgets([]BudgetWish{wish}, []int64{0}); !errors.As(err, new(Invalid)) {
+		if _, err := b.SetBudgets([]BudgetSpec{spec}, []int64{0}); !errors.As(err, new(Invalid)) {
 			t.Errorf("%s among others: %v", name, err)
 		}
 	}
-	if _, err := b.SetBudgets([]BudgetWish{{key, 1}, {key, 2}}, []int64{0, 0}); !errors.As(err, new(Invalid)) {
+	if _, err := b.SetBudgets([]BudgetSpec{{key, 1}, {key, 2}}, []int64{0, 0}); !errors.As(err, new(Invalid)) {
 		t.Errorf("one key twice: %v", err)
 	}
-	if decisions, err := b.SetBudget(BudgetWish{shop, 50}, 7); err != nil || len(decisions) > 0 {
+	if decisions, err := b.SetBudget(BudgetSpec{shop, 50}, 7); err != nil || len(decisions) > 0 {
 		t.Errorf("the same again: %v, %v", decisions, err)
 	}
 	if decisions, err := b.RemoveBudget(key); err != nil || len(decisions) > 0 {
 		t.Errorf("one that there is not: %v, %v", decisions, err)
 	}
-	decisions, err := b.SetBudgets([]BudgetWish{{key, 9}}, []int64{4})
+	decisions, err := b.SetBudgets([]BudgetSpec{{key, 9}}, []int64{4})
 	if err != nil || len(decisions) != 2 || decisions[0] != (BudgetRemoved{shop}) || decisions[1] != (BudgetSet{Spender: key, Bytes: 9, Used: 4}) {
 		t.Errorf("others instead: %v, %v", decisions, err)
 	}

@@ -10,19 +10,19 @@ import (
 const MaxReason = 500
 
 // Grant decides that an organization has a grant. It reads only the fields that a request sets.
-func (b *Books) Grant(wish Grant, id string, at time.Time) (Decision, error) {
-	if wish.Starts.IsZero() {
-		wish.Starts = at
+func (b *Books) Grant(spec Grant, id string, at time.Time) (Decision, error) {
+	if spec.Starts.IsZero() {
+		spec.Starts = at
 	}
-	if err := wish.validate(at); err != nil {
+	if err := spec.validate(at); err != nil {
 		return nil, err
 	}
-	if err := b.room(wish.Amount); err != nil {
+	if err := b.room(spec.Amount); err != nil {
 		return nil, err
 	}
 	return Granted{Grant: Grant{
-		ID: id, Amount: wish.Amount, Priority: wish.Priority, Starts: wish.Starts, Expires: wish.Expires, RolloverCap: wish.RolloverCap,
-		Source: FromBilling, Reason: wish.Reason, Created: at,
+		ID: id, Amount: spec.Amount, Priority: spec.Priority, Starts: spec.Starts, Expires: spec.Expires, RolloverCap: spec.RolloverCap,
+		Source: FromBilling, Reason: spec.Reason, Created: at,
 	}}, nil
 }
 

@@ -251,7 +251,7 @@ func do(b *Books, a act, now time.Time) error {
 	case actAdvance:
 		decisions = []Decision{Advanced{Through: a.at}}
 	case actBudget:
-		decisions, err = b.SetBudget(BudgetWish{a.by, a.bytes}, a.used)
+		decisions, err = b.SetBudget(BudgetSpec{a.by, a.bytes}, a.used)
 	case actUnbudget:
 		decisions, err = b.RemoveBudget(a.by)
 	case actRefuse:

@@ -119,9 +119,9 @@ func TestWhoMayBeATest(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, decisions, err)
 		}
 	}
-	for _, wish := range []Rehearsed{{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: 1, Entries: 1, Project: "a b"}, {Bytes: MaxCharge + 1, Entries: 1}} {
-		if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(wish); err == nil {
-			t.Errorf("%+v is rehearsed: %v", wish, decisions)
+	for _, spec := range []Rehearsed{{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: 1, Entries: 1, Project: "a b"}, {Bytes: MaxCharge + 1, Entries: 1}} {
+		if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(spec); err == nil {
+			t.Errorf("%+v is rehearsed: %v", spec, decisions)
 		}
 	}
 	if _, err := young().Rehearse(Rehearsed{Bytes: 1, Entries: 1}); err == nil {

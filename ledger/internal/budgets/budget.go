@@ -45,33 +45,33 @@ func budgetsIn(period calendar.Period, budgets []ledger.Budget) Budgets {
 }
 
 // Set has a project or key have a budget.
-func (s *Service) Set(ctx context.Context, organization string, request unitofwork.Request, wish ledger.BudgetWish) (Budgets, error) {
+func (s *Service) Set(ctx context.Context, organization string, request unitofwork.Request, spec ledger.BudgetSpec) (Budgets, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
-		if err := s.check(organization, wish); err != nil {
+		if err := s.check(organization, spec); err != nil {
 			return nil, err
 		}
-		used, err := spent(ctx, tx, books, at, []ledger.BudgetWish{wish})
+		used, err := spent(ctx, tx, books, at, []ledger.BudgetSpec{spec})
 		if err != nil {
 			return nil, err
 		}
-		return books.SetBudget(wish, used[0])
+		return books.SetBudget(spec, used[0])
 	}
-	return unitofwork.Decide(ctx, s.Work, organization, request, wish, choose, decidedBudgets)
+	return unitofwork.Decide(ctx, s.Work, organization, request, spec, choose, decidedBudgets)
 }
 
 // SetAll has an organization have these budgets and no others.
-func (s *Service) SetAll(ctx context.Context, organization string, request unitofwork.Request, wishes []ledger.BudgetWish) (Budgets, error) {
+func (s *Service) SetAll(ctx context.Context, organization string, request unitofwork.Request, specs []ledger.BudgetSpec) (Budgets, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
-		if err := s.check(organization, wishes...); err != nil {
+		if err := s.check(organization, specs...); err != nil {
 			return nil, err
 		}
-		used, err := spent(ctx, tx, books, at, wishes)
+		used, err := spent(ctx, tx, books, at, specs)
 		if err != nil {
 			return nil, err
 		}
-		return books.SetBudgets(wishes, used)
+		return books.SetBudgets(specs, used)
 	}
-	return unitofwork.Decide(ctx, s.Work, organization, request, wishes, choose, decidedBudgets)
+	return unitofwork.Decide(ctx, s.Work, organization, request, specs, choose, decidedBudgets)
 }
 
 // Remove removes a budget, if there is one; also that of a deleted project.
@@ -79,21 +79,21 @@ func (s *Service) Remove(ctx context.Context, organization string, request unito
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		decisions, err := books.RemoveBudget(of)
 		if err == nil && len(decisions) == 0 {
-			err = s.check(organization, ledger.BudgetWish{Spender: of})
+			err = s.check(organization, ledger.BudgetSpec{Spender: of})
 		}
 		return decisions, err
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, of, choose, decidedBudgets)
 }
 
-// spent is what the spenders of wishes have used of an instant's period. The lock of the books keeps it so until the decision.
-func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, wishes []ledger.BudgetWish) ([]int64, error) {
-	if err := ledger.CheckBudgets(wishes); err != nil {
+// spent is what the spenders of specs have used of an instant's period. The lock of the books keeps it so until the decision.
+func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, specs []ledger.BudgetSpec) ([]int64, error) {
+	if err := ledger.CheckBudgets(specs); err != nil {
 		return nil, err
 	}
-	spenders := make([]ledger.Spender, len(wishes))
-	for i, wish := range wishes {
-		spenders[i] = wish.Spender
+	spenders := make([]ledger.Spender, len(specs))
+	for i, spec := range specs {
+		spenders[i] = spec.Spender
 	}
 	period := books.Organization.PeriodAt(at)
 	used, err := postgres.Spent(ctx, tx, pg.Organization(books.Organization.ID), spenders, period.Start, period.End)

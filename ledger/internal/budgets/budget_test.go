@@ -24,7 +24,7 @@ var (
 // budgeted has acme's project have a budget.
 func budgeted(t *testing.T, l *ledgertest.Ledger, of ledger.Spender, bytes int64) budgets.Budgets {
 	t.Helper()
-	made, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{Actor: "tok"}, ledger.BudgetWish{Spender: of, Bytes: bytes})
+	made, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{Actor: "tok"}, ledger.BudgetSpec{Spender: of, Bytes: bytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 		}
 	}
 	l.Book(t, l.NewCharge("acme", 5))
-	made, err := l.Budgets.SetAll(t.Context(), "acme", unitofwork.Request{}, []ledger.BudgetWish{{Spender: ofKey, Bytes: 50}, {Spender: ofProject, Bytes: 45}})
+	made, err := l.Budgets.SetAll(t.Context(), "acme", unitofwork.Request{}, []ledger.BudgetSpec{{Spender: ofKey, Bytes: 50}, {Spender: ofProject, Bytes: 45}})
 	if err != nil || len(made.Budgets) != 2 || made.Budgets[0].Used != 45 || !made.Budgets[0].IsOut() || made.Budgets[1].Used != 45 || made.Budgets[1].IsOut() {
 		t.Errorf("set anew: %+v, %v", made, err)
 	}
@@ -131,23 +131,23 @@ func TestBudgetIsExhausted(t *testing.T) {
 func TestBudgetsAreSetOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)
-	request, wish := unitofwork.Request{Actor: "tok", IdempotencyKey: "k"}, ledger.BudgetWish{Spender: ofProject, Bytes: 100}
-	first, err := l.Budgets.Set(t.Context(), "acme", request, wish)
+	request, spec := unitofwork.Request{Actor: "tok", IdempotencyKey: "k"}, ledger.BudgetSpec{Spender: ofProject, Bytes: 100}
+	first, err := l.Budgets.Set(t.Context(), "acme", request, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	budgeted(t, l, ofProject, 200)
-	if again, err := l.Budgets.Set(t.Context(), "acme", request, wish); err != nil || again.Budgets[0] != first.Budgets[0] {
+	if again, err := l.Budgets.Set(t.Context(), "acme", request, spec); err != nil || again.Budgets[0] != first.Budgets[0] {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if found := published(t, l); found[0].Bytes != 200 {
 		t.Errorf("%+v", found)
 	}
-	wish.Bytes = 7
-	if _, err := l.Budgets.Set(t.Context(), "acme", request, wish); !errors.Is(err, answers.ErrReused) {
+	spec.Bytes = 7
+	if _, err := l.Budgets.Set(t.Context(), "acme", request, spec); !errors.Is(err, answers.ErrReused) {
 		t.Errorf("another request with the key: %v", err)
 	}
-	if _, err := l.Budgets.Set(t.Context(), "nobody", unitofwork.Request{}, wish); !errors.Is(err, ledger.ErrNoOrganization) {
+	if _, err := l.Budgets.Set(t.Context(), "nobody", unitofwork.Request{}, spec); !errors.Is(err, ledger.ErrNoOrganization) {
 		t.Errorf("nobody's: %v", err)
 	}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

@@ -17,10 +17,10 @@ type Service struct {
 type Owns func(organization, project string) bool
 
 // check returns NoProject for who is a project of others. A key is not looked for: one that there is not spends nothing.
-func (s *Service) check(organization string, wishes ...ledger.BudgetWish) error {
-	for _, wish := range wishes {
-		if wish.Project != "" && !s.Owns(organization, wish.Project) {
-			return ledger.NoProject{Project: wish.Project}
+func (s *Service) check(organization string, specs ...ledger.BudgetSpec) error {
+	for _, spec := range specs {
+		if spec.Project != "" && !s.Owns(organization, spec.Project) {
+			return ledger.NoProject{Project: spec.Project}
 		}
 	}
 	return nil

@@ -109,15 +109,15 @@ func formOf(r *http.Request) budgetForm {
 // bytesOf are the bytes of each unit of the form.
 var bytesOf = map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-// wish is the budget that a form asks for.
-func (f budgetForm) wish() (ledger.BudgetWish, error) {
+// spec is the budget that a form asks for.
+func (f budgetForm) spec() (ledger.BudgetSpec, error) {
 	size, err := strconv.ParseFloat(f.size, 64)
 	bytes := size * bytesOf[f.unit]
 	if err != nil || !(bytes >= 1 && bytes <= float64(ledger.MaxGrant)) {
-		return ledger.BudgetWish{}, ledger.Invalid{Field: "bytes", Detail: fmt.Sprintf("%q %s is no budget.", f.size, f.unit),
+		return ledger.BudgetSpec{}, ledger.Invalid{Field: "bytes", Detail: fmt.Sprintf("%q %s is no budget.", f.size, f.unit),
 			Fix: "Use a number above zero, such as 1.5."}
 	}
-	return ledger.BudgetWish{Spender: ledger.Spender{Project: f.project, Key: f.key}, Bytes: int64(bytes)}, nil
+	return ledger.BudgetSpec{Spender: ledger.Spender{Project: f.project, Key: f.key}, Bytes: int64(bytes)}, nil
 }
 
 // setBudget sets one budget, and leads back to all of them.
@@ -127,9 +127,9 @@ func (c *console) setBudget(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	form := formOf(r)
-	wish, err := form.wish()
+	spec, err := form.spec()
 	if err == nil {
-		_, err = c.Services.Budgets.Set(r.Context(), organization, request, wish)
+		_, err = c.Services.Budgets.Set(r.Context(), organization, request, spec)
 	}
 	return c.afterBudget(w, r, form, err, "budget-set")
 }

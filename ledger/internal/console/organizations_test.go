@@ -87,15 +87,15 @@ func TestFundsOnTheUsagePage(t *testing.T) {
 	v := newVisitor(t, l, "")
 	l.Start(t, "acme", ledger.Indie)
 	expires := l.Now().AddDate(0, 0, 3)
-	for _, wish := range []ledger.Grant{
+	for _, spec := range []ledger.Grant{
 		{Amount: 50, Priority: ledger.PlanPriority, Reason: "goodwill"}, {Amount: 40, Priority: ledger.PlanPriority, Expires: expires, Reason: "launch"},
 		{Amount: 30, Priority: 1, Starts: expires, Reason: "next week"},
 	} {
-		if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, wish); err != nil {
+		if _, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, spec); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{}, ledger.BudgetWish{Spender: ledger.Spender{Project: "project"}, Bytes: 10}); err != nil {
+	if _, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{}, ledger.BudgetSpec{Spender: ledger.Spender{Project: "project"}, Bytes: 10}); err != nil {
 		t.Fatal(err)
 	}
 	l.Book(t, l.NewCharge("acme", 10))

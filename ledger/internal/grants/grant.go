@@ -25,14 +25,14 @@ func (s *Service) List(ctx context.Context, organization string, after postgres.
 	return found, err
 }
 
-// Grant gives an organization a grant. Of the wish only what somebody may wish is looked at.
-func (s *Service) Grant(ctx context.Context, organization string, request unitofwork.Request, wish ledger.Grant) (ledger.Grant, error) {
+// Grant gives an organization a grant. Of the spec only what a caller may choose is looked at.
+func (s *Service) Grant(ctx context.Context, organization string, request unitofwork.Request, spec ledger.Grant) (ledger.Grant, error) {
 	id := "grt_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
-		decision, err := books.Grant(wish, id, at)
+		decision, err := books.Grant(spec, id, at)
 		return []ledger.Decision{decision}, err
 	}
-	return unitofwork.Decide(ctx, s.Work, organization, request, wish, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
+	return unitofwork.Decide(ctx, s.Work, organization, request, spec, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
 		return postgres.LoadGrant(ctx, tx, pg.Organization(organization), id)
 	})
 }

@@ -74,11 +74,11 @@ func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 	if body == nil {
 		return httpapi.Invalid("", httpapi.CodeInvalidRequest, "The body is null.", "Send the list of budgets; [] removes all.")
 	}
-	wishes := make([]ledger.BudgetWish, len(body))
+	specs := make([]ledger.BudgetSpec, len(body))
 	for i, b := range body {
-		wishes[i] = ledger.BudgetWish{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes}
+		specs[i] = ledger.BudgetSpec{Spender: ledger.Spender{Project: b.Project, Key: b.Key}, Bytes: b.Bytes}
 	}
-	made, err := a.Budgets.SetAll(r.Context(), organization, request, wishes)
+	made, err := a.Budgets.SetAll(r.Context(), organization, request, specs)
 	if err != nil {
 		return answer(err, organization)
 	}

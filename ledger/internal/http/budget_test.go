@@ -42,7 +42,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("removed: %s", got)
 		}
 	}
-	gone := ledger.BudgetWish{Spender: ledger.Spender{Project: "deleted-since"}, Bytes: 1}
+	gone := ledger.BudgetSpec{Spender: ledger.Spender{Project: "deleted-since"}, Bytes: 1}
 	owns := a.Budgets.Owns
 	a.Budgets.Owns = func(string, string) bool { return true } // before it was deleted
 	if _, err := a.Budgets.Set(t.Context(), "acme", unitofwork.Request{ID: "gone"}, gone); err != nil {

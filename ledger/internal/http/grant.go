@@ -88,8 +88,8 @@ func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// wishBody is a grant as somebody wishes it.
-type wishBody struct {
+// grantSpecBody is a grant that is asked for.
+type grantSpecBody struct {
 	Amount      int64      `json:"amount"`
 	Reason      string     `json:"reason"`
 	Priority    *int       `json:"priority"`
@@ -98,15 +98,15 @@ type wishBody struct {
 	RolloverCap *int64     `json:"rollover_cap"`
 }
 
-func (b wishBody) wish() ledger.Grant {
-	wish := ledger.Grant{
+func (b grantSpecBody) spec() ledger.Grant {
+	spec := ledger.Grant{
 		Amount: b.Amount, Reason: b.Reason, Priority: ledger.PlanPriority,
 		Starts: kept(b.StartsAt), Expires: kept(b.ExpiresAt), RolloverCap: b.RolloverCap,
 	}
 	if b.Priority != nil {
-		wish.Priority = *b.Priority
+		spec.Priority = *b.Priority
 	}
-	return wish
+	return spec
 }
 
 // kept is a time as the database keeps it; zero where there is none.
@@ -118,12 +118,12 @@ func kept(t *time.Time) time.Time {
 }
 
 func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
-	var body wishBody
+	var body grantSpecBody
 	organization, request, err := requestWith(w, r, &body)
 	if err != nil {
 		return err
 	}
-	made, err := a.Grants.Grant(r.Context(), organization, request, body.wish())
+	made, err := a.Grants.Grant(r.Context(), organization, request, body.spec())
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -62,7 +62,7 @@ type useBody struct {
 	Environment string `json:"environment"`
 }
 
-func (b useBody) wish() ledger.Rehearsed {
+func (b useBody) spec() ledger.Rehearsed {
 	one := 1
 	return ledger.Rehearsed{Bytes: b.Bytes, Entries: *cmp.Or(b.Entries, &one), Project: b.Project, Key: b.Key, Environment: b.Environment}
 }
@@ -96,7 +96,7 @@ func (a *API) rehearseUse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.Rehearsals.Use(r.Context(), organization, request, body.wish())
+	made, err := a.Rehearsals.Use(r.Context(), organization, request, body.spec())
 	if err != nil {
 		return answer(err, organization)
 	}

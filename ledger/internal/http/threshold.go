@@ -17,8 +17,8 @@ func newThresholdsBody(organization string, t plans.Thresholds) thresholdsBody {
 	return thresholdsBody{Organization: organization, Percents: append([]int{}, t.Percents...), Own: t.Own}
 }
 
-// wishedThresholds are null for those of the installation, and empty for none.
-type wishedThresholds struct {
+// thresholdsSpecBody are null for those of the installation, and empty for none.
+type thresholdsSpecBody struct {
 	Percents *[]int `json:"percents"`
 }
 
@@ -41,7 +41,7 @@ func (a *API) thresholds(w http.ResponseWriter, r *http.Request) error {
 
 // setThresholds changes what is announced when it is reached.
 func (a *API) setThresholds(w http.ResponseWriter, r *http.Request) error {
-	var body wishedThresholds
+	var body thresholdsSpecBody
 	organization, request, err := requestWith(w, r, &body)
 	if err != nil {
 		return err

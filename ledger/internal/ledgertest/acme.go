@@ -21,15 +21,15 @@ func Acme(t testing.TB) *Ledger {
 	return l
 }
 
-// GrantOf is the wish for a grant that is used like a plan.
+// GrantOf specifies a grant that is used like a plan.
 func GrantOf(amount int64) ledger.Grant {
 	return ledger.Grant{Amount: amount, Priority: ledger.PlanPriority}
 }
 
 // GrantAcme gives acme a grant.
-func (l *Ledger) GrantAcme(t testing.TB, wish ledger.Grant) ledger.Grant {
+func (l *Ledger) GrantAcme(t testing.TB, spec ledger.Grant) ledger.Grant {
 	t.Helper()
-	made, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{Actor: "tok_1"}, wish)
+	made, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{Actor: "tok_1"}, spec)
 	if err != nil {
 		t.Fatal(err)
 	}

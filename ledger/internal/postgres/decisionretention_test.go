@@ -108,7 +108,7 @@ func (l checkedLedger) subscribe(t *testing.T, quota int64, effective string, su
 func (l checkedLedger) setBudget(t *testing.T, project string, bytes int64) {
 	t.Helper()
 	l.decide(t, func(ctx context.Context, by unitofwork.Request) error {
-		_, err := l.Budgets.Set(ctx, "acme", by, ledger.BudgetWish{Spender: ledger.Spender{Project: project}, Bytes: bytes})
+		_, err := l.Budgets.Set(ctx, "acme", by, ledger.BudgetSpec{Spender: ledger.Spender{Project: project}, Bytes: bytes})
 		return err
 	})
 }

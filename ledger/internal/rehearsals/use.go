@@ -20,16 +20,16 @@ type Use struct {
 	At time.Time
 }
 
-// Use charges a test, or refuses it, as if it had sent a request. Of the wish the id is not looked at.
-func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, wish ledger.Rehearsed) (Use, error) {
-	input := wish
-	wish.ID = "rhs_" + s.Work.IDs()
+// Use charges a test, or refuses it, as if it had sent a request. Of the spec the id is not looked at.
+func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, spec ledger.Rehearsed) (Use, error) {
+	input := spec
+	spec.ID = "rhs_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
-		return books.Rehearse(wish)
+		return books.Rehearse(spec)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (Use, error) {
 		made := books.Rehearsals[len(books.Rehearsals)-1]
-		return Use{made.Trial, wish.ID, at}, explain(ctx, tx, made)
+		return Use{made.Trial, spec.ID, at}, explain(ctx, tx, made)
 	})
 }
 

@@ -72,8 +72,8 @@ func TestRefusals(t *testing.T) {
 		"rollover_cap": {Amount: 50, RolloverCap: &over},
 		"reason":       {Amount: 1, Reason: "a\x00b"},
 	}
-	for field, wish := range grants {
-		_, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, wish)
+	for field, spec := range grants {
+		_, err := l.Grants.Grant(t.Context(), "acme", unitofwork.Request{}, spec)
 		checkRefusal(t, field, err)
 	}
 	plans := map[string]ledger.Subscription{
