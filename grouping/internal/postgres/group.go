@@ -27,7 +27,6 @@ type Group struct {
 	Count        int64
 	FirstSeen    time.Time
 	LastSeen     time.Time
-	minute       time.Time // of LastSeen; lists follow it
 	Severities   grouping.Severity
 	Environments []string
 }
@@ -146,7 +145,7 @@ func encodeWhy(w grouping.Why) string {
 }
 
 func (g *Group) fields() []any {
-	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.minute, &g.Severities, &g.Environments}
+	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments}
 }
 
 // FindGroup returns a group and why it is one. tx acts as the organization.

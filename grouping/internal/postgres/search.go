@@ -33,26 +33,19 @@ type GroupQuery struct {
 	Enough       func() bool // asked now and then: the page ends with what was found; nil: never
 }
 
-// GroupCursor is a place in a list of groups, the one last seen first. The list follows an index by
-// minutes: by exact times, each error of a group would rewrite the index.
+// GroupCursor is a place in a list of groups, the one last seen first.
 type GroupCursor struct {
-	Minute   time.Time `json:"m"`
 	LastSeen time.Time `json:"l"`
 	ID       string    `json:"i"`
 }
 
 // Cursor is the place of a group in a list.
-func (g Group) Cursor() GroupCursor { return GroupCursor{g.minute, g.LastSeen, g.ID} }
+func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
 
-// minute is Minute, which cursors of before lack.
-func (c GroupCursor) minute() time.Time {
-	if c.Minute.IsZero() {
-		return c.LastSeen.UTC().Truncate(time.Minute)
-	}
-	return c.Minute
-}
+func (c GroupCursor) args() []any { return []any{minute(c.LastSeen), c.LastSeen, c.ID} }
 
-func (c GroupCursor) args() []any { return []any{c.minute(), c.LastSeen, c.ID} }
+// minute is what lists follow: by exact times, each error of a group would rewrite their indexes.
+func minute(seen time.Time) time.Time { return seen.UTC().Truncate(time.Minute) }
 
 // Page is what a search has found.
 type Page struct {
@@ -92,7 +85,7 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 	s.add(q.Project != "", "project = ?", q.Project)
 	s.add(len(q.Hidden) > 0, "project <> ALL(?::text[])", q.Hidden)
 	s.add(!q.From.IsZero(), "last_seen >= ?", q.From)
-	s.add(!q.From.IsZero(), "seen_minute >= ?", q.From.UTC().Truncate(time.Minute)) // for the index
+	s.add(!q.From.IsZero(), "seen_minute >= ?", minute(q.From)) // for the index
 	s.add(after != GroupCursor{}, "(seen_minute, last_seen, id) < (?, ?, ?)", after.args()...)
 	return s
 }
@@ -103,8 +96,8 @@ func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Orga
 		return GroupCursor{}, nil
 	}
 	s := q.list(organization, after)
-	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT seen_minute, last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
-		s.where(), newestFirst, scanAtOnce-1), s.args...).Scan(&border.Minute, &border.LastSeen, &border.ID)
+	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
+		s.where(), newestFirst, scanAtOnce-1), s.args...).Scan(&border.LastSeen, &border.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return GroupCursor{}, nil
 	}
@@ -112,7 +105,7 @@ func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Orga
 }
 
 const (
-	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, seen_minute, levels, environments`
+	groupColumns = `id, project, title, type, culprit, status, count, first_seen, last_seen, levels, environments`
 	newestFirst  = `seen_minute DESC, last_seen DESC, id DESC`
 )
 

@@ -221,27 +221,35 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A page goes on behind groups of the same minute and of the same instant, and behind a cursor of
-// before, which has no minute.
+// A page goes on behind groups of the same minute and of the same instant.
 func TestPagesWithinAMinute(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, seen("A", 0), seen("B", 0), seen("C", time.Second), seen("D", 61*time.Second), seen("E", 59*time.Second))
-	for _, forget := range []bool{false, true} {
-		var listed []string
-		for q := (postgres.GroupQuery{Limit: 1}); ; {
-			page := list(t, pool, "acme", q)
-			if len(page) == 0 {
-				break
-			}
-			listed, q.After = append(listed, page[0].Type), page[0].Cursor()
-			if forget {
-				q.After.Minute = time.Time{}
-			}
+	var listed []string
+	for q := (postgres.GroupQuery{Limit: 1}); ; {
+		page := list(t, pool, "acme", q)
+		if len(page) == 0 {
+			break
 		}
-		slices.Sort(listed[3:]) // by their ids before
-		if !slices.Equal(listed, []string{"D", "E", "C", "A", "B"}) {
-			t.Errorf("without minutes %v: pages list %v", forget, listed)
-		}
+		listed, q.After = append(listed, page[0].Type), page[0].Cursor()
+	}
+	slices.Sort(listed[3:]) // by their ids before
+	if !slices.Equal(listed, []string{"D", "E", "C", "A", "B"}) {
+		t.Errorf("pages list %v", listed)
+	}
+}
+
+// A replica of the version before counts without knowing the minute by which lists go.
+func TestMinutesAreKeptForReplicasOfBefore(t *testing.T) {
+	pool := open(t)
+	mustApply(t, pool, seen("A", 0), seen("B", 10*time.Minute))
+	n := system(t, pool, `WITH counted AS (UPDATE error_groups SET last_seen = last_seen + interval '1 hour' WHERE type = 'A' RETURNING 1) SELECT count(*) FROM counted`)
+	var listed []string
+	for _, g := range list(t, pool, "acme", postgres.GroupQuery{From: noon.Add(30 * time.Minute)}) {
+		listed = append(listed, g.Type)
+	}
+	if n != 1 || !slices.Equal(listed, []string{"A"}) {
+		t.Errorf("%d groups counted, of which are listed since then %v", n, listed)
 	}
 }
 
