@@ -82,13 +82,33 @@ const byIndex = `SELECT set_config('enable_seqscan', 'off', true)`
 // TouchedBy finds books that the transaction of a range wrote to, at most limit of them: those of some transfers that lie together, wherever among them, as
 // they lie by organization.
 func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
+	whole, err := bookedWith(ctx, tx, r)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := tx.Exec(ctx, byIndex); err != nil {
 		return nil, err
 	}
+	skipped := rand.Float64() * float64(max(whole.Charged-fromTouched, 0)) //nolint:gosec // a sample
+	keys, err := touchedAfter(ctx, tx, whole, int64(skipped), limit)
+	if err == nil && len(keys) == 0 && skipped > 0 { // not each charge has left a transfer there
+		return touchedAfter(ctx, tx, whole, 0, limit)
+	}
+	return keys, err
+}
+
+// bookedWith widens a range to all partitions of its transaction, so that charges are counted where their transfers are looked for.
+func bookedWith(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Range, error) {
+	err := tx.QueryRow(ctx, `SELECT least(min(effective_from), $2), greatest(max(effective_to), $3), coalesce(sum(charged), 0)
+		FROM checked_ranges JOIN ranges USING (partition) WHERE booked_at = $1`, r.Booked, r.From, r.To).Scan(&r.From, &r.To, &r.Charged)
+	return r, err
+}
+
+// touchedAfter finds books by transfers of a booking, but for the first of them.
+func touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM transfers
-			WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $5 OFFSET (SELECT floor($6::float8 * greatest(sum(charged) - $5, 0))
-				FROM checked_ranges JOIN ranges USING (partition) WHERE booked_at = $1)::bigint) sample LIMIT $4`,
-		r.Booked, r.From, r.To, limit, fromTouched, rand.Float64()) //nolint:gosec // a sample
+			WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4 OFFSET $5) sample LIMIT $6`,
+		r.Booked, r.From, r.To, fromTouched, skipped, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -104,3 +104,38 @@ func TestBookCheckFinds(t *testing.T) {
 		})
 	}
 }
+
+// The books of a transaction are found in all of its partitions, whenever their charges count, and also where fewer transfers lie than were charged.
+func TestBooksOfATransactionAreFound(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	booked := l.Now()
+	var ranges []ledger.Range
+	for partition, organization := range []string{"acme", "beta"} {
+		l.Start(t, organization, "scale")
+		l.Pass(-time.Hour)
+		r := l.chargeRange(t, organization, 10, booked)
+		r.Partition = partition
+		ranges = append(ranges, r)
+		l.SetPosition(t, partition, r.Next, [16]byte{1}, "")
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if err := postgres.SaveRanges(ctx, tx, ranges); err != nil {
+			return err
+		}
+		return postgres.FollowRanges(ctx, tx)
+	})
+	l.findsBooks(t, ranges[0], 2)
+	l.exec(t, `UPDATE ranges SET charged = 1000000000 WHERE partition = 1`)
+	l.findsBooks(t, ranges[0], 2)
+}
+
+func (l checkedLedger) findsBooks(t *testing.T, of ledger.Range, want int) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		keys, err := postgres.TouchedBy(ctx, tx, of, 20)
+		if len(keys) != want {
+			t.Errorf("found %v, want %d books", keys, want)
+		}
+		return err
+	})
+}
