@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,12 +51,41 @@ func (e *examination) consumers(ctx context.Context, o opened) {
 		}
 		byTopic[f][p.Partition] = p
 	}
+	if !e.lookAgain(ctx, o, positions) {
+		return
+	}
 	for _, f := range order {
 		if topic, seen := e.seen.Topics[f.topic]; seen && topic.Err == nil {
 			e.follow(ctx, f, topic, byTopic[f])
 		}
 	}
 	e.deferred(ctx, o)
+}
+
+// lookAgain looks again where topics end that seem to end before positions: consumers go on while the doctor looks.
+func (e *examination) lookAgain(ctx context.Context, o opened, positions []position) bool {
+	var passed []string
+	for _, at := range positions {
+		if e.hasPassed(at) && !slices.Contains(passed, at.Topic) {
+			passed = append(passed, at.Topic)
+		}
+	}
+	if len(passed) == 0 {
+		return true
+	}
+	return e.look(ctx, "consumer", o.name, "Look at the brokers' logs.", func(ctx context.Context) error {
+		later, err := cluster.Look(ctx, e.brokers, e.dialer, passed, topicSettings)
+		for name, topic := range later.Topics {
+			e.seen.Topics[name], err = topic, errors.Join(err, topic.Err)
+		}
+		return err
+	})
+}
+
+// hasPassed reports whether a position is beyond the end that was seen.
+func (e *examination) hasPassed(at position) bool {
+	partitions := e.seen.Topics[at.Topic].Partitions
+	return at.Partition < len(partitions) && partitions[at.Partition].Led && at.Next > partitions[at.Partition].End
 }
 
 // follow looks at one group on one topic. Partitions that nobody has ever taken are behind from their beginning on.

@@ -155,8 +155,28 @@ func TestFaultsAreFound(t *testing.T) {
 			t.Run(f.name, func(t *testing.T) { f.isFound(t, i) })
 		}
 	}
+	t.Run("consumers that go on meanwhile", i.goesOnMeanwhile)
 	if err := i.sound(t); err != nil {
 		t.Errorf("after all faults are taken back: %v", err)
+	}
+}
+
+// goesOnMeanwhile looks at databases whose consumers have applied what came after the doctor saw where topics end.
+func (i *installation) goesOnMeanwhile(t *testing.T) {
+	e := &examination{Config: i.healthy().orDefault()}
+	e.settings()
+	e.bus(t.Context())
+	for _, topic := range e.seen.Topics {
+		for p := range topic.Partitions {
+			topic.Partitions[p].End = topic.Partitions[p].Start
+		}
+	}
+	e.report = Report{}
+	e.databases(t.Context())
+	for _, f := range e.report.Findings {
+		if f.Level != OK {
+			t.Errorf("found %+v", f)
+		}
 	}
 }
 
