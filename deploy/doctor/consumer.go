@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -117,15 +118,23 @@ func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topi
 
 // oldest is the time of the oldest record that waits, of those at some positions.
 func (e *examination) oldest(ctx context.Context, topic cluster.Topic, behind []position) (oldest time.Time, err error) {
-	const atOnce = 100 // of a compacted topic, the next may be gone
+	records := nextOf(topic)
 	for _, at := range behind {
-		next, err := e.recordAt(ctx, at.Topic, at.Partition, at.Next, min(at.Next+atOnce, topic.Partitions[at.Partition].End))
+		next, err := e.recordAt(ctx, at.Topic, at.Partition, at.Next, min(at.Next+records, topic.Partitions[at.Partition].End))
 		if err != nil {
 			return oldest, err
 		}
 		oldest = earlier(oldest, next)
 	}
 	return oldest, nil
+}
+
+// nextOf is how many offsets are read to meet a record that waits. Of a compacted topic the next may be gone; else one is enough, and records may be large.
+func nextOf(topic cluster.Topic) int64 {
+	if strings.Contains(topic.Settings["cleanup.policy"], "compact") {
+		return 100
+	}
+	return 1
 }
 
 func earlier(a, b time.Time) time.Time {
