@@ -179,8 +179,8 @@ func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, n
 // fewReread records are always read again: of more, a hundredth.
 const fewReread = 1000
 
-// reread compares one range of each partition with the log, whichever, and returns how many it has compared. It ends once it has read a hundredth of the
-// records, in the random order of a map: to read them costs as much as to apply them.
+// reread compares one range of each partition with the log, whichever, and returns how many it has compared. After the first, it
+// ends once it has read a hundredth of the records, in the random order of a map: to read them costs as much as to apply them.
 func (c *Checker) reread(ctx context.Context, partitions map[int][]ledger.Range) (found []ledger.Violation, reread int, err error) {
 	records, most := 0, max(fewReread, recordsOf(partitions)/100)
 	for _, ranges := range partitions {
