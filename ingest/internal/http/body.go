@@ -141,7 +141,15 @@ func (r *reading) awaitShare() error {
 	if errors.Is(err, admission.ErrOverShare) {
 		return errors.Join(overShare(wait), err, errNoFault)
 	}
-	return err
+	return leftWaiting(err)
+}
+
+// leftWaiting marks that a client has left while its body was held here: what came of it is not charged as sent in vain.
+func leftWaiting(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The connection ended while the body waited for its turn."), err, errNoFault)
 }
 
 // expected is how large a body may be believed to be before any of it came.
@@ -252,7 +260,7 @@ func (r *reading) growLarge() error {
 func (r *reading) take(bytes int64) error {
 	wait, err := r.bodies.throttle.Take(r.ctx, r.holder, bytes)
 	r.wire.pace.pause(wait)
-	return err
+	return leftWaiting(err)
 }
 
 func (r *reading) growLoan(by int64) error {

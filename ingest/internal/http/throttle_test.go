@@ -124,7 +124,7 @@ func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {
 			log := &memoryLog{}
-			in := newIntake(t, log, plenty)
+			in := strictly(newIntake(t, log, plenty))
 			in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 1 << 20, Requests: 8, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 100}}, in.Clock)
 			in.Bodies.throttle.Note("org_2")
 			in.Bodies.throttle.Note("org_1")
@@ -160,6 +160,8 @@ func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 			if use := in.Bodies.Use(); use.Throttled != 0 || use.UnderWay != 0 || len(log.accepted) != 0 {
 				t.Errorf("%+v, accepted %d", use, len(log.accepted))
 			}
+			in.Bodies = testBodies(64<<20, 2<<20, in.Clock)
+			checkCharged(t, in, false)
 		})
 	}
 }
