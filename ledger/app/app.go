@@ -105,7 +105,7 @@ func (a *App) build() (err error) {
 	a.services = services.New(services.Config{
 		Reads: a.reads, Writes: a.pool, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
 		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
-		Deciding: unitofwork.NewTurns(deciders, a.metrics.Registerer), End: log.End, Owns: a.directory.Owns,
+		Deciding: unitofwork.NewTurns(deciders, longestTurn, a.metrics.Registerer), End: log.End, Owns: a.directory.Owns,
 	})
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
@@ -185,6 +185,9 @@ const sealInterval = 10 * time.Second
 
 // deciders is how many requests decide at once: the consumers need connections too.
 const deciders = 3
+
+// longestTurn is how long a request waits to decide.
+const longestTurn = 10 * time.Second
 
 // newID is unlike any other.
 func newID() string { return strings.ToLower(rand.Text()) }

@@ -17,21 +17,23 @@ import (
 const (
 	waitingPerOrganization = 16
 	waitingInAll           = 256
-	longestWait            = 10 * time.Second
 	comeBack               = 2 * time.Second // Retry-After of those who are refused
 )
 
 // Turns are those in which organizations decide. Who decides holds a connection, also while it waits for a lock. It is safe for concurrent use.
 type Turns struct {
 	queue   *fair.Queue
+	longest time.Duration // that a decision waits
 	refused prometheus.Counter
 }
 
 // NewTurns makes turns for so many at once, each of another organization: decisions of one wait for each other's lock anyway.
-func NewTurns(atOnce int, metrics prometheus.Registerer) *Turns {
+// Who waits for longest is refused.
+func NewTurns(atOnce int, longest time.Duration, metrics prometheus.Registerer) *Turns {
 	with := promauto.With(metrics)
 	t := &Turns{
-		queue: fair.NewQueue(fair.Limits{Slots: atOnce, PerKey: 1, Waiting: waitingPerOrganization, Queued: waitingInAll}),
+		longest: longest,
+		queue:   fair.NewQueue(fair.Limits{Slots: atOnce, PerKey: 1, Waiting: waitingPerOrganization, Queued: waitingInAll}),
 		refused: with.NewCounter(prometheus.CounterOpts{
 			Name: "weir_ledger_decisions_refused_total", Help: "Decisions that were refused because their turn did not come.",
 		}),
@@ -43,7 +45,7 @@ func NewTurns(atOnce int, metrics prometheus.Registerer) *Turns {
 
 // enter waits for an organization's turn, which lasts until leave is called. A Problem 429 means that nothing was decided.
 func (t *Turns) enter(ctx context.Context, organization string) (leave func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, longestWait)
+	waiting, cancel := context.WithTimeout(ctx, t.longest)
 	defer cancel()
 	leave, err = t.queue.Acquire(waiting, organization)
 	switch {
