@@ -57,6 +57,11 @@ func TestRights(t *testing.T) {
 		if service.Privileged || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s can get more rights", name)
 		}
+		for _, volume := range service.Volumes {
+			if volume.Bind != nil && volume.Bind.Propagation != "" {
+				t.Errorf("%s does not start where %s is another kind of mount than %s", name, volume.Source, volume.Bind.Propagation)
+			}
+		}
 		for _, port := range service.Ports {
 			if port.HostIP != "127.0.0.1" {
 				t.Errorf("%s listens for others on %s:%s", name, port.HostIP, port.Published)
