@@ -27,7 +27,7 @@ func ProblemOf(err error, what, id string) error {
 	case errors.Is(err, tenants.ErrForbidden):
 		return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
 			"The service token may not do this. Whatever concerns owners (inviting, changing and removing them, their passwords and "+
-				"sessions), creating organizations adding members with a password and switching passwords on or off takes a token that is bound to the installation; "+
+				"sessions), creating organizations, adding members with a password and switching passwords on or off takes a token that is bound to the installation; "+
 				"granting a scope takes a token that holds it.")
 	case errors.Is(err, tenants.ErrLastOwner):
 		return httpapi.NewProblem(http.StatusConflict, "last_owner",
