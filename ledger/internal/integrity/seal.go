@@ -28,13 +28,15 @@ type Sealer struct {
 
 	Sealed prometheus.Gauge
 
-	booked horizon.Horizon
+	booked  horizon.Horizon
+	through time.Time // what Sealed shows
 }
 
-// NewSealed is the metric of how far all replicas have sealed.
+// NewSealed is the metric of how far everything is sealed, by whichever replica.
 func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
-		Name: "weir_ledger_sealed_timestamp_seconds", Help: "Unix time of the end of the last hour that is sealed in the chains; 0 before the first.",
+		Name: "weir_ledger_sealed_timestamp_seconds",
+		Help: "Unix time of the end of the last hour through which everything is sealed in the chains, also where there was nothing to seal; 0 before that is known.",
 	})
 }
 
@@ -45,30 +47,56 @@ func (s *Sealer) Run(ctx context.Context) error {
 
 // RunOnce seals all hours that are over and booked.
 func (s *Sealer) RunOnce(ctx context.Context) error {
-	var now time.Time
-	var due bool
-	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
-		if now, err = s.Time(ctx, tx); err != nil {
-			return err
-		}
-		last, sealed, err := postgres.LastSealed(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if sealed {
-			s.Sealed.Set(float64(last.Add(time.Hour).Unix()))
-		}
-		due, err = postgres.HasUnsealed(ctx, tx, now.Add(-horizon.Settling))
-		return err
-	})
-	if err != nil || !due {
+	now, err := s.look(ctx)
+	if err != nil {
 		return err
 	}
 	through, err := s.booked.Move(ctx, s.Pool, now, s.End)
 	if err != nil || through.IsZero() {
 		return err
 	}
-	return Seal(ctx, s.Pool, through.Add(-horizon.Settling))
+	by := through.Add(-horizon.Settling)
+	if err := s.sealDue(ctx, by); err != nil {
+		return err
+	}
+	s.advance(by.Truncate(time.Hour))
+	return nil
+}
+
+// look reads the time, and how far any replica has sealed.
+func (s *Sealer) look(ctx context.Context) (now time.Time, err error) {
+	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
+		if now, err = s.Time(ctx, tx); err != nil {
+			return err
+		}
+		last, sealed, err := postgres.LastSealed(ctx, tx)
+		if err == nil && sealed {
+			s.advance(last.Add(time.Hour))
+		}
+		return err
+	})
+	return now, err
+}
+
+// sealDue seals the hours that ended by an instant. To look first spares those who book the lock of a cut.
+func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
+	var due bool
+	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
+		due, err = postgres.HasUnsealed(ctx, tx, by)
+		return err
+	})
+	if err != nil || !due {
+		return err
+	}
+	return Seal(ctx, s.Pool, by)
+}
+
+// advance shows through when nothing is left to seal: an hour in which nothing was accepted or decided has no seal, and is done all the same.
+func (s *Sealer) advance(through time.Time) {
+	if through.After(s.through) {
+		s.through = through
+		s.Sealed.Set(float64(through.Unix()))
+	}
 }
 
 // Seal seals the hours that ended by an instant. What was accepted by then has to be booked.

@@ -1,0 +1,48 @@
+package integrity_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirlog/weir/ledger/internal/horizon"
+	"github.com/weirlog/weir/ledger/internal/integrity"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// Hours without anything to seal are as good as sealed; those are not of which the log holds something that is not booked.
+func TestQuietHoursAreNotBehind(t *testing.T) {
+	l, noon := ledgertest.New(t), ledgertest.November.Truncate(time.Hour)
+	l.SetClock(noon)
+	l.Apply(t, logged("acme", 0, 0, noon))
+	var log horizon.End
+	sealer := &integrity.Sealer{
+		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
+		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
+		End:  func(context.Context) (horizon.End, error) { return log, nil },
+	}
+	check := func(want time.Time) {
+		t.Helper()
+		if err := sealer.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Unix(int64(testutil.ToFloat64(sealer.Sealed)), 0).UTC(); !got.Equal(want) {
+			t.Errorf("at %s sealed through %s, want %s", l.Now(), got, want)
+		}
+	}
+	l.SetClock(noon.Add(time.Hour + horizon.Settling))
+	check(noon.Add(time.Hour))
+	l.SetClock(noon.Add(6*time.Hour + horizon.Settling - time.Second))
+	check(noon.Add(5 * time.Hour))
+	log.Next = contract.Positions{0: 2}
+	l.SetClock(noon.Add(9 * time.Hour))
+	check(noon.Add(5 * time.Hour))
+	if links := links(t, l, "acme"); len(links) != 1 || links[0].Charges != 1 {
+		t.Errorf("links %+v", links)
+	}
+}
