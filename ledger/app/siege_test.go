@@ -168,6 +168,9 @@ func (s *siege) compareAnew() {
 	s.mu.Unlock()
 	s.config.DatabaseURL = httpapi.Secret(pgtest.URL(s.t, postgres.Schema, postgres.Migrations()...))
 	_, stop := s.start()
+	for id := range s.want {
+		s.awaitAccount(id) // what is charged may be counted before its organization is known
+	}
 	accounts := s.awaitCounted()
 	stop()
 	for id, want := range s.want {
