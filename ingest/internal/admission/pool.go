@@ -42,6 +42,7 @@ type Pool struct {
 	clock  func() time.Time
 
 	mu      sync.Mutex
+	opened  int64 // loans so far
 	held    int64
 	holders map[string]*holder // bounded by the memory that they hold
 	waiting []*claim           // in the order in which they came
@@ -63,11 +64,12 @@ type claim struct {
 
 // A Loan is what one body holds. It belongs to one goroutine.
 type Loan struct {
-	pool  *Pool
-	of    *holder
-	index int // among the holder's loans
-	bytes int64
-	began time.Time
+	pool   *Pool
+	of     *holder
+	index  int   // among the holder's loans
+	number int64 // of all that were opened
+	bytes  int64
+	began  time.Time
 
 	useful atomic.Int64 // bytes that came
 	over   atomic.Bool  // it was ended for others
@@ -94,7 +96,8 @@ func (p *Pool) Open(name string, bytes int64, end func()) (loan *Loan, waited ti
 		return nil, 0, ErrTooMany
 	}
 	p.holders[name] = of
-	loan = &Loan{pool: p, of: of, index: len(of.loans), began: p.clock(), end: end}
+	p.opened++
+	loan = &Loan{pool: p, of: of, index: len(of.loans), number: p.opened, began: p.clock(), end: end}
 	of.loans = append(of.loans, loan)
 	if waited, err = p.take(loan, bytes); err != nil {
 		loan.Close()
@@ -177,6 +180,18 @@ func (p *Pool) LoansOf(name string) int {
 		return len(of.loans)
 	}
 	return 0
+}
+
+// Earlier is how many loans the holder has that were opened before.
+func (l *Loan) Earlier() (n int) {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	for _, other := range l.of.loans {
+		if other.number < l.number {
+			n++
+		}
+	}
+	return n
 }
 
 // Waiting is how many bodies wait for bytes.

@@ -191,3 +191,25 @@ func TestPoolConcurrently(t *testing.T) {
 		t.Errorf("%d bytes, %d loans, %d waiting at the end", pool.Held(), pool.Loans(), pool.Waiting())
 	}
 }
+
+// A loan keeps its place among those of its holder when one before it ends.
+func TestEarlierLoans(t *testing.T) {
+	pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 100, Loans: 10})
+	var loans []*admission.Loan
+	for range 4 {
+		loan, _, err := pool.Open("a", 1, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loans = append(loans, loan)
+	}
+	if _, _, err := pool.Open("b", 1, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	loans[0].Close() // the last one takes its slot
+	for i, loan := range loans[1:] {
+		if n := loan.Earlier(); n != i {
+			t.Errorf("%d loans are earlier than the one of place %d", n, i)
+		}
+	}
+}

@@ -241,7 +241,7 @@ func (r *reading) growSmall(kind int) error {
 }
 
 func (r *reading) growLarge() error {
-	if r.buffer.large.usable < begunBody && r.bodies.throttle.Full(r.holder, r.bodies.large.LoansOf(r.holder)-1) {
+	if r.buffer.large.usable < begunBody && r.bodies.throttle.Full(r.holder, r.loan.Earlier()) {
 		return admission.ErrOverShare // it has begun together with others, before their holder was over its share
 	}
 	if err := r.take(r.buffer.growth()); err != nil {

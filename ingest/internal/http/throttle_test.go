@@ -91,6 +91,7 @@ func TestLargeBodiesAreThrottled(t *testing.T) {
 		stop := make(chan struct{})
 		defer close(stop)
 		go every(time.Second, stop, func() { post(string(body(1)), other) })
+		synctest.Wait() // until it has posted first
 		answers := make(chan string, 3)
 		for range cap(answers) { // all at once: that it is too much shows when they have begun
 			go func() {
