@@ -5,8 +5,8 @@ import "strings"
 // maxNested is how many errors within each other a text is searched for.
 const maxNested = 4
 
-// unwrapped returns s under the name of the error that it is about: log lines, remote calls and
-// wrappers have it in their text alone.
+// unwrapped returns s under the name of the error that it is about: log lines,
+// remote calls and wrappers have it in their text alone.
 func unwrapped(s span) span {
 	for range maxNested {
 		typ, message, ok := nestedError(s.message)
@@ -24,13 +24,15 @@ func unwrapped(s span) span {
 	return s
 }
 
-// nestedError reads a message that is another error: "java.io.IOException: broken pipe".
+// nestedError reads a message that is another error:
+// "java.io.IOException: broken pipe".
 func nestedError(message string) (typ, rest string, ok bool) {
 	typ, rest, ok = typeAndMessage(message)
 	return typ, rest, ok && isErrorName(typ) && !isBareName(typ)
 }
 
-// errorWithin reads a message in which an error follows a few words: "cannot report: java.io.IOException: broken pipe".
+// errorWithin reads a message in which an error follows a few words: "cannot
+// report: java.io.IOException: broken pipe".
 func errorWithin(message string) (typ, rest string, ok bool) {
 	for found := true; found && !ok; {
 		if _, message, found = strings.Cut(message, ": "); found {

@@ -9,7 +9,8 @@ type Error struct {
 	StackTrace []string // lines or pieces of a stack trace; a piece may itself hold many lines
 }
 
-// stack returns the pieces that hold the trace. Some senders put the whole trace into the message.
+// stack returns the pieces that hold the trace. Some senders put
+// the whole trace into the message.
 func (e *Error) stack() []string {
 	if len(e.StackTrace) > 0 || strings.IndexByte(e.Message, '\n') < 0 {
 		return e.StackTrace
@@ -17,7 +18,8 @@ func (e *Error) stack() []string {
 	return []string{e.Message}
 }
 
-// firstLine returns the first line of s that is not blank, without surrounding white space.
+// firstLine returns the first line of s that is not blank,
+// without surrounding white space.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(line)

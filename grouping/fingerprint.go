@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Version is that of the algorithm, kept with each hash. Whoever changes the hash of any error
-// raises it, and moves the algorithm to internal/former, by which existing groups are still found.
+// Version is that of the algorithm, kept with each hash. A change that alters
+// any error's hash raises it, and moves the algorithm to internal/former, by
+// which existing groups are still found.
 const Version = 4
 
 // Hash is a truncated SHA-256.
@@ -25,10 +26,10 @@ type ScopedHash struct {
 	Hash    Hash
 }
 
-// Fingerprint is what errors are compared by. Hashes go from strict to loose. The first Joins
-// decide: an error joins the group of the strictest known one, or creates a group. The rest lead to
-// similar groups. Every hash follows from each stricter one, so Hashes[Joins-1] alone names the
-// group.
+// Fingerprint is what errors are compared by. Hashes go from strict to loose.
+// The first Joins decide: an error joins the group of the strictest known one,
+// or creates a group. The rest lead to similar groups. Every hash follows from
+// each stricter one, so Hashes[Joins-1] alone names the group.
 type Fingerprint struct {
 	Hashes []ScopedHash
 	Joins  int
@@ -36,10 +37,12 @@ type Fingerprint struct {
 	of *Grouper // which still holds the error that was parsed
 }
 
-// Deciding is the loosest hash that joins: two errors are the same exactly when these are equal.
+// Deciding is the loosest hash that joins: two errors are the
+// same exactly when these are equal.
 func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
 
-// Kept are the hashes by which a group is found: the strictest and the deciding one.
+// Kept are the hashes by which a group is found: the strictest
+// and the deciding one.
 func (f Fingerprint) Kept() []ScopedHash {
 	if f.Joins == 1 {
 		return []ScopedHash{f.Hashes[0]}
@@ -47,8 +50,8 @@ func (f Fingerprint) Kept() []ScopedHash {
 	return []ScopedHash{f.Hashes[0], f.Deciding()}
 }
 
-// At is the hash at any level, also one not in Levels; without a usable stack trace the deciding
-// one.
+// At is the hash at any level, also one not in Levels; without a
+// usable stack trace the deciding one.
 func (f Fingerprint) At(level Level) ScopedHash {
 	if len(f.of.trace.site) == 0 {
 		return f.Deciding()
@@ -56,8 +59,8 @@ func (f Fingerprint) At(level Level) ScopedHash {
 	return f.of.at(level)
 }
 
-// Grouper fingerprints errors one after another and reuses its memory. It is for one goroutine. Its
-// zero value is ready.
+// Grouper fingerprints errors one after another and reuses its memory. It is
+// for one goroutine. Its zero value is ready.
 type Grouper struct {
 	sent   Error
 	trace  trace
@@ -118,8 +121,8 @@ func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
 	return ScopedHash{Version, scope, Hash(sum[:16])}
 }
 
-// appendTrace appends all exceptions, with a mark at the sender's own frames: what is own decides
-// at looser levels.
+// appendTrace appends all exceptions, with a mark at the sender's own
+// frames: what is own decides at looser levels.
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t := &g.trace
 	for _, s := range t.spans {
@@ -162,8 +165,9 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	return key
 }
 
-// appendKind appends the type. Where a level only leads to similar groups, all faults are one: to
-// dereference nothing and to index beyond the end are two ways to miss the same thing.
+// appendKind appends the type. At levels that only lead to similar
+// groups all faults are one: a null dereference and an index out of
+// range may be two ways to miss the same thing.
 func (g *Grouper) appendKind(key []byte, level Level) []byte {
 	if level.similar() && g.faulty() {
 		return append(key, "fault"...)
@@ -178,8 +182,8 @@ func (g *Grouper) appendWords(key []byte, level Level) []byte {
 	return g.words.append(key, level.Words)
 }
 
-// callee is the library's function in which own code failed, where all runtimes print it alike: it
-// distinguishes two statements of one function.
+// callee is the library's function in which own code failed, where all runtimes
+// print it alike: it distinguishes two statements of one function.
 func (g *Grouper) callee(level Level) []byte {
 	first := g.trace.site[0]
 	if level.similar() || !g.trace.syntax.callees || first == 0 || !g.own() {
@@ -207,8 +211,8 @@ func (g *Grouper) deciders(level Level) []int {
 	return site[:min(most, len(site))]
 }
 
-// share is the part of the own frames that counts: the outer ones depend on the caller. Where no
-// word of the message counts, more frames do.
+// share is the part of the own frames that counts: the outer ones depend on the
+// caller. Where no word of the message counts, more frames do.
 func (g *Grouper) share() share {
 	if len(g.words.words) == 0 || !g.own() {
 		return twoThirds
@@ -223,8 +227,9 @@ var (
 	twoThirds = share{2, 3}
 )
 
-// reach is how many frames locate the error: so many where it is a fault, else a share of the way
-// to the entry point. One frame of foreign code, or with a generic name, does not suffice.
+// reach is how many frames locate the error: so many where it is a fault,
+// else a share of the way to the entry point. One frame of foreign code, or
+// with a generic name, does not suffice.
 func (g *Grouper) reach(s share, fault int) int {
 	site := g.trace.site
 	n := max((s.of*len(site)+s.parts-1)/s.parts, leastReach)
@@ -267,8 +272,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// rootCause is the innermost exception with frames; without a type, that of the one around it
-// counts.
+// rootCause is the innermost exception with frames; without a
+// type, that of the one around it counts.
 func (g *Grouper) rootCause() span {
 	spans := g.trace.spans
 	for i, s := range spans {
@@ -294,8 +299,8 @@ func (g *Grouper) faulty() bool {
 	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
 }
 
-// findCircle finds the frames of endless recursion, in an order that does not depend on where it
-// ended.
+// findCircle finds the frames of endless recursion, in an order
+// that does not depend on where it ended.
 func (g *Grouper) findCircle() {
 	g.circle = g.circle[:0]
 	if !isOverflow(g.root.typ, g.root.message) {
@@ -309,7 +314,8 @@ func (g *Grouper) findCircle() {
 	slices.SortFunc(g.circle, bytes.Compare)
 }
 
-// appendTypeName appends an error's type without what changes from one occurrence to the next.
+// appendTypeName appends an error's type without what changes
+// from one occurrence to the next.
 func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	typ = withoutGenerated(clip(firstLine(typ), maxLine))
 	if hasID(typ) {
@@ -319,7 +325,8 @@ func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	return appendUnnumbered(dst, typ)
 }
 
-// appendUnnumbered appends a type without counters and addresses: "Foo$1" and "#<Class:0x00007f>".
+// appendUnnumbered appends a type without counters and
+// addresses: "Foo$1" and "#<Class:0x00007f>".
 func appendUnnumbered(dst []byte, typ string) []byte {
 	for typ != "" {
 		before, address, found := strings.Cut(typ, "0x")

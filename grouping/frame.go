@@ -1,6 +1,7 @@
 package grouping
 
-// Frame is one call of a stack trace. Its strings are cut from the text that was sent.
+// Frame is one call of a stack trace. Its strings are cut from
+// the text that was sent.
 type Frame struct {
 	Module   string // class, package or type that holds the function; "" where the language prints none
 	Function string // name of the function; "" where the line has none
@@ -10,8 +11,8 @@ type Frame struct {
 	InApp    bool   // the frame is the sender's own code rather than a library's or the runtime's
 }
 
-// Exception is one error of a chain: what was thrown and the calls that led there, the innermost
-// call first.
+// Exception is one error of a chain: what was thrown and the calls
+// that led there, the innermost call first.
 type Exception struct {
 	Type    string
 	Message string

@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12)
-// [jar:1.0]".
+// Java, and with it Kotlin, Scala, Groovy and Clojure: "at
+// java.base/pkg.Class.method(File.java:12) [jar:1.0]".
 
 func javaFrame(line string) (Frame, bool) {
 	s := withoutTool(line)
@@ -31,8 +31,8 @@ func javaFrame(line string) (Frame, bool) {
 	return f, true
 }
 
-// withoutTool drops indentation and prefixes of build tools and mails, such as "[exec] [junit] "
-// and "> ".
+// withoutTool drops indentation and prefixes of build tools and
+// mails, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
 	s := line[leadingSpace(line):]
 	for range 4 {
@@ -52,7 +52,8 @@ func withoutTool(line string) string {
 	return s
 }
 
-// javaPlace distinguishes "File.java:12", "Native Method" and their like from a list of parameters.
+// javaPlace distinguishes "File.java:12", "Native Method" and
+// their like from a list of parameters.
 func javaPlace(s string) bool {
 	switch s {
 	case "Native Method", "Unknown Source", "SourceFile", "<generated>", "NO_SOURCE_FILE", "":
@@ -82,8 +83,8 @@ func isSourceName(file string) bool {
 	return false
 }
 
-// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes
-// instead of dots ("a/b/C") stay.
+// withoutLoader drops class loader and module: "app//a.B" and
+// "java.base@17/a.B" are "a.B". Slashes instead of dots ("a/b/C") stay.
 func withoutLoader(class string) string {
 	slash := strings.LastIndexByte(class, '/')
 	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
@@ -143,8 +144,8 @@ func javaInApp(f *Frame) bool {
 	return !javaLibraries.hold(f.Module, '.')
 }
 
-// javaIdentity is class and method without the numbers of compilers and class generators. Frames of
-// reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without the numbers of compilers and class
+// generators. Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	if javaPlumbing(f) {
 		return dst
@@ -165,8 +166,9 @@ func javaPlumbing(f *Frame) bool {
 	return strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
 }
 
-// appendJavaClass appends a class name up to its generated part, without numbers of anonymous
-// classes: "Foo$$EnhancerBySpringCGLIB$$1a2b" is "Foo", "Foo$1" and "Foo$2" are "Foo$".
+// appendJavaClass appends a class name up to its generated part, without
+// numbers of anonymous classes: "Foo$$EnhancerBySpringCGLIB$$1a2b" is
+// "Foo", "Foo$1" and "Foo$2" are "Foo$".
 func appendJavaClass(dst []byte, class string) []byte {
 	start := len(dst)
 	dst = appendUncounted(dst, withoutGenerated(class))
@@ -191,7 +193,8 @@ func withoutGenerated(class string) string {
 	return class
 }
 
-// appendUncounted appends s without the numbers that a compiler or a generator counts up.
+// appendUncounted appends s without the numbers that a compiler
+// or a generator counts up.
 func appendUncounted(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		end := i
@@ -208,8 +211,9 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is a counter: after "$" and "__", in "$Proxy12",
-// "GeneratedMethodAccessor12", "_closure2", "lambda-3", "CodegenStage3" and "jdk.proxy2".
+// isJavaCounted reports whether a number after s is a counter: after "$"
+// and "__", in "$Proxy12", "GeneratedMethodAccessor12", "_closure2",
+// "lambda-3", "CodegenStage3" and "jdk.proxy2".
 func isJavaCounted(s string) bool {
 	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "CodegenStage", "jdk.proxy"} {
 		if strings.HasSuffix(s, end) {
@@ -219,7 +223,8 @@ func isJavaCounted(s string) bool {
 	return false
 }
 
-// appendJavaName appends a method name; a lambda is named by the method that holds it.
+// appendJavaName appends a method name; a lambda is named by the
+// method that holds it.
 func appendJavaName(dst []byte, name string) []byte {
 	if rest, ok := strings.CutPrefix(name, "lambda$"); ok {
 		if i := strings.LastIndexByte(rest, '$'); i > 0 {

@@ -2,8 +2,9 @@ package grouping
 
 import "strings"
 
-// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox
-// and Safari: "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
+// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
+// and "at url:1:2"; Firefox and Safari: "fn@url:1:2", and for
+// evaluated code "fn@url line 3 > eval:1:2".
 
 func javascriptFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -38,8 +39,8 @@ func v8Frame(s string) (Frame, bool) {
 	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
 }
 
-// v8Name drops what V8 adds to a function's name, also that it resumes later, which other engines
-// do not print.
+// v8Name drops what V8 adds to a function's name, also that it resumes
+// later, which other engines do not print.
 func v8Name(s string) string {
 	s = strings.TrimPrefix(s, "new ")
 	if i := strings.Index(s, " [as "); i > 0 {
@@ -51,7 +52,8 @@ func v8Name(s string) string {
 // asyncCall begins the name of a function that waited for what is above it.
 const asyncCall = "async "
 
-// evalOrigin finds the file that called eval in "eval at f (eval at g (url:1:2), <anonymous>:1:2)".
+// evalOrigin finds the file that called eval in "eval at f (eval
+// at g (url:1:2), <anonymous>:1:2)".
 func evalOrigin(place string) string {
 	if i := strings.LastIndex(place, " ("); i > 0 {
 		place = place[i+2:]
@@ -82,8 +84,8 @@ func geckoFrame(s string) (Frame, bool) {
 	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
 }
 
-// geckoAt is the "@" between name and place: the one before the scheme, as names and URLs may have
-// others.
+// geckoAt is the "@" between name and place: the one before the
+// scheme, as names and URLs may have others.
 func geckoAt(s string) int {
 	if scheme := strings.Index(s, "://"); scheme > 0 {
 		return strings.LastIndexByte(s[:scheme], '@')
@@ -135,9 +137,10 @@ func javascriptLibrary(file string) bool {
 	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
 }
 
-// javascriptIdentity is the file's name without hashes and the function's name without receiver,
-// which not all engines print. Minified names are left out. In browsers only named calls count:
-// engines name anonymous functions differently, and some print awaiting calls.
+// javascriptIdentity is the file's name without hashes and the function's name
+// without receiver, which not all engines print. Minified names are left out.
+// In browsers only named calls count: engines name anonymous functions
+// differently, and some print awaiting calls.
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
@@ -159,12 +162,14 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// isRemote reports whether a script came over the network, so that a browser runs it.
+// isRemote reports whether a script came over the network, so
+// that a browser runs it.
 func isRemote(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
 }
 
-// appendScriptFile appends the name of a script without hashes; a page that holds scripts has none.
+// appendScriptFile appends the name of a script without hashes;
+// a page that holds scripts has none.
 func appendScriptFile(dst []byte, path string) []byte {
 	name := baseName(path)
 	dot := strings.LastIndexByte(name, '.')
@@ -177,12 +182,12 @@ func appendScriptFile(dst []byte, path string) []byte {
 	return appendFileName(dst, path)
 }
 
-// chunkHash is the length of what Vite, Rollup and esbuild put before the extension of what they
-// build.
+// chunkHash is the length of what Vite, Rollup and esbuild put
+// before the extension of what they build.
 const chunkHash = 8
 
-// isChunkHash recognizes letters, digits, "-" and "_". A remote file usually has such a hash, so
-// there only what looks like a word ("checkout") is none.
+// isChunkHash recognizes letters, digits, "-" and "_". A remote file usually
+// has such a hash, so there only what looks like a word ("checkout") is none.
 func isChunkHash(s string, remote bool) bool {
 	digits, upper, turns := 0, 0, 0
 	for i := 0; i < len(s); i++ {
@@ -215,14 +220,14 @@ func appendPackage(dst []byte, path string) []byte {
 	return append(append(dst, name...), '/')
 }
 
-// isBuilt reports whether a bundler wrote the file, so that its short names are minified. left is
-// the length of its name without hashes.
+// isBuilt reports whether a bundler wrote the file, so that its short names are
+// minified. left is the length of its name without hashes.
 func isBuilt(name string, left int) bool {
 	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
 }
 
-// appendScriptName appends the last part of "Object.Foo.bar", which every engine prints, and
-// nothing of "bar/<", an anonymous function in bar.
+// appendScriptName appends the last part of "Object.Foo.bar", which every
+// engine prints, and nothing of "bar/<", an anonymous function in bar.
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	last := name[strings.LastIndexAny(name, "./")+1:]
 	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {

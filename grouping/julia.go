@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two lines, " [1]
-// total(cart::Cart)" and " @ Shop /app/cart.jl:12".
+// Julia: " [1] total(cart::Cart) at /app/cart.jl:12", and since 1.6 on two
+// lines, " [1] total(cart::Cart)" and " @ Shop /app/cart.jl:12".
 
 func juliaFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -27,8 +27,8 @@ func juliaFrame(line string) (Frame, bool) {
 	return f, f.Function != "" && (placed || strings.HasSuffix(s, ")"))
 }
 
-// juliaName is the function without its arguments; "(::var"#3#4")(x)" has none, and "#total#5" is
-// one with keywords.
+// juliaName is the function without its arguments; "(::var"#3#4")(x)" has
+// none, and "#total#5" is one with keywords.
 func juliaName(s string) string {
 	s = strings.TrimSpace(s)
 	if open := strings.IndexByte(s, '('); open >= 0 {

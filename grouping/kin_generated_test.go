@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// What builds, browsers, runtimes and generators make differently from one occurrence to the next.
+// What builds, browsers, runtimes and generators make
+// differently from one occurrence to the next.
 var generatedKin = []kin{{
 	name: "builds of one bundle",
 	base: thrown("Error", "no such cart", `

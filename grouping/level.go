@@ -1,7 +1,7 @@
 package grouping
 
-// HashScope is how much of an error a hash covers. Scopes are stored and shown, so they are never
-// renamed.
+// HashScope is how much of an error a hash covers. Scopes are
+// stored and shown, so they are never renamed.
 type HashScope string
 
 // The scopes, the strictest first.
@@ -16,8 +16,9 @@ const (
 	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had created as many groups as it may
 )
 
-// Level is one way to compare errors. Errors that are the same at a level are the same at all
-// looser ones, so the deciding one follows from every stricter one.
+// Level is one way to compare errors. Errors that are the same
+// at a level are the same at all looser ones, so the deciding
+// one follows from every stricter one.
 type Level struct {
 	Scope    HashScope
 	Frames   int  // at most so many of the innermost own frames of the root cause
@@ -28,8 +29,8 @@ type Level struct {
 
 const everything = 1 << 20
 
-// Levels are those of errors with a usable stack trace, from strict to loose. Those looser than the
-// deciding one only lead to similar groups.
+// Levels are those of errors with a usable stack trace, from strict to loose.
+// Those looser than the deciding one only lead to similar groups.
 var Levels = [...]Level{
 	{Scope: ScopeTrace, Frames: everything, Words: maxWords, Template: true},
 	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
@@ -38,13 +39,15 @@ var Levels = [...]Level{
 	{Scope: ScopePoint, Frames: 1},
 }
 
-// similar reports whether errors that are the same at this level need not be the same.
+// similar reports whether errors that are the same at this level
+// need not be the same.
 func (l Level) similar() bool { return l.Scope == ScopePlace || l.Scope == ScopePoint }
 
 // deciding is how many of Levels join.
 const deciding = 3
 
-// Of an exception's frames these count, whatever the level, and those between them do not.
+// Of an exception's frames these count, whatever the level, and
+// those between them do not.
 const (
 	traceHead = 50 // the innermost
 	traceTail = 10 // the outermost

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Messages are compared by their template: the first line without visible values. Beside a stack
-// trace a few words suffice, preferably words that programmers use, so that a user's name does not
-// split a group. A message with few of these, in another language or trade, is compared by all its
-// words. Without a trace the message is all there is.
+// Messages are compared by their template: the first line without visible
+// values. Beside a stack trace a few words suffice, preferably words that
+// programmers use, so that a user's name does not split a group. A message with
+// few of these, in another language or trade, is compared by all its words.
+// Without a trace the message is all there is.
 
 const (
 	maxWords    = 16 // of a message beside a trace
@@ -50,8 +51,8 @@ func (w *wordlist) read(message string) {
 	}
 }
 
-// isUsual reports whether a programmer chose the word: vocabulary, a constant ("NOT_FOUND") or a
-// class ("FooBar").
+// isUsual reports whether a programmer chose the word: vocabulary, a
+// constant ("NOT_FOUND") or a class ("FooBar").
 func (w *wordlist) isUsual(s string) bool {
 	if len(s) <= maxWord {
 		w.spare = appendLower(w.spare[:0], s)
@@ -72,8 +73,8 @@ func (w *wordlist) append(dst []byte, most int) []byte {
 	return dst
 }
 
-// cutToken takes the next blank-separated token off s; text in quotes is a value and is passed
-// over.
+// cutToken takes the next blank-separated token off s; text in
+// quotes is a value and is passed over.
 func cutToken(s string) (token, rest string) {
 	s = strings.TrimLeft(s, " \t")
 	if s == "" {
@@ -116,8 +117,8 @@ func isConstant(s string) bool {
 	return len(s) > 3 && s[0] != '_'
 }
 
-// isClassName recognises "FooBar" and "pkg.FooBar": the last part begins in upper case and has a
-// second capital.
+// isClassName recognises "FooBar" and "pkg.FooBar": the last part begins
+// in upper case and has a second capital.
 func isClassName(s string) bool {
 	name := s[strings.LastIndexByte(s, '.')+1:]
 	if name == "" || !isUpper(name[0]) {
@@ -133,8 +134,9 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// appendTemplate appends at most so many words of a message's first line, with "*" for visible
-// values: quoted text, numbers, ids, paths, addresses, what follows "=".
+// appendTemplate appends at most so many words of a message's
+// first line, with "*" for visible values: quoted text, numbers,
+// ids, paths, addresses, what follows "=".
 func appendTemplate(dst []byte, message string, words int) []byte {
 	s := firstLine(message)
 	for n := 0; s != "" && n < words; n++ {
@@ -177,7 +179,8 @@ func appendStar(dst []byte) []byte {
 	return append(dst, " *"...)
 }
 
-// isValue recognises numbers, ids, hashes, paths, URLs, mail addresses and names of hosts.
+// isValue recognises numbers, ids, hashes, paths, URLs, mail
+// addresses and names of hosts.
 func isValue(token string) bool {
 	token = strings.Trim(token, ".,;:!?()[]{}<>|")
 	switch {

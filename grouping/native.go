@@ -2,7 +2,8 @@ package grouping
 
 import "strings"
 
-// Native code, C, C++, Swift and Objective-C, as sanitizers, debuggers and operating systems print it:
+// Native code, C, C++, Swift and Objective-C, as sanitizers,
+// debuggers and operating systems print it:
 //
 //	#2 0x55866ec70586 in shop::Cart::total(int) /src/cart.cpp:54:3     sanitizers
 //	#1  0x00005555 in total (n=1) at cart.c:54                         gdb
@@ -37,8 +38,9 @@ func cutIndex(s string) (rest string, ok bool) {
 	return strings.TrimLeft(digits[n:], " "), true
 }
 
-// addressedFrame reads a frame that begins with an address: "0x55 in f /a.c:1:2", "pc 0004
-// /lib/a.so (f+12)", "[ra] 0x12 f() + 3 in app at a.swift:1:2".
+// addressedFrame reads a frame that begins with an address:
+// "0x55 in f /a.c:1:2", "pc 0004 /lib/a.so (f+12)", "[ra] 0x12
+// f() + 3 in app at a.swift:1:2".
 func addressedFrame(s string) (Frame, bool) {
 	if rest, ok := strings.CutPrefix(s, "pc "); ok {
 		return androidFrame(rest)
@@ -61,8 +63,8 @@ func addressedFrame(s string) (Frame, bool) {
 	return swiftCall(s)
 }
 
-// gdbCall reads "f (a=1) at f.c:3", "f(int) /src/f.cpp:54:3", "f () from /lib/libc.so.6" and "f
-// (/lib/libc.so.6+0x20)".
+// gdbCall reads "f (a=1) at f.c:3", "f(int) /src/f.cpp:54:3", "f () from
+// /lib/libc.so.6" and "f (/lib/libc.so.6+0x20)".
 func gdbCall(s string) (Frame, bool) {
 	if before, place, ok := cutLast(s, " at "); ok {
 		f, ok := nativePlace(place)
@@ -110,8 +112,8 @@ func androidFrame(s string) (Frame, bool) {
 	return f, true
 }
 
-// appleFrame reads "Shop 0x0000000104a5 -[Cart total:] + 84"; the name of the image may hold
-// blanks.
+// appleFrame reads "Shop 0x0000000104a5 -[Cart total:] + 84";
+// the name of the image may hold blanks.
 func appleFrame(s string) (Frame, bool) {
 	i := strings.Index(s, " 0x")
 	if i < 1 {
@@ -222,8 +224,9 @@ func beginsWithAny(s string, beginnings []string) bool {
 	return false
 }
 
-// nativeIdentity is the function without arguments, template parameters and suffixes of compilers
-// and linkers; the library where the function has no name.
+// nativeIdentity is the function without arguments, template
+// parameters and suffixes of compilers and linkers; the library
+// where the function has no name.
 func nativeIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	dst = appendNative(dst, f.Function)
@@ -264,7 +267,8 @@ func appendNative(dst []byte, name string) []byte {
 	return trimmed(dst)
 }
 
-// compilerParts is what compilers append to the names of parts and copies of functions.
+// compilerParts is what compilers append to the names of parts
+// and copies of functions.
 var compilerParts = strings.Fields(".isra. .part. .constprop. .cold .llvm.")
 
 func trimmed(dst []byte) []byte {
@@ -274,8 +278,8 @@ func trimmed(dst []byte) []byte {
 	return dst
 }
 
-// withoutSwiftWords drops the compiler's remarks about copies of a function, and counters of
-// blocks.
+// withoutSwiftWords drops the compiler's remarks about copies of
+// a function, and counters of blocks.
 func withoutSwiftWords(name string) string {
 	for _, word := range [...]string{"specialized ", "merged ", "@objc ", "partial apply for ", "thunk for ", "generic "} {
 		name = strings.TrimPrefix(name, word)

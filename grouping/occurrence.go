@@ -16,7 +16,8 @@ type Occurrence struct {
 	Error        Error
 }
 
-// Severity is the level of a log entry, as a bit, so that a set of severities is one number.
+// Severity is the level of a log entry, as a bit, so that a set
+// of severities is one number.
 type Severity uint8
 
 // The severities.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Outline is what the likeness of two errors is computed from. It is made of a stored sample.
+// Outline is what the likeness of two errors is computed from.
+// It is made of a stored sample.
 type Outline struct {
 	kind  uint64   // type of the root cause
 	site  []uint64 // the frames that locate it
@@ -82,9 +83,10 @@ const (
 // together is how far apart in time errors are that hardly have the same cause.
 const together = 60 * 24 * time.Hour
 
-// Likeness is from 0 to 1. It combines the alignment of the frames, of the innermost own ones among
-// them, the type, the words of the message, and how long one was seen before the other: what broke
-// with one release comes together.
+// Likeness is from 0 to 1. It combines the alignment of the
+// frames, of the innermost own ones among them, the type, the
+// words of the message, and how long one was seen before the
+// other: what broke with one release comes together.
 func (o Outline) Likeness(p Outline, apart time.Duration) float64 {
 	likeness := likeCalls*alignment(o.calls, p.calls) + likeSite*alignment(o.site, p.site) + likeWords*shared(o.words, p.words)
 	if o.kind == p.kind {
@@ -101,7 +103,8 @@ const (
 
 func weight(place int) float64 { return math.Pow(float64(place+1), -decay) }
 
-// alignment pairs equal frames in order, the nth of a name with the nth, in linear time.
+// alignment pairs equal frames in order, the nth of a name with
+// the nth, in linear time.
 func alignment(a, b []uint64) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0

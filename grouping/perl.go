@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm line 12". The place is
-// that of the call.
+// Perl, as Carp prints it: "Shop::Cart::total(7, "x") called at /app/Cart.pm
+// line 12". The place is that of the call.
 
 func perlFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -26,8 +26,8 @@ func perlPlace(s string) (Frame, bool) {
 	return Frame{File: file, Line: number(n)}, ok && allDigits(n) && file != ""
 }
 
-// perlMark reads the first line, "no such cart at /app/Cart.pm line 12.", whose place is that of
-// the innermost call.
+// perlMark reads the first line, "no such cart at /app/Cart.pm line 12.",
+// whose place is that of the innermost call.
 func perlMark(line string) mark {
 	message, place, ok := cutLast(strings.TrimSpace(line), " at ")
 	if _, isPlace := perlPlace(place); !ok || !isPlace {

@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]: {closure}()", "#2 {main}".
-// The place is where the function was called.
+// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
+// {closure}()", "#2 {main}". The place is where the function was called.
 
 func phpFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -78,8 +78,9 @@ func phpInApp(f *Frame) bool {
 	return !strings.Contains(f.File, "/vendor/") && f.File != "[internal function]"
 }
 
-// phpOwn goes by paths: a function is in the file from which the call above was made. So what
-// vendor/ calls back is the sender's own, and an unlisted package is not.
+// phpOwn goes by paths: a function is in the file from which the
+// call above was made. So what vendor/ calls back is the
+// sender's own, and an unlisted package is not.
 func phpOwn(frames []Frame) {
 	for i := 1; i < len(frames); i++ {
 		above, f := frames[i-1].File, &frames[i]
@@ -107,8 +108,8 @@ func phpVendor(class string) string {
 	return vendor
 }
 
-// phpIdentity is class and function. A closure has the name of its function where PHP prints it,
-// else of its namespace.
+// phpIdentity is class and function. A closure has the name of its function
+// where PHP prints it, else of its namespace.
 func phpIdentity(dst []byte, f *Frame) []byte {
 	if f.Function == "{main}" || f.Module == "" && phpPlumbing[f.Function] {
 		return dst

@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the source line and a line of
-// carets below.
+// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
+// source line and a line of carets below.
 
 func pythonFrame(line string) (Frame, bool) {
 	s := strings.TrimLeft(line, " \t|+") // the bars are those of exception groups
@@ -27,8 +27,8 @@ func pythonFrame(line string) (Frame, bool) {
 	return f, digits > 0 && (called && f.Function != "" || s[digits:] == "") // a syntax error has a place and no function
 }
 
-// pythonMark reads the lines around the frames. Those of an exception group are behind bars: " |
-// ValueError: x".
+// pythonMark reads the lines around the frames. Those of an exception
+// group are behind bars: " | ValueError: x".
 func pythonMark(line string) mark {
 	if m := pythonMember(line); m.kind != noMark {
 		return m
@@ -55,8 +55,8 @@ func withoutBars(line string) string {
 	return line
 }
 
-// pythonMember reads the line above each exception of a group: "+-+---- 1 ----". The first one is
-// taken for the group's cause.
+// pythonMember reads the line above each exception of a group: "+-+---- 1
+// ----". The first one is taken for the group's cause.
 func pythonMember(line string) mark {
 	s := line[leadingSpace(line):]
 	switch {
@@ -79,7 +79,8 @@ func pythonInApp(f *Frame) bool {
 	return !ok || strings.HasSuffix(f.File, "/lib/python") || rest == ""
 }
 
-// pythonIdentity is module and function. The interpreter's import machinery does not count.
+// pythonIdentity is module and function. The interpreter's
+// import machinery does not count.
 func pythonIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<frozen importlib") || isComprehension(f.Function) {
 		return dst
@@ -92,14 +93,14 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 	return append(append(dst, ':'), f.Function...)
 }
 
-// isComprehension recognises calls that Python printed before release 3.12 and does not print
-// since.
+// isComprehension recognises calls that Python printed before
+// release 3.12 and does not print since.
 func isComprehension(name string) bool {
 	return name == "<listcomp>" || name == "<dictcomp>" || name == "<setcomp>"
 }
 
-// appendModule appends the name of the module in a file: that of the folder for a package's own
-// file.
+// appendModule appends the name of the module in a file: that of
+// the folder for a package's own file.
 func appendModule(dst []byte, path string) []byte {
 	name := strings.TrimSuffix(baseName(path), ".py")
 	switch {

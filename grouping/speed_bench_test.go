@@ -23,7 +23,8 @@ func deep(frames int) Error {
 // suffix names a class by letters: digits would be a counter's.
 func suffix(i int) string { return string([]rune{rune('A' + i/26), rune('a' + i%26)}) }
 
-// How long single errors take, of which half have 11 frames, a tenth have 35 and a hundredth 100.
+// How long single errors take, of which half have 11 frames, a
+// tenth have 35 and a hundredth 100.
 func BenchmarkPercentiles(b *testing.B) {
 	var g Grouper
 	var all []Error
@@ -60,7 +61,8 @@ func BenchmarkMedian(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "errors/s")
 }
 
-// What it costs to take the same lines apart, and nothing more, with package regexp.
+// What it costs to take the same lines apart, and nothing more,
+// with package regexp.
 func BenchmarkMedianRegexp(b *testing.B) {
 	frame := regexp.MustCompile(`^\s*at (?:[\w.@]+/)?([\w.$]+)\.([\w$<>]+)\(([^:)]+)(?::(\d+))?\)`)
 	e := eleven()

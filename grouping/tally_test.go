@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A tally counts every occurrence once, keeps tenants and projects apart, and spans their times and
-// environments.
+// A tally counts every occurrence once, keeps tenants and projects apart,
+// and spans their times and environments.
 func TestTally(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tally := NewTally()
@@ -36,7 +36,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// The slots always hold the first samples and the newest, all of them as soon as there are enough.
+// The slots always hold the first samples and the newest, all of
+// them as soon as there are enough.
 func TestSampleSlot(t *testing.T) {
 	held := map[int]int64{}
 	for n := range int64(1000) {
@@ -75,7 +76,8 @@ func TestAddEnvironments(t *testing.T) {
 	}
 }
 
-// What describes a new group describes its first sample too: that one is not fingerprinted again.
+// What describes a new group describes its first sample too:
+// that one is not fingerprinted again.
 func TestNewGroupIsDescribedOnce(t *testing.T) {
 	tally, at := NewTally(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tally.Add(Occurrence{Accepted: at, At: at, Error: Error{Type: "Refused", Message: "no room", StackTrace: []string{"at com.acme.A.b(A.java:1)"}}})

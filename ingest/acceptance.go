@@ -13,7 +13,7 @@ type Acceptance struct {
 	RetentionDays int    // for which its entries are kept
 	Idempotency   string // stands for project and idempotency key; empty without one
 	Digest        string // of the body; set together with Idempotency
-	Traceparent   string // as the client sent it, if it is well formed
+	Traceparent   string // of the request where it is traced, else as the client sent it, if it is well formed
 	Bytes         int64  // of all parts
 	Parts         []Part
 }
@@ -35,7 +35,8 @@ type Outcome struct {
 	Offset    int64 // where its last part is
 }
 
-// WellFormedTraceparent reports whether text is a version 00 traceparent of W3C Trace Context.
+// WellFormedTraceparent reports whether text is a version 00
+// traceparent of W3C Trace Context.
 func WellFormedTraceparent(text string) bool {
 	if len(text) != 55 || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {
 		return false

@@ -1,7 +1,7 @@
 package ingest
 
-// A Batch is the content of one body. It shares the body's memory and the Parser's, and is valid
-// until either is reused.
+// A Batch is the content of one body. It shares the body's memory and the
+// Parser's, and is valid until either is reused.
 type Batch struct {
 	Entries       int    // entries in the body
 	Lines         []byte // the valid entries, each as compact JSON and a newline
@@ -42,8 +42,8 @@ type Part struct {
 	Lines  []byte
 }
 
-// Parts appends the batch cut into runs of at most maxBytes of lines. A larger entry gets a part of
-// its own. The same batch is always cut the same way.
+// Parts appends the batch cut into runs of at most maxBytes of lines. A larger
+// entry gets a part of its own. The same batch is always cut the same way.
 func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
 	first, start, failed := 0, 0, 0
 	for i, line := range b.Accepted {

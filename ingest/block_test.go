@@ -16,7 +16,8 @@ var received = time.Date(2026, 11, 21, 12, 0, 0, 123, time.UTC)
 
 var vocabulary = strings.Fields("cart checkout payment Zürich failed timeout 東京 retry order42 ok")
 
-// someStored makes an entry out of few possible values, so that equal times and words are common.
+// someStored makes an entry out of few possible values, so that
+// equal times and words are common.
 func someStored(random *rand.Rand) (ingest.Stored, string) {
 	message := fmt.Sprintf("%s, %s!", vocabulary[random.IntN(len(vocabulary))], vocabulary[random.IntN(len(vocabulary))])
 	entry := ingest.Stored{
@@ -49,8 +50,8 @@ func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block)
 	return all, list
 }
 
-// What is read of a block's stored form is what was put in, byte for byte and in the order of
-// places.
+// What is read of a block's stored form is what was put in, byte
+// for byte and in the order of places.
 func TestBlockSurvivesItsStoredForm(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	_, list := blocks(random, 500)
@@ -88,7 +89,8 @@ func FuzzParseEntries(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ingest.ParseEntries(data) })
 }
 
-// The filter of a block never denies a word that is there, and seldom affirms one that is not.
+// The filter of a block never denies a word that is there, and
+// seldom affirms one that is not.
 func TestWordFilter(t *testing.T) {
 	var builder ingest.Builder
 	for i := range 2000 {

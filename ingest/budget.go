@@ -2,10 +2,12 @@ package ingest
 
 import "time"
 
-// A Spender is who may have a budget: one project, or one API key. The zero Spender is the organization as a whole.
+// A Spender is who may have a budget: one project, or one API key. The zero
+// Spender is the organization as a whole.
 type Spender struct{ Project, Key string }
 
-// A Budget is how much of each period a spender may use, as published by the ledger.
+// A Budget is how much of each period a spender may use, as
+// published by the ledger.
 type Budget struct {
 	Spender
 	Limit     int64 // bytes
@@ -14,7 +16,8 @@ type Budget struct {
 	Since     int64 // raised, or removed and set again, it is another budget, of another Since
 }
 
-// A BudgetStatus is a budget that does not cover a request, as far as this process has it.
+// A BudgetStatus is a budget that does not cover a request, as
+// far as this process has it.
 type BudgetStatus struct {
 	Spender
 	QuotaStatus
@@ -26,13 +29,15 @@ func (a Account) Of(b Budget) Account {
 	return a
 }
 
-// Budgets are the quotas of an organization's spenders. Like a Quota they are not safe for concurrent use. The zero value has none, and costs a
-// request nothing.
+// Budgets are the quotas of an organization's spenders. Like a
+// Quota they are not safe for concurrent use. The zero value has
+// none, and costs a request nothing.
 type Budgets struct {
 	bySpender map[Spender]*Quota // bounded by what the ledger publishes
 }
 
-// Apply takes the budgets of an account that is newer. One that is new begins with what the ledger has counted.
+// Apply takes the budgets of an account that is newer. One that is new
+// begins with what the ledger has counted.
 func (b *Budgets) Apply(account Account, marker Positions) {
 	if len(account.Budgets) == 0 {
 		b.bySpender = nil
@@ -64,7 +69,8 @@ func (b *Budgets) of(project, key string) (found [2]spending, n int) {
 	return found, n
 }
 
-// Check returns, before a request's size is known, the budget of which nothing is left; nil where none is.
+// Check returns, before a request's size is known, the budget of
+// which nothing is left; nil where none is.
 func (b *Budgets) Check(project, key string, now time.Time) *BudgetStatus {
 	found, n := b.of(project, key)
 	for _, s := range found[:n] {
@@ -86,13 +92,16 @@ func (s spending) status(now time.Time) *BudgetStatus {
 	return &BudgetStatus{Spender: s.spender, QuotaStatus: s.quota.Status(now)}
 }
 
-// A BudgetReservation is the part of budgets that one request holds: nothing where it has none.
+// A BudgetReservation is the part of budgets that one request
+// holds: nothing where it has none.
 type BudgetReservation []spending
 
-// A Reserve is how a request asks a quota for room: (*Quota).Reserve or (*Quota).Try.
+// A Reserve is how a request asks a quota for room:
+// (*Quota).Reserve or (*Quota).Try.
 type Reserve func(q *Quota, now time.Time, bytes int64) (Reservation, Verdict)
 
-// Reserve admits a request in all of its budgets, or returns why not, and which budget that was if it is one.
+// Reserve admits a request in all of its budgets, or returns why not,
+// and which budget that was if it is one.
 func (b *Budgets) Reserve(project, key string, now time.Time, bytes int64, ask Reserve) (BudgetReservation, Verdict, *BudgetStatus) {
 	found, n := b.of(project, key)
 	if n == 0 {
@@ -110,7 +119,8 @@ func (b *Budgets) Reserve(project, key string, now time.Time, bytes int64, ask R
 	return held, Admitted, nil
 }
 
-// Published reports that the request is in the log, with its last record at a position.
+// Published reports that the request is in the log, with its
+// last record at a position.
 func (r BudgetReservation) Published(partition int, offset int64) {
 	for _, s := range r {
 		s.quota.Published(s.held, partition, offset)
@@ -146,7 +156,8 @@ func (b *Budgets) Found(c Charge) {
 	}
 }
 
-// Doubts reports whether anything was lost before the given time and is not yet resolved.
+// Doubts reports whether anything was lost before the given time
+// and is not yet resolved.
 func (b *Budgets) Doubts(before time.Time) bool {
 	for _, quota := range b.bySpender {
 		if quota.Doubts(before) {
@@ -156,7 +167,8 @@ func (b *Budgets) Doubts(before time.Time) bool {
 	return false
 }
 
-// Resolve records that whatever was lost before the given time is below ends if it is in the log.
+// Resolve records that whatever was lost before the given time
+// is below ends if it is in the log.
 func (b *Budgets) Resolve(before time.Time, ends Positions) {
 	for _, quota := range b.bySpender {
 		quota.Resolve(before, ends)

@@ -95,8 +95,8 @@ type quoted struct {
 	escaped bool
 }
 
-// readEntry reads the entry at i, keeps its text without white space, and returns the offset behind
-// it.
+// readEntry reads the entry at i, keeps its text without white
+// space, and returns the offset behind it.
 func (p *Parser) readEntry(i int) int {
 	p.index = p.batch.Entries
 	p.entry = entryState{line: p.kept}
@@ -145,7 +145,8 @@ func (p *Parser) missingFields() {
 	}
 }
 
-// oversized reports whether what was read of the entry up to i is too large already.
+// oversized reports whether what was read of the entry up to i
+// is too large already.
 func (p *Parser) oversized(i int) bool { return p.place(i)-p.entry.line > p.limits.Entry }
 
 // fault rejects the entry being read. path is the pointer from the entry on.
@@ -174,8 +175,9 @@ type Entry struct {
 	HasError    bool
 }
 
-// ReadEntry reads an entry back from its compact text, without the newline. The result is valid
-// until the Parser is reused. It fails for a text that no Parse has kept.
+// ReadEntry reads an entry back from its compact text, without the
+// newline. The result is valid until the Parser is reused. It
+// fails for a text that no Parse has kept.
 func (p *Parser) ReadEntry(text []byte) (Entry, error) {
 	p.line = append(p.line[:0], text...)
 	p.start(p.line)

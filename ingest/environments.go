@@ -1,7 +1,8 @@
 package ingest
 
-// An EnvironmentSet is which environments a block's entries can be of: each is one of 64 bits, so it may seem to hold others as well. The empty set is that
-// of a block that was kept before there were sets: nobody knows.
+// An EnvironmentSet is which environments a block's entries can be of: each is
+// one of 64 bits, so it may seem to hold others as well. The empty set is of a
+// block from before there were sets, which may hold any.
 type EnvironmentSet uint64
 
 // With is the set and one more.

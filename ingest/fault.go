@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Code names what is wrong, for programs. Codes are part of the interface: they are never renamed.
+// Code names what is wrong, for programs. Codes are part of the
+// interface: they are never renamed.
 type Code string
 
 // What makes a whole body unacceptable.
@@ -18,7 +19,8 @@ const (
 	CodeInvalidEntries Code = "invalid_entries" // no entry is valid, or one is not and the client asked for all or none
 )
 
-// What makes one entry unacceptable. The first three can concern the body's own members, too.
+// What makes one entry unacceptable. The first three can concern
+// the body's own members, too.
 const (
 	CodeMissingField     Code = "missing_field"
 	CodeInvalidType      Code = "invalid_type"
@@ -68,8 +70,8 @@ func quoteShort(text []byte) string {
 	return strconv.Quote(string(text))
 }
 
-// entryPointer is the RFC 6901 pointer of a member of an entry; path is "" or "/name" or
-// "/error/name".
+// entryPointer is the RFC 6901 pointer of a member of an entry;
+// path is "" or "/name" or "/error/name".
 func entryPointer(index int, path string) string {
 	return "/logs/" + strconv.Itoa(index) + path
 }
@@ -79,7 +81,8 @@ func pointerToken(name string) string {
 	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// memberPointer is the RFC 6901 pointer of a member of parent. A name that is too long is left out.
+// memberPointer is the RFC 6901 pointer of a member of parent. A
+// name that is too long is left out.
 func memberPointer(parent string, name []byte) string {
 	if len(name) > 256 {
 		return parent

@@ -47,22 +47,23 @@ func (s *Search) Sooner(k, l Key) bool {
 type Position struct {
 	After *Place // what comes behind it is wanted; nil: all
 
-	// Seen is how far the page before got, where it stopped among blocks that overlap After, of
-	// which the next entry is known only once all are read. Else it is nil.
+	// Seen is how far the page before got, where it stopped among
+	// blocks that overlap After, of which the next entry is known
+	// only once all are read. Else it is nil.
 	Seen    *Key   // the last of the blocks that were looked at
 	Leads   []Ref  // those of them that hold the best of what comes behind After,
 	Horizon *Place // before this place; nil: all that they hold
 	Merges  int64  // how many merges of the organization's blocks the page before saw: what later ones wrote may hold what was looked at
 }
 
-// Passed reports whether the pages before have passed a block that lies between these times, which
-// may hold what is wanted.
+// Passed reports whether the pages before have passed a block that lies between
+// these times, which may hold what is wanted.
 func (s *Search) Passed(block *Candidate) bool {
 	return s.Start.Seen != nil && !s.Sooner(*s.Start.Seen, s.Key(block)) && s.Reaches(block.Min, block.Max)
 }
 
-// Resume has the search look again into blocks that it has passed, and that were merged since,
-// beside those that the position names.
+// Resume has the search look again into blocks that it has passed, and that
+// were merged since, beside those that the position names.
 func (s *Search) Resume(merged []Ref) {
 	s.Start.Leads = slices.Clone(s.Start.Leads)
 	for _, block := range merged {
@@ -73,21 +74,21 @@ func (s *Search) Resume(merged []Ref) {
 	}
 }
 
-// Restart has the search begin behind After again, for it can't be found out what became of the
-// blocks that it has passed.
+// Restart has the search begin behind After again, for it can't be found out
+// what became of the blocks that it has passed.
 func (s *Search) Restart() { s.Start = Position{After: s.Start.After} }
 
-// maxLeads is how many blocks a Position names: a cursor has to fit into a URL, and a page reads
-// them again.
+// maxLeads is how many blocks a Position names: a cursor has to fit
+// into a URL, and a page reads them again.
 const maxLeads = 24
 
 // Blocks are what a search goes through.
 type Blocks interface {
-	// Next is the next block in the order of Keys, the first after Start.Seen; nil at the end. It
-	// may leave out blocks without a match.
+	// Next is the next block in the order of Keys, the first after Start.Seen;
+	// nil at the end. It may leave out blocks without a match.
 	Next() (*Candidate, error)
-	// Read returns the entries of a block, in order; none where it is gone. They are valid until
-	// the next Read.
+	// Read returns the entries of a block, in order; none where it is
+	// gone. They are valid until the next Read.
 	Read(block Ref) ([]Stored, error)
 	// Message unescapes the message of an entry.
 	Message(entry []byte) ([]byte, error)
@@ -102,8 +103,8 @@ type Result struct {
 	Incomplete bool      // the search had its share before the page was full
 }
 
-// Find finds a page. It reads blocks until the page is complete or its share is used up, at least
-// one, so every page makes progress.
+// Find finds a page. It reads blocks until the page is complete or its share is
+// used up, at least one, so every page makes progress.
 func (s *Search) Find(blocks Blocks) (Result, error) {
 	f := finding{search: s, blocks: blocks, page: NewPage(s), after: s.begin()}
 	for _, lead := range s.Start.Leads {

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// A shelf is blocks in memory. How much a search may do is drawn anew for each page.
+// A shelf is blocks in memory. How much a search may do is drawn
+// anew for each page.
 type shelf struct {
 	list    []ingest.Candidate // in the order of the search, behind Start.Seen
 	entries map[[16]byte][]ingest.Stored
@@ -56,9 +57,9 @@ func (s *shelf) Message(text []byte) ([]byte, error) { return text, nil }
 
 func (s *shelf) Spent() bool { return s.looked > s.share }
 
-// A search that pages through blocks finds exactly what a filter over all entries finds, in order,
-// each once: whatever the criteria, the page size, how the blocks reach over each other, and where
-// each page has had its share.
+// A search that pages through blocks finds exactly what a filter over all
+// entries finds, in order, each once: whatever the criteria, the page size, the
+// overlap of blocks, and where each page has used up its share.
 func TestSearchFindsWhatAFilterFinds(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -103,9 +104,9 @@ func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
 	return wanted
 }
 
-// Blocks that all reach over the window asked for are looked into once each, beside those that a
-// page has to look into again for what they hold, however many pages that takes: it makes no
-// difference at which end of them the window lies.
+// Blocks that all overlap the window are read once each, beside those that a
+// page has to read again for what they hold, however many pages that takes, and
+// at whichever end of them the window lies.
 func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
 	const many, share = 200, 50
 	var list []ingest.Block
@@ -134,8 +135,8 @@ func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
 	}
 }
 
-// A position that names blocks of other projects, from a page of whoever may read them, shows
-// nothing of them.
+// A position that names blocks of other projects, from a page of
+// whoever may read them, shows nothing of them.
 func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 	var builder ingest.Builder
 	builder.Add(ingest.Stored{Level: ingest.SeverityInfo}, nil)
@@ -188,8 +189,8 @@ func page(t *testing.T, list []ingest.Block, search ingest.Search, share int) (i
 	return result, on
 }
 
-// A page of large entries ends at its bytes, with a cursor, and holds no more memory than its
-// texts: nothing of the blocks.
+// A page of large entries ends at its bytes, with a cursor, and holds no more
+// memory than its texts: nothing of the blocks.
 func TestAPageEndsAtItsBytes(t *testing.T) {
 	search := ingest.Search{Limit: 1000}
 	page := ingest.NewPage(&search)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Instant is an event time to the nanosecond, in the years 0000 to 9999, for which 64 bits are too
-// few.
+// Instant is an event time to the nanosecond, in the years 0000
+// to 9999, for which 64 bits are too few.
 type Instant struct {
 	Seconds int64  // since 1970-01-01T00:00:00Z, negative before
 	Nanos   uint32 // 0..999,999,999, always forward from Seconds
@@ -26,8 +26,9 @@ func (t Instant) Compare(u Instant) int {
 	return cmp.Or(cmp.Compare(t.Seconds, u.Seconds), cmp.Compare(t.Nanos, u.Nanos))
 }
 
-// ParseInstant reads an RFC 3339 time in UTC: YYYY-MM-DDTHH:MM:SS, an optional fraction of 1 to 9
-// digits, Z. It must be on the calendar: no February 30, no hour 24, no second 60.
+// ParseInstant reads an RFC 3339 time in UTC: YYYY-MM-DDTHH:MM:SS, an
+// optional fraction of 1 to 9 digits, Z. It must be on the calendar: no
+// February 30, no hour 24, no second 60.
 func ParseInstant(text []byte) (Instant, bool) {
 	if len(text) < len("2006-01-02T15:04:05Z") || text[len(text)-1] != 'Z' {
 		return Instant{}, false
@@ -48,7 +49,8 @@ func ParseInstant(text []byte) (Instant, bool) {
 	return Instant{Seconds: seconds, Nanos: nanos}, ok
 }
 
-// AppendText appends the instant as RFC 3339 with as many digits of fraction as it needs.
+// AppendText appends the instant as RFC 3339 with as many digits
+// of fraction as it needs.
 func (t Instant) AppendText(dst []byte) []byte {
 	return t.Time().AppendFormat(dst, time.RFC3339Nano)
 }

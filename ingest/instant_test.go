@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// Every calendar day of the years 0000 to 9999 reads as the standard library has it, and its
-// neighbours do not exist.
+// Every calendar day of the years 0000 to 9999 reads as the standard library
+// has it, and its neighbours do not exist.
 func TestParseInstantKnowsTheCalendar(t *testing.T) {
 	for day := time.Date(0, 1, 1, 23, 59, 58, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
 		text := day.Format(time.RFC3339)

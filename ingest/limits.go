@@ -4,8 +4,8 @@ package ingest
 const (
 	kb = 1 << 10
 
-	// MaxDepth is how deep arrays and objects may nest, the body's own object being the first
-	// level.
+	// MaxDepth is how deep arrays and objects may nest, the
+	// body's own object being the first level.
 	MaxDepth = 128
 )
 

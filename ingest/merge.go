@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// SmallBlockBytes is how much text a block has at least to be left as it is. The index small_blocks
-// holds those that have less.
+// SmallBlockBytes is how much text a block has at least to be left as it is.
+// The index small_blocks holds those that have less.
 const SmallBlockBytes = MaxBlockBytes / 16
 
-// mergedAtOnce is how many blocks of a tier are merged at least, and by how much tiers differ in
-// size: so each merge lifts entries into the next tier, and none is written again more often than
-// there are tiers.
+// mergedAtOnce is how many blocks of a tier are merged at least, and by how
+// much tiers differ in size: so each merge lifts entries into the next tier,
+// and none is written again more often than there are tiers.
 const mergedAtOnce = 16
 
-// tierOf is the tier of a small block: below 256 bytes of text, below 4 KiB, or above.
+// tierOf is the tier of a small block: below 256 bytes of text,
+// below 4 KiB, or above.
 func tierOf(bytes int) int { return max(1, (bits.Len(uint(bytes))-1)/4) } //nolint:gosec // a size
 
-// closedAfter is how long after its last entry can have been received a span counts as closed:
-// entries are on their way for a while.
+// closedAfter is how long after its last entry can have been received a span
+// counts as closed: entries are on their way for a while.
 const closedAfter = 5 * time.Minute
 
 // closes is when a span gets no more entries of those that were received on a day.
@@ -31,16 +32,16 @@ func (s Span) closes(dayEnds time.Time) time.Time {
 	return time.Unix((s.hour+2)*secondsOfHour, 0).UTC().Add(closedAfter)
 }
 
-// span is where a block's entries lie, by the last of them and by when the last of them was
-// received: what holds for each entry holds for these.
+// span is where a block's entries lie, by the last of them and by when the last
+// of them was received: what holds for each entry holds for these.
 func (c *Candidate) span() (s Span, ok bool) {
 	s = SpanOf(c.Max, c.ReceivedAt)
 	return s, s.class != 0 || floorDiv(c.Min.Seconds, secondsOfHour) == s.hour // blocks of old may reach over many hours
 }
 
-// Merges decides which of the small blocks of a project and day, in the order of their receipt, are
-// to be merged, each run into one block or as few as hold it, and when the next may be; zero: not
-// before there are more blocks.
+// Merges decides which of the small blocks of a project and day, in the order
+// of their receipt, are to be merged, each run into one block or as few as hold
+// it, and when the next may be; zero: not before there are more blocks.
 func Merges(small []Candidate, dayEnds, now time.Time) (runs [][]Candidate, next time.Time) {
 	spans := map[Span][]Candidate{}
 	var order []Span
@@ -68,7 +69,8 @@ func Merges(small []Candidate, dayEnds, now time.Time) (runs [][]Candidate, next
 	return runs, next
 }
 
-// lifting are the runs of blocks of one tier that are worth to be merged while more come.
+// lifting are the runs of blocks of one tier that are worth to
+// be merged while more come.
 func lifting(blocks []Candidate) (runs [][]Candidate) {
 	tiers := map[int][]Candidate{}
 	for _, b := range blocks {
@@ -84,8 +86,9 @@ func lifting(blocks []Candidate) (runs [][]Candidate) {
 	return runs
 }
 
-// closing are the runs of whatever is left in a span that gets no more: in one that gets some all
-// the same, none of which at least doubles the blocks that it takes stays as it is, so that a block
+// closing are the runs of whatever is left in a span that gets no
+// more: in one that gets some all the same, none of which at least
+// doubles the blocks that it takes stays as it is, so that a block
 // isn't written again for every few bytes.
 func closing(blocks []Candidate) (runs [][]Candidate) {
 	for _, run := range cut(withoutLarge(blocks)) {
@@ -130,8 +133,8 @@ func cut(blocks []Candidate) (runs [][]Candidate) {
 	return runs
 }
 
-// Merge makes one block of the entries of many, or a second one of what goes beyond its size. It
-// keeps their texts.
+// Merge makes one block of the entries of many, or a second one of what goes
+// beyond its size. It keeps their texts.
 func Merge(entries []Stored) ([]Block, error) {
 	slices.SortFunc(entries, func(x, y Stored) int { return x.Compare(y.Place) })
 	parser, builder := NewParser(DefaultLimits()), &Builder{}

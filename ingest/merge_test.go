@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// small is a header of a block that was received at a time and has that much text; its entries are
-// of the second of their receipt.
+// small is a header of a block that was received at a time and has that much
+// text; its entries are of the second of their receipt.
 func small(id int, at time.Time, size int) ingest.Candidate {
 	c := ingest.Candidate{Ref: ingest.Ref{ReceivedAt: at}, Header: ingest.Header{Min: ingest.InstantOf(at), Max: ingest.InstantOf(at), Bytes: size}}
 	binary.BigEndian.PutUint64(c.ID[:], uint64(id)) //nolint:gosec // a test's
@@ -48,8 +48,8 @@ func merge(blocks []ingest.Candidate, dayEnds, now time.Time) (left []ingest.Can
 	}
 }
 
-// Blocks that trickle in become few, and each entry is written again a few times, whatever size
-// they come in.
+// Blocks that trickle in become few, and each entry is written again a
+// few times, whatever size they come in.
 func TestATrickleIsWrittenAgainAFewTimes(t *testing.T) {
 	begins := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	ends := begins.AddDate(0, 0, 1)
@@ -75,8 +75,8 @@ func TestATrickleIsWrittenAgainAFewTimes(t *testing.T) {
 	}
 }
 
-// Only blocks of one span are merged: those of odd years stay apart, and those of before there were
-// spans as they are.
+// Only blocks of one span are merged: those of odd years stay apart, and those
+// of before there were spans as they are.
 func TestSpansAreMergedApart(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var blocks []ingest.Candidate
@@ -105,8 +105,8 @@ func TestSpansAreMergedApart(t *testing.T) {
 	}
 }
 
-// In a span that is closed, what comes all the same does not have a large block written again for
-// each few bytes.
+// In a span that is closed, what comes all the same does not have a large
+// block written again for each few bytes.
 func TestALateBlockWritesLittleAgain(t *testing.T) {
 	begins := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	var blocks []ingest.Candidate

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// names holds the unknown names of an object's members, to find duplicates. Objects nest: an inner
-// object's names are on top of the outer one's.
+// names holds the unknown names of an object's members, to find duplicates.
+// Objects nest: an inner object's names are on top of the outer one's.
 type names struct {
 	text  []byte // all names, unescaped
 	spans []span
@@ -20,8 +20,8 @@ func (n *names) add(name []byte) {
 	n.spans = append(n.spans, span{start, len(n.text)})
 }
 
-// close drops the names from base on and returns a duplicate, or nil. It is valid until the next
-// add.
+// close drops the names from base on and returns a duplicate, or
+// nil. It is valid until the next add.
 func (n *names) close(base int) []byte {
 	mine := n.spans[base:]
 	if len(mine) == 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// The oracle validates a body slowly and plainly, on top of an independent, strict JSON reader.
+// The oracle validates a body slowly and plainly, on top of an
+// independent, strict JSON reader.
 
 type oracleMember struct {
 	name  string
@@ -156,8 +157,8 @@ func oracleEntry(value jsontext.Value, limits ingest.Limits) bool {
 	return given == 3 && !oracleTwice(members)
 }
 
-// oracleBody returns the lines to keep and how many entries there are, or false for a body to
-// refuse.
+// oracleBody returns the lines to keep and how many entries
+// there are, or false for a body to refuse.
 func oracleBody(body []byte, limits ingest.Limits) (lines string, entries int, ok bool) {
 	depth, err := oracleDepth(body)
 	if err != nil || depth > ingest.MaxDepth || jsontext.Value(body).Kind() != '{' {
@@ -206,8 +207,8 @@ var seeds = []string{
 	`{"a":{"b":[[[]]],"b":1},"logs":[{"x":1,"x":2}],"c":-0.0E+7}`,
 }
 
-// FuzzParse compares the parser with the oracle on whatever the fuzzer finds, with limits small
-// enough to be met.
+// FuzzParse compares the parser with the oracle on whatever the fuzzer
+// finds, with limits small enough to be met.
 func FuzzParse(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))

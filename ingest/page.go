@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// A Page gathers the best entries of a search while blocks come in the order of First.
+// A Page gathers the best entries of a search while blocks come
+// in the order of First.
 type Page struct {
 	search *Search
 	best   worstFirst
 	bytes  int // of the texts in best
 }
 
-// NewPage starts a page. It gathers one entry more than fits, which reports whether there is a next
-// page.
+// NewPage starts a page. It gathers one entry more than fits,
+// which reports whether there is a next page.
 func NewPage(search *Search) *Page {
 	return &Page{search: search, best: worstFirst{before: search.before}}
 }
 
-// Offer adds the entries of one block to the page; message unescapes an entry's message, for the
-// words.
+// Offer adds the entries of one block to the page; message
+// unescapes an entry's message, for the words.
 func (p *Page) Offer(entries []Stored, block Ref, message func(entry []byte) ([]byte, error)) error {
 	for i := range entries {
 		entry := &entries[i]
@@ -53,8 +54,8 @@ type Found struct {
 	block   Ref
 }
 
-// improves reports whether an entry at place is better than one that the page has, or fits in
-// besides.
+// improves reports whether an entry at place is better than one
+// that the page has, or fits in besides.
 func (p *Page) improves(place Place) bool {
 	if horizon := p.search.Start.Horizon; horizon != nil && !p.search.before(place, *horizon) {
 		return false
@@ -62,8 +63,8 @@ func (p *Page) improves(place Place) bool {
 	return !p.full() || p.search.before(place, p.best.list[0].Place)
 }
 
-// take copies the text, which shares the memory of a whole block. It drops what no longer fits,
-// except one more entry.
+// take copies the text, which shares the memory of a whole block. It drops what
+// no longer fits, except one more entry.
 func (p *Page) take(found Found) {
 	found.Text = bytes.Clone(found.Text)
 	heap.Push(&p.best, found)
@@ -73,13 +74,15 @@ func (p *Page) take(found Found) {
 	}
 }
 
-// fullWithout reports whether the page is full although worst, its last entry, goes.
+// fullWithout reports whether the page is full although worst,
+// its last entry, goes.
 func (p *Page) fullWithout(worst Found) bool {
 	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
 	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
 }
 
-// Complete reports whether no block that begins at first or later can improve the page.
+// Complete reports whether no block that begins at first or
+// later can improve the page.
 func (p *Page) Complete(first Instant) bool { return !p.improves(p.search.Frontier(first)) }
 
 // Result is the page in order, and where the next one starts; nil: there is none.
@@ -96,9 +99,9 @@ func (p *Page) Result() (list []Found, next *Position) {
 	return list, next
 }
 
-// ResultUpTo is what the page holds before any block that begins at first or later: what a search
-// that ends there has found for certain. The next page finds the rest again. The result is complete
-// where this is all that fits.
+// ResultUpTo is what the page holds before any block that begins at first or
+// later: what a search that ends there has found for certain. The next page
+// finds the rest again. The result is complete where this is all that fits.
 func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bool) {
 	frontier := p.search.Frontier(first)
 	list, next = p.Result()
@@ -112,8 +115,9 @@ func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bo
 	return list, &Position{After: &frontier}, false
 }
 
-// leads are the blocks with the best entries of the page, as many as a position can name, and the
-// place from which on other blocks may have entries; nil: there are none.
+// leads are the blocks with the best entries of the page, as many
+// as a position can name, and the place from which on other blocks
+// may have entries; nil: there are none.
 func (p *Page) leads() (blocks []Ref, horizon *Place) {
 	list := p.sorted()
 	horizon = p.search.Start.Horizon

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// What a body may hold besides logs, so that its unknown members cannot fill the memory.
+// What a body may hold besides logs, so that its unknown members
+// cannot fill the memory.
 const (
 	maxBodyNames     = 1 << 16
 	maxBodyNameBytes = 1 << 20
@@ -13,9 +14,10 @@ const (
 
 // A Parser reads bodies, one at a time, and reuses its memory.
 //
-// It reads the text once. What is not JSON by RFC 8259 fails the whole body; JSON that breaks a
-// rule for entries rejects that entry. Nothing is decoded and encoded again: a valid entry is moved
-// to the front of the body, without white space, as it was sent.
+// It reads the text once. What is not JSON by RFC 8259 fails the whole
+// body; JSON that breaks a rule for entries rejects that entry. Nothing is
+// decoded and encoded again: a valid entry is moved to the front of the
+// body, without white space, as it was sent.
 type Parser struct {
 	limits Limits
 	keyed  bool // who sent the body is known: what its member api_key holds does not matter
@@ -45,13 +47,14 @@ func NewParser(limits Limits) *Parser {
 	return &Parser{limits: limits}
 }
 
-// Parse reads a body. It overwrites body and up to Padding bytes behind it; a body without that
-// spare capacity is copied. The batch is never nil. The error, a *BodyError, is the first fault.
-// The batch has api_key even then, if the text is JSON up to there.
+// Parse reads a body. It overwrites body and up to Padding bytes behind
+// it; a body without that spare capacity is copied. The batch is never
+// nil. The error, a *BodyError, is the first fault. The batch has api_key
+// even then, if the text is JSON up to there.
 func (p *Parser) Parse(body []byte) (*Batch, error) { return p.parse(body, false) }
 
-// ParseKeyed is Parse of a body whose api_key does not matter: it stops where nothing behind can
-// change the error.
+// ParseKeyed is Parse of a body whose api_key does not matter: it stops
+// where nothing behind can change the error.
 func (p *Parser) ParseKeyed(body []byte) (*Batch, error) { return p.parse(body, true) }
 
 func (p *Parser) parse(body []byte, keyed bool) (*Batch, error) {
@@ -103,9 +106,10 @@ func (p *Parser) notAnObject(i int) {
 	p.refuse(0, CodeInvalidType, "", "The body is not an object.", `Send an object with "logs", an array of entries.`)
 }
 
-// fields reads an object. known maps an unescaped name to a member's number, 0 for others; it runs
-// before the white space behind the name is passed, which may move the text. field gets that number
-// and the offset of the value, and returns the offset behind it.
+// fields reads an object. known maps an unescaped name to a member's number,
+// 0 for others; it runs before the white space behind the name is passed,
+// which may move the text. field gets that number and the offset of the
+// value, and returns the offset behind it.
 func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser, member, i int) int) int {
 	i = p.skip(i + 1)
 	if p.text[i] == '}' {
@@ -160,8 +164,8 @@ func bodyMember(name []byte) int {
 	return 0
 }
 
-// bodyField reads a member of the body. Members have no order: when one is at fault the others are
-// still checked, because of api_key.
+// bodyField reads a member of the body. Members have no order: when one is at
+// fault the others are still checked, because of api_key.
 func bodyField(p *Parser, member, i int) int {
 	twice := p.seen&(1<<member) != 0
 	if member != 0 {
@@ -235,8 +239,9 @@ func (p *Parser) logs(i int) int {
 	}
 }
 
-// finishEntry keeps the entry that was moved to line, or rejects it. It runs after the delimiter
-// behind the entry is read, because the newline may replace it.
+// finishEntry keeps the entry that was moved to line, or rejects
+// it. It runs after the delimiter behind the entry is read,
+// because the newline may replace it.
 func (p *Parser) finishEntry(line, first int) {
 	p.batch.Entries++
 	if size := p.kept - line; size > p.limits.Entry {
@@ -268,7 +273,8 @@ func (p *Parser) notAnArray(i int) int {
 	return after
 }
 
-// batchTooLarge refuses the body for the entry at i, and passes that and the ones behind it.
+// batchTooLarge refuses the body for the entry at i, and passes
+// that and the ones behind it.
 func (p *Parser) batchTooLarge(i int) int {
 	limit := strconv.Itoa(p.limits.Entries)
 	p.refuse(i, CodeBatchTooLarge, "/logs", "The body has more than "+limit+" entries.", "Send at most "+limit+" entries in one request.")
@@ -291,7 +297,8 @@ func (p *Parser) keep(end int) {
 // place is where the byte at i goes among what is kept.
 func (p *Parser) place(i int) int { return p.kept + i - p.run }
 
-// unescaped is the meaning of the string read last. The result may be the Parser's scratch memory.
+// unescaped is the meaning of the string read last. The result
+// may be the Parser's scratch memory.
 func (p *Parser) unescaped(raw []byte) []byte {
 	if !p.escaped {
 		return raw
@@ -300,8 +307,8 @@ func (p *Parser) unescaped(raw []byte) []byte {
 	return p.scratch
 }
 
-// fail makes the whole body unacceptable because it is not JSON. It returns -1, which every caller
-// passes on.
+// fail makes the whole body unacceptable because it is not JSON. It
+// returns -1, which every caller passes on.
 func (p *Parser) fail(i int, what string) int {
 	if i >= p.size {
 		what, i = "the body ends too early", p.size

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// BenchmarkParse shows what strict validation of a body costs: the first is as most encoders write
-// it, the second has a space behind each comma and colon.
+// BenchmarkParse shows what strict validation of a body costs: the first is as
+// most encoders write it, the second has a space behind each comma and colon.
 func BenchmarkParse(b *testing.B) {
 	for name, body := range map[string][]byte{
 		"compact":  sampleBody(100, ","),

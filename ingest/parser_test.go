@@ -20,7 +20,8 @@ func parse(t *testing.T, body string) (*ingest.Batch, *ingest.BodyError) {
 	return batch, refusal
 }
 
-// A body that is not JSON, or not a batch, is refused whole, with the code and the place.
+// A body that is not JSON, or not a batch, is refused whole,
+// with the code and the place.
 func TestParseRefusesBody(t *testing.T) {
 	deep := func(n int) string {
 		return `{"logs":[` + strings.TrimSuffix(goodEntry, "}") + `,"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}]}`
@@ -113,8 +114,8 @@ func TestParseTellsOffset(t *testing.T) {
 	}
 }
 
-// An entry that breaks a rule is rejected alone, with index, pointer and code; the entry beside it
-// is kept.
+// An entry that breaks a rule is rejected alone, with index, pointer
+// and code; the entry beside it is kept.
 func TestParseRejectsEntry(t *testing.T) {
 	with := func(member string) string { return strings.TrimSuffix(goodEntry, "}") + "," + member + "}" }
 	stamp := func(at string) string {
@@ -187,8 +188,8 @@ func TestParseRejectsEntry(t *testing.T) {
 	}
 }
 
-// A legal entry is kept as it was sent, without white space outside of strings; limits are
-// inclusive.
+// A legal entry is kept as it was sent, without white space
+// outside of strings; limits are inclusive.
 func TestParseKeepsEntry(t *testing.T) {
 	with := func(member string) string { return strings.TrimSuffix(goodEntry, "}") + "," + member + "}" }
 	for _, c := range []struct{ name, entry, want string }{
@@ -245,8 +246,8 @@ func TestParseCapsFaults(t *testing.T) {
 	}
 }
 
-// The deprecated key is found wherever it stands, also when the body is refused before or behind
-// it, and is never kept.
+// The deprecated key is found wherever it stands, also when the body is refused
+// before or behind it, and is never kept.
 func TestParseFindsAPIKey(t *testing.T) {
 	for _, c := range []struct {
 		body, key string
@@ -292,7 +293,8 @@ func TestReadEntry(t *testing.T) {
 	}
 }
 
-// Parts cover the batch in order, keep to the limit, and add up to the whole charge.
+// Parts cover the batch in order, keep to the limit, and add up
+// to the whole charge.
 func TestBatchParts(t *testing.T) {
 	batch, refusal := parse(t, string(sampleBody(1000, ", ")))
 	if refusal != nil {

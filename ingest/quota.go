@@ -59,10 +59,11 @@ type QuotaStatus struct {
 	Since                  int64 // of the account; 0 in a period that the ledger has not opened
 }
 
-// A Quota decides which requests of one organization are admitted. To the ledger's count it adds
-// what this process has accepted since, so that one process never admits a byte too many, however
-// late the ledger is; of several, each may admit what the others have accepted and the ledger has
-// not counted. It is not safe for concurrent use.
+// A Quota decides which requests of one organization are admitted. To the
+// ledger's count it adds what this process has accepted since, so that one
+// process never admits a byte too many, however late the ledger is; of
+// several, each may admit what the others have accepted and the ledger has not
+// counted. It is not safe for concurrent use.
 type Quota struct {
 	account Account
 	known   bool
@@ -79,7 +80,8 @@ type Quota struct {
 	spentLimit  int64     // and that limit
 }
 
-// published is a request in the log that the ledger counts only with its last record.
+// published is a request in the log that the ledger counts only
+// with its last record.
 type published struct {
 	at        time.Time // when it was accepted: the ledger counts it in the period of that time
 	partition int
@@ -95,16 +97,16 @@ type doubtful struct {
 	fence Positions // if it is in the log, it is below; nil while that is unknown
 }
 
-// A Reservation is the part of a quota that one request holds while it is being published. It is
-// reported once: published, released or lost.
+// A Reservation is the part of a quota that one request holds while it is being
+// published. It is reported once: published, released or lost.
 type Reservation struct {
 	At            time.Time
 	Bytes         int64
 	RetentionDays int // for which the request's entries are kept
 }
 
-// maxPublished is how many published requests a Quota keeps apart. Beyond it some are counted only
-// with a later one, which errs toward refusal.
+// maxPublished is how many published requests a Quota keeps apart. Beyond it
+// some are counted only with a later one, which errs toward refusal.
 const maxPublished = 1024
 
 // Apply takes an account and reports whether it is newer.
@@ -145,8 +147,9 @@ func (q *Quota) Check(now time.Time) Verdict {
 	return Admitted
 }
 
-// Reserve admits a request of the given size, or returns why not. The first request that does not
-// fit exhausts the quota: later ones are refused whatever their size.
+// Reserve admits a request of the given size, or returns why
+// not. The first request that does not fit exhausts the quota:
+// later ones are refused whatever their size.
 func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	before := q.Check(now)
 	reservation, verdict := q.Try(now, bytes)
@@ -157,8 +160,8 @@ func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	return reservation, verdict
 }
 
-// Try is Reserve for a request that may repeat a charged one and so cost nothing: its refusal
-// exhausts nothing.
+// Try is Reserve for a request that may repeat a charged one and so cost
+// nothing: its refusal exhausts nothing.
 func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 	if verdict := q.Check(now); verdict != Admitted {
 		return Reservation{}, verdict
@@ -174,23 +177,25 @@ func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays}, Admitted
 }
 
-// Published reports that the request of a reservation is in the log, with its last record at a
-// position.
+// Published reports that the request of a reservation is in the
+// log, with its last record at a position.
 func (q *Quota) Published(r Reservation, partition int, offset int64) {
 	q.uncertain -= r.Bytes
 	q.Found(r.At, r.Bytes, partition, offset)
 }
 
-// Release reports that the request of a reservation is surely not in the log, or not whole.
+// Release reports that the request of a reservation is surely
+// not in the log, or not whole.
 func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 
-// Lost records that a reservation's request may be in the log or not. It stays reserved until
-// Resolve.
+// Lost records that a reservation's request may be in the log or
+// not. It stays reserved until Resolve.
 func (q *Quota) Lost(r Reservation, now time.Time) {
 	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: r.Bytes, since: now})
 }
 
-// Doubts reports whether anything was lost before the given time and is not yet resolved.
+// Doubts reports whether anything was lost before the given time
+// and is not yet resolved.
 func (q *Quota) Doubts(before time.Time) bool {
 	for _, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
@@ -200,8 +205,9 @@ func (q *Quota) Doubts(before time.Time) bool {
 	return false
 }
 
-// Resolve records that whatever was lost before the given time is below ends if it is in the log:
-// once the ledger has counted that far, it is in the account or nowhere.
+// Resolve records that whatever was lost before the given time is
+// below ends if it is in the log: once the ledger has counted
+// that far, it is in the account or nowhere.
 func (q *Quota) Resolve(before time.Time, ends Positions) {
 	for i, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
@@ -211,7 +217,8 @@ func (q *Quota) Resolve(before time.Time, ends Positions) {
 	q.settle()
 }
 
-// Found reports a request in the log, accepted at a time, that the ledger may not have counted.
+// Found reports a request in the log, accepted at a time, that
+// the ledger may not have counted.
 func (q *Quota) Found(at time.Time, bytes int64, partition int, offset int64) {
 	found := published{at: at, partition: partition, offset: offset, bytes: bytes}
 	if q.counted(found) {
@@ -250,8 +257,8 @@ func (q *Quota) Status(now time.Time) QuotaStatus {
 	return status
 }
 
-// current is the present period, its limit, and what the ledger has counted in it. A period that
-// the ledger has not opened begins by itself.
+// current is the present period, its limit, and what the ledger has counted in
+// it. A period that the ledger has not opened begins by itself.
 func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int64) {
 	if now.Before(q.account.Period.End) {
 		return q.account.Period, q.account.Limit, q.account.Used
@@ -259,13 +266,14 @@ func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int6
 	return calendar.PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
 }
 
-// isSpent reports whether the period's limit has once not covered a request, and was not raised
-// since.
+// isSpent reports whether the period's limit has once not
+// covered a request, and was not raised since.
 func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
 
-// since is how many bytes of what is published were accepted in period, or after it.
+// since is how many bytes of what is published were accepted in
+// period, or after it.
 func (q *Quota) since(period calendar.Period) int64 {
 	if !period.Start.Equal(q.certainFrom) {
 		q.certainFrom = period.Start
@@ -283,8 +291,9 @@ func (q *Quota) addUp() {
 	}
 }
 
-// isCounted reports whether what was accepted at a time is in the account, if reached is true of
-// the account's positions. The account of an earlier period cannot hold it.
+// isCounted reports whether what was accepted at a time is in the
+// account, if reached is true of the account's positions. The
+// account of an earlier period cannot hold it.
 func (q *Quota) isCounted(at time.Time, reached func(Positions) bool) bool {
 	return q.known && at.Before(q.account.Period.End) && (reached(q.account.Counted) || reached(q.marker))
 }

@@ -25,8 +25,8 @@ func newQuota(a ingest.Account) *ingest.Quota {
 	return q
 }
 
-// A request passes while the remaining quota covers it; the first that it does not cover exhausts
-// it for all, until a grant or the next period.
+// A request passes while the remaining quota covers it; the first that it does
+// not cover exhausts it for all, until a grant or the next period.
 func TestQuotaExhausts(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 60))
@@ -60,7 +60,8 @@ func TestQuotaExhausts(t *testing.T) {
 	}
 }
 
-// A quota that was lowered while it was exhausted is restored by any raise, also one that does not reach what did not suffice.
+// A quota that was lowered while it was exhausted is restored by any raise,
+// also one that does not reach what did not suffice.
 func TestLoweredQuotaIsRestored(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(150, 60))
@@ -81,7 +82,8 @@ func TestLoweredQuotaIsRestored(t *testing.T) {
 	}
 }
 
-// A quota that was raised is restored, also where it was lowered before or afterwards, and one account shows all of it.
+// A quota that was raised is restored, also where it was lowered before or
+// afterwards, and one account shows all of it.
 func TestRaisedUnseenIsRestored(t *testing.T) {
 	now := november.Add(time.Hour)
 	refused := account(150, 60)
@@ -142,8 +144,8 @@ func TestQuotaUnknownAndSuspended(t *testing.T) {
 	}
 }
 
-// Bytes of unknown outcome count until the ledger has passed the end that the log had after they were
-// given up.
+// Bytes of unknown outcome count until the ledger has passed the end
+// that the log had after they were given up.
 func TestQuotaResolvesDoubt(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))

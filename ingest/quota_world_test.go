@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// world is a log of three partitions, a ledger that counts it at its own pace, and one process that
-// admits requests.
+// world is a log of three partitions, a ledger that counts it at its own
+// pace, and one process that admits requests.
 type world struct {
 	random *rand.Rand
 	now    time.Time
@@ -40,9 +40,9 @@ type request struct {
 	offset    int64
 }
 
-// One process never admits a byte over the quota of a period, whatever the order of requests,
-// acknowledgements, lost answers, failures, progress and silence of the ledger, ends of periods,
-// and restarts.
+// One process never admits a byte over the quota of a period, whatever the
+// order of requests, acknowledgements, lost answers, failures, progress and
+// silence of the ledger, ends of periods, and restarts.
 func TestQuotaNeverOvershoots(t *testing.T) {
 	admitted := 0
 	for seed := range uint64(500) {
@@ -130,7 +130,8 @@ func (w *world) land() {
 	w.log[r.partition] = append(w.log[r.partition], logged{r.r.At, r.bytes})
 }
 
-// answer reports the outcome of a request to the process: where it is, nowhere, or unknown.
+// answer reports the outcome of a request to the process: where
+// it is, nowhere, or unknown.
 func (w *world) answer() {
 	i := w.pick()
 	if i < 0 {
@@ -156,8 +157,9 @@ func (w *world) count() {
 	}
 }
 
-// publish is a round of the ledger: the account out of a snapshot, then perhaps the marker. The
-// ledger opens a period when it counts something in it or by the clock, or later.
+// publish is a round of the ledger: the account out of a snapshot, then
+// perhaps the marker. The ledger opens a period when it counts
+// something in it or by the clock, or later.
 func (w *world) publish() {
 	period, open := w.account.Period, w.random.IntN(4) > 0
 	if w.random.IntN(2) == 0 && period.Start.Before(calendar.PeriodAt(w.now, 1).Start) {
@@ -202,8 +204,8 @@ func (w *world) ends() ingest.Positions {
 	return ends
 }
 
-// restart forgets everything but what the ledger published; the new process reads the log from the
-// marker on.
+// restart forgets everything but what the ledger published; the new
+// process reads the log from the marker on.
 func (w *world) restart() {
 	w.requests = nil
 	w.quota = newQuota(w.account)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// sampleEntry is an entry as a service sends it: about 480 bytes, every tenth with an error.
+// sampleEntry is an entry as a service sends it: about 480
+// bytes, every tenth with an error.
 func sampleEntry(random *rand.Rand, index int) string {
 	level := [...]string{"debug", "info", "warn", "error"}[random.IntN(4)]
 	text := fmt.Sprintf(`{"timestamp":"2026-03-14T09:26:%02d.%03dZ","level":%q,`+
@@ -31,8 +32,8 @@ func sampleBody(n int, separator string) []byte {
 	return []byte(`{"logs":[` + strings.Join(entries, separator) + `]}`)
 }
 
-// spacious is body with a space behind each comma and colon outside of strings, as many encoders
-// write it.
+// spacious is body with a space behind each comma and colon outside
+// of strings, as many encoders write it.
 func spacious(body []byte) []byte {
 	var out []byte
 	inside, escaped := false, false

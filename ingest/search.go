@@ -65,8 +65,8 @@ func (s *Search) Reaches(first, last Instant) bool {
 	return first.Compare(after.Time) <= 0
 }
 
-// begin is the place before everything that is wanted; nil: none. Blocks that overlap it do not
-// decide what comes next.
+// begin is the place before everything that is wanted; nil: none. Blocks that
+// overlap it do not decide what comes next.
 func (s *Search) begin() *Place {
 	bound := s.To
 	if s.OldestFirst {
@@ -90,7 +90,8 @@ func (s *Search) before(p, q Place) bool {
 	return p.Compare(q) > 0
 }
 
-// First is the earliest place of a block's entries in the search. Blocks are read in this order.
+// First is the earliest place of a block's entries in the
+// search. Blocks are read in this order.
 func (s *Search) First(header *Header) Instant {
 	if s.OldestFirst {
 		return header.Min
@@ -98,8 +99,8 @@ func (s *Search) First(header *Header) Instant {
 	return header.Max
 }
 
-// Frontier is the place just before everything at time: a page that ends there continues with all
-// of it.
+// Frontier is the place just before everything at time: a page
+// that ends there continues with all of it.
 func (s *Search) Frontier(time Instant) Place {
 	if s.OldestFirst {
 		return Place{Time: time, Index: -1}

@@ -3,7 +3,8 @@ package ingest
 // A Severity is how bad an entry is: its level. Severities are ordered.
 type Severity uint8
 
-// The five severities. SeverityNone is that of an entry that has none that is valid.
+// The five severities. SeverityNone is that of an entry that has
+// none that is valid.
 const (
 	SeverityNone Severity = iota
 	SeverityDebug

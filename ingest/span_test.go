@@ -8,8 +8,9 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// The spans of a receipt are few, whatever the event times; those near it are an hour wide, and no
-// span holds the past and the future, or what is near and what is far.
+// The spans of a receipt are few, whatever the event times; those
+// near it are an hour wide, and no span holds the past and the
+// future, or what is near and what is far.
 func TestSpans(t *testing.T) {
 	type ends struct{ min, max int64 }
 	spans := map[ingest.Span]ends{}

@@ -2,12 +2,12 @@ package ingest
 
 import "time"
 
-// StretchOffsets is the length of a stretch: what is read twice at a start, at most, of each
-// partition.
+// StretchOffsets is the length of a stretch: what is read twice
+// at a start, at most, of each partition.
 const StretchOffsets = 1 << 15
 
-// A Stretch is a run of offsets of a partition, numbered from its beginning: from StretchOffsets *
-// Number on.
+// A Stretch is a run of offsets of a partition, numbered from its
+// beginning: from StretchOffsets * Number on.
 type Stretch struct {
 	Partition int
 	Number    int64
@@ -19,7 +19,8 @@ func (s Stretch) From() int64 { return s.Number * StretchOffsets }
 // To is the offset behind it.
 func (s Stretch) To() int64 { return s.From() + StretchOffsets }
 
-// StretchAt is the first stretch of a partition that begins at an offset or behind it.
+// StretchAt is the first stretch of a partition that begins at
+// an offset or behind it.
 func StretchAt(partition int, offset int64) Stretch {
 	return Stretch{Partition: partition, Number: (offset + StretchOffsets - 1) / StretchOffsets}
 }
@@ -27,7 +28,8 @@ func StretchAt(partition int, offset int64) Stretch {
 // Run is a run of s alone.
 func (s Stretch) Run() StretchRun { return StretchRun{s.Partition, s.Number, s.Number + 1} }
 
-// A StretchRun is consecutive stretches of a partition that are summed up together, by their numbers: from First to before After.
+// A StretchRun is consecutive stretches of a partition that are summed up
+// together, by their numbers: from First to before After.
 type StretchRun struct {
 	Partition    int
 	First, After int64
@@ -42,8 +44,10 @@ func (r StretchRun) To() int64 { return r.After * StretchOffsets }
 // Stretches is how many r has.
 func (r StretchRun) Stretches() int64 { return r.After - r.First }
 
-// FoldAt is where of a partition's runs in order two neighbours are that have the fewest stretches together, so that no run grows beyond two shares of
-// all: the index of the first of them, -1 where no run ends where the next one begins.
+// FoldAt is where of a partition's runs in order two neighbours are
+// that have the fewest stretches together, so that no run grows
+// beyond two shares of all: the index of the first of them, -1 where
+// no run ends where the next one begins.
 func FoldAt(runs []StretchRun) int {
 	at, fewest := -1, int64(0)
 	for i := 1; i < len(runs); i++ {
@@ -55,8 +59,8 @@ func FoldAt(runs []StretchRun) int {
 	return at
 }
 
-// A Charge is the cost of an organization's requests accepted in one period, the last at a
-// position.
+// A Charge is the cost of an organization's requests accepted in
+// one period, the last at a position.
 type Charge struct {
 	Organization string
 	Project, Key string // empty where they are summed up

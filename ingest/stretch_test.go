@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// However many stretches come, in the end few runs hold them all, and none has more than two shares of them.
+// However many stretches come, in the end few runs hold them all, and
+// none has more than two shares of them.
 func TestFoldAt(t *testing.T) {
 	const most = 64
 	var runs []ingest.StretchRun

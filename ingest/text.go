@@ -17,13 +17,14 @@ const (
 	everyTop   = 0x80 * everyByte
 )
 
-// Padding is how many bytes behind a body the parser may read and overwrite, so that it can always
-// load eight.
+// Padding is how many bytes behind a body the parser may read and
+// overwrite, so that it can always load eight.
 const Padding = 8
 
-// stops marks the top bit of bytes in word that end the fast path: a quote, a backslash, a control
-// character, a byte outside ASCII. Only the lowest mark is exact: a borrow may spoil those above.
-// (Alan Mycroft's test for a zero byte, three times.)
+// stops marks the top bit of bytes in word that end the fast path: a
+// quote, a backslash, a control character, a byte outside ASCII. Only
+// the lowest mark is exact: a borrow may spoil those above. (Alan
+// Mycroft's test for a zero byte, three times.)
 func stops(word uint64) uint64 {
 	quote := (word ^ everyQuote) - everyByte
 	slash := (word ^ everySlash) - everyByte
@@ -31,8 +32,8 @@ func stops(word uint64) uint64 {
 	return (quote | slash | control | word) & everyTop
 }
 
-// str checks the string whose opening quote is at i and returns the offset behind its end. It sets
-// escaped at a backslash.
+// str checks the string whose opening quote is at i and returns the offset
+// behind its end. It sets escaped at a backslash.
 func (p *Parser) str(i int) int {
 	text := p.text
 	i++
@@ -78,7 +79,8 @@ func (p *Parser) runes(i int) int {
 	return i
 }
 
-// escape checks the escape sequence whose backslash is at i. Surrogates must come in pairs.
+// escape checks the escape sequence whose backslash is at i.
+// Surrogates must come in pairs.
 func (p *Parser) escape(i int) int {
 	switch p.text[i+1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':

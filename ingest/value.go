@@ -2,8 +2,8 @@ package ingest
 
 import "encoding/binary"
 
-// value checks the JSON value at i and returns the offset behind it. depth is its level if it is an
-// array or an object.
+// value checks the JSON value at i and returns the offset behind it. depth is
+// its level if it is an array or an object.
 func (p *Parser) value(i, depth int) int {
 	switch p.text[i] {
 	case '"':
@@ -50,7 +50,8 @@ func (p *Parser) object(i, depth int) int {
 	}
 }
 
-// name checks the name of a member and its colon, and returns the offset of the value.
+// name checks the name of a member and its colon, and returns
+// the offset of the value.
 func (p *Parser) name(i int) int {
 	if i = p.quotedName(i); i < 0 {
 		return i

@@ -1,9 +1,10 @@
 package ingest
 
-// A WordFilter is a Bloom filter of the words of a block (Burton H. Bloom, "Space/time trade-offs
-// in hash coding with allowable errors", 1970) with probes by double hashing (Kirsch and
-// Mitzenmacher, "Less hashing, same performance", 2006). It has no false negatives, and about one
-// false positive in 120.
+// A WordFilter is a Bloom filter of the words of a block (Burton H.
+// Bloom, "Space/time trade-offs in hash coding with allowable
+// errors", 1970) with probes by double hashing (Kirsch and
+// Mitzenmacher, "Less hashing, same performance", 2006). It has no
+// false negatives, and about one false positive in 120.
 type WordFilter []byte
 
 const (
@@ -33,7 +34,8 @@ func (s wordSet) filter() WordFilter {
 	return filter
 }
 
-// MayHold reports whether all words can be in the block. An empty filter holds everything.
+// MayHold reports whether all words can be in the block. An
+// empty filter holds everything.
 func (f WordFilter) MayHold(words Words) bool {
 	for _, word := range words {
 		if len(f) > 0 && !f.has(hashWord([]byte(word))) {
@@ -59,8 +61,9 @@ func (f WordFilter) probe(hash uint64, each func(at uint64) bool) bool {
 	return true
 }
 
-// hashWord is stored in blocks, so it never changes: FNV-1a with 64 bits (Fowler, Noll, Vo), then
-// the finalizer of MurmurHash3, because FNV's high bits are weak on short words.
+// hashWord is stored in blocks, so it never changes: FNV-1a with 64
+// bits (Fowler, Noll, Vo), then the finalizer of MurmurHash3, because
+// FNV's high bits are weak on short words.
 func hashWord(word []byte) uint64 {
 	hash := uint64(14695981039346656037)
 	for _, c := range word {

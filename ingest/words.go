@@ -11,13 +11,15 @@ const MaxWords = 32
 // maxWordBytes is how much of a word counts.
 const maxWordBytes = 64
 
-// unspaced are the scripts without spaces between words, where each character counts as a word.
+// unspaced are the scripts without spaces between words, where
+// each character counts as a word.
 var unspaced = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-// eachWord calls each with the words of a text, in lower case, until it returns false. A word is a
-// longest run of letters, digits and marks. It is valid until each returns.
+// eachWord calls each with the words of a text, in lower case, until
+// it returns false. A word is a longest run of letters, digits and
+// marks. It is valid until each returns.
 func eachWord(text []byte, each func(word []byte) bool) {
 	var buffer [maxWordBytes]byte
 	word := buffer[:0]
@@ -78,7 +80,8 @@ func kindOf(r rune) kind {
 // Words is a set of whole words that a message must hold, in any case and order.
 type Words []string
 
-// ParseWords reads the words of a query; more than MaxWords different ones are cut off.
+// ParseWords reads the words of a query; more than MaxWords
+// different ones are cut off.
 func ParseWords(query string) Words {
 	var words Words
 	seen := map[string]bool{}

@@ -5,7 +5,8 @@ import "fmt"
 // An Account is one side of a transfer in the books of one organization and period.
 type Account uint8
 
-// The accounts. What leaves one arrives at another, so together they hold zero. Their numbers are stored.
+// The accounts. What leaves one arrives at another, so together
+// they hold zero. Their numbers are stored.
 const (
 	Issuer    Account = iota // where allowances and overdrafts come from: never above zero
 	Allowance                // what is left of the plan's allowance for the period

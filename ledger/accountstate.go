@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// An AccountState is what an organization may send: what other services need of its books.
+// An AccountState is what an organization may send: what other
+// services need of its books.
 type AccountState struct {
 	Organization      Organization
 	Book              Book // of the latest period

@@ -10,8 +10,8 @@ import (
 // instant is the least time between two things.
 const instant = time.Microsecond
 
-// Due is when something happens next by itself: a period ends, or a grant starts, expires or is about to. Zero where nothing ever does.
-// Of a test nothing happens by itself.
+// Due is when something happens next by itself: a period ends, or a grant
+// starts, expires or is about to. Zero where nothing ever does, as for a test.
 func (b *Books) Due() (due time.Time) {
 	if b.Organization.Provisional() || b.Organization.IsTest() {
 		return due
@@ -43,7 +43,8 @@ func (g *Grant) instants() []time.Time {
 	return nil
 }
 
-// decide does what was due until an instant, in the order in which it was: each at its own time, however late.
+// decide does what was due until an instant, in the order in which it
+// was: each at its own time, however late.
 func (d Advanced) decide(b *Books, cause Cause) error {
 	for due := b.next(); !due.After(d.Through); due = b.next() {
 		cause.Event, cause.At = fmt.Sprintf("decision/%d/%d", cause.Offset, due.UnixMicro()), due
@@ -104,8 +105,9 @@ func (b *Books) expire(g *Grant, cause Cause) error {
 	return nil
 }
 
-// close ends the earliest period that is open, and opens the next: what is left of the plan's allowance, and of grants beyond what they
-// may carry over, expires.
+// close ends the earliest period that is open, and opens the
+// next: what is left of the plan's allowance, and of grants
+// beyond what they may carry over, expires.
 func (b *Books) close(due time.Time, cause Cause) error {
 	if b.unseen(b.periodAt(due.Add(-instant))) {
 		b.Organization.ClosedThrough = due
@@ -138,7 +140,8 @@ func (b *Books) close(due time.Time, cause Cause) error {
 	return nil
 }
 
-// unseen reports whether a period lies before this ledger knew of the organization, and nothing was booked in it since: it is passed over.
+// unseen reports whether a period lies before this ledger knew of the
+// organization, and nothing was booked in it since: it is passed over.
 func (b *Books) unseen(period calendar.Period) bool {
 	_, booked := b.books[period.Start.Unix()]
 	return !booked && !b.Organization.knows(period)

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// An Anchor is the day of the month on which periods begin, from an instant on at which a period ends.
+// An Anchor is the day of the month on which periods begin, from
+// an instant on at which a period ends.
 type Anchor struct {
 	From time.Time
 	Day  int // 1..31
@@ -23,8 +24,9 @@ type Anchoring struct {
 // maxAnchors bounds a timeline: what was before is long closed.
 const maxAnchors = 100
 
-// PeriodAt is the organization's period that holds an instant. The first by another anchor day begins where the last by the one before ends, and is a part of
-// a period.
+// PeriodAt is the organization's period that holds an instant.
+// After a change of the anchor day the first period begins where
+// the last one ends, and is shorter.
 func (d Anchoring) PeriodAt(t time.Time) calendar.Period {
 	period := calendar.PeriodAt(t, d.AnchorDay)
 	for _, anchor := range d.Anchors {
@@ -55,12 +57,14 @@ func (d Anchoring) whole(part calendar.Period) time.Duration {
 	return whole.End.Sub(whole.Start)
 }
 
-// share is what of a quota a period has: all of it, or of a part of a period its part, rounded up to a byte.
+// share is what of a quota a period has: all of it, or of a part of a
+// period its part, rounded up to a byte.
 func (d Anchoring) share(quota int64, of calendar.Period) int64 {
 	return mulDivUp(quota, int64(of.End.Sub(of.Start)), int64(d.whole(of)))
 }
 
-// AnchorSet says on which day of the month periods begin from the end of the running one on.
+// AnchorSet says on which day of the month periods begin from
+// the end of the running one on.
 type AnchorSet struct{ Anchor Anchor }
 
 func (d AnchorSet) decide(b *Books, cause Cause) error {
@@ -72,7 +76,8 @@ func (d AnchorSet) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// changeAnchor is what has to be decided for periods to begin on a day: nothing where they do.
+// changeAnchor is what has to be decided for periods to begin on
+// a day: nothing where they do.
 func (b *Books) changeAnchor(day int, at time.Time) ([]Decision, error) {
 	if day < 1 || day > 31 {
 		return nil, Invalid{"anchor_day", fmt.Sprintf("The anchor day is %d.", day), "Use a day of the month, 1 to 31: shorter months have their last day instead."}

@@ -19,7 +19,8 @@ func anchored(at string, day int) step {
 	}
 }
 
-// Given a plan of 100 bytes a period on the first of each month, when another day is set and time passes, then these periods are closed, and got so much.
+// Given a plan of 100 bytes a period on the first of each month, when another
+// day is set and time passes, then these periods are closed, and got so much.
 func TestAnchorDays(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -12,23 +12,27 @@ type Book struct {
 	Pool     int64 // what is left of the organization's grants: they belong to no period
 }
 
-// Granted is all bytes that there were to use in the period so far, whatever became of them.
+// Granted is all bytes that there were to use in the period so
+// far, whatever became of them.
 func (b Book) Granted() int64 { return b.Allowance() + b.Balances[Expired] + b.Balances[Voided] }
 
 // Allowance is Granted without what can't be used any more.
 func (b Book) Allowance() int64 { return b.Balances[Allowance] + b.Balances[Consumed] + b.Pool }
 
-// Used is what was charged in the period, whether anything covered it or not, in bytes.
+// Used is what was charged in the period, whether anything
+// covered it or not, in bytes.
 func (b Book) Used() int64 { return b.Balances[Consumed] + b.Balances[Overage] }
 
-// Remaining is what is left of the plan's allowance and of grants, in bytes, never below zero.
+// Remaining is what is left of the plan's allowance and of
+// grants, in bytes, never below zero.
 func (b Book) Remaining() int64 { return b.Balances[Allowance] + b.Pool }
 
-// refuses reports whether what a plan allows did not cover a request, and was not raised since: nothing
-// more is accepted.
+// refuses reports whether what a plan allows did not cover a request, and was
+// not raised since: nothing more is accepted.
 func (b Book) refuses(plan Plan) bool { return b.Refused > 0 && b.limit(plan) <= b.Refused }
 
-// weigh compares what may be used with what it was: a raise ends what was refused before, also where the allowance is lowered again.
+// weigh compares what may be used with what it was: a raise ends what was
+// refused before, also where the allowance is lowered again.
 func (b *Book) weigh(before, now int64) {
 	if now > before {
 		b.Refused = 0
@@ -39,7 +43,8 @@ func (b *Book) weigh(before, now int64) {
 // limit is how much may be used in the period.
 func (b Book) limit(plan Plan) int64 { return b.Allowance() + plan.overageAllowed() }
 
-// isOut reports whether there was an allowance, and nothing more is accepted under a plan.
+// isOut reports whether there was an allowance, and nothing more
+// is accepted under a plan.
 func (b Book) isOut(plan Plan) bool {
 	return b.Allowance() > 0 && (b.Remaining() == 0 && b.Balances[Overage] >= plan.overageAllowed() || b.refuses(plan))
 }

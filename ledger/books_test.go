@@ -122,8 +122,8 @@ const (
 	n1 = "2026-12-05T00:00:00Z"
 )
 
-// Given an organization's tier and what was booked, when something happens, then these transfers
-// and events follow.
+// Given an organization's tier and what was booked, when something happens,
+// then these transfers and events follow.
 func TestBooks(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -204,9 +204,9 @@ func TestBooksRefuse(t *testing.T) {
 	}
 }
 
-// Whatever happens: every period's balances sum to zero and follow from the transfers, no account
-// but the issuer is below zero, there is overage only without any grant left, and each threshold is
-// announced once.
+// Whatever happens: every period's balances sum to zero and follow from the
+// transfers, no account but the issuer is below zero, there is overage only
+// without any grant left, and each threshold is announced once.
 func TestBooksStaySound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -267,8 +267,9 @@ func checkOnce(t testing.TB, events []Event) {
 	}
 }
 
-// It makes no difference how charges are cut into batches: the books stored after one batch and
-// opened for the next end the same, with the same transfers and events.
+// It makes no difference how charges are cut into batches: books
+// stored after one batch and opened for the next end the same,
+// with the same transfers and events.
 func TestBatchesMakeNoDifference(t *testing.T) {
 	whole, stored := newBooks(Indie), newBooks(Indie)
 	var transfers []Transfer
@@ -339,7 +340,8 @@ func TestDefaultTiers(t *testing.T) {
 	}
 }
 
-// A book of a closed period that was not read is never opened anew: it would overwrite what is there.
+// A book of a closed period that was not read is never opened
+// anew: it would overwrite what is there.
 func TestAClosedPeriodIsNotOpened(t *testing.T) {
 	books := newBooks(Indie)
 	books.Organization.ClosedThrough = at(t, "2026-12-01T00:00:00Z")

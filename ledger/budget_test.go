@@ -59,7 +59,8 @@ func describeBudgetEvents(events []Event) string {
 	return strings.Join(lines, "; ")
 }
 
-// Given a plan of 100 bytes a period, when something happens, then budgets have used so much, and these facts follow.
+// Given a plan of 100 bytes a period, when something happens, then budgets
+// have used so much, and these facts follow.
 func TestBudgets(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// CheckLinks checks each of an organization's links by the one before, and the last by hash and sequence of the chain's head. What came before the
-// first may be gone.
+// CheckLinks checks each of an organization's links by the one
+// before, and the last by hash and sequence of the chain's head.
+// What came before the first may be gone.
 func CheckLinks(links []Link, head Link) (violations []Violation) {
 	broken := func(l Link, what string) {
 		violations = append(violations, Violation{Invariant: ChainHolds, Detail: fmt.Sprintf("organization %q, link %d of %s: %s",

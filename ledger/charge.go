@@ -8,15 +8,15 @@ const (
 	MaxCharge = int64(1) << 40
 )
 
-// FirstYear and LastYear bound the years in which anything can happen. An instant outside of them
-// is a defect.
+// FirstYear and LastYear bound the years in which anything can happen.
+// An instant outside of them is a defect.
 const (
 	FirstYear = 2020
 	LastYear  = 2200
 )
 
-// A Charge is the cost of one LogsAccepted, in the period of its acceptance, however late it is
-// booked.
+// A Charge is the cost of one LogsAccepted, in the period of its
+// acceptance, however late it is booked.
 type Charge struct {
 	Organization string
 	Bytes        int64

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Decision is what people, or time, decided about an organization. It is kept: books are rebuilt from the log and the decisions.
+// A Decision is what people, or time, decided about an organization. It is
+// kept: books are rebuilt from the log and the decisions.
 type Decision interface {
 	decide(b *Books, cause Cause) error
 }
@@ -25,7 +26,8 @@ type Granted struct{ Grant Grant }
 // Revoked says that what is left of a grant was taken back.
 type Revoked struct{ Grant string }
 
-// Adjusted corrects charges, of the period that began at Of unless it is zero: Bytes above zero are given back, below zero charged.
+// Adjusted corrects charges, of the period that began at Of unless it is zero:
+// Bytes above zero are given back, below zero charged.
 type Adjusted struct {
 	ID     string
 	Bytes  int64
@@ -90,7 +92,8 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// prorated is how much more than the one before a plan allows for the rest of the period, rounded up to a byte; never below zero.
+// prorated is how much more than the one before a plan allows for the rest of
+// the period, rounded up to a byte; never below zero.
 func (b *Books) prorated(before, after Plan, at time.Time) (int64, error) {
 	old, err := before.Terms(b.tiers)
 	if err != nil {
@@ -161,7 +164,8 @@ func (d Revoked) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// decide gives bytes back as a grant that is used before anything else and lasts as long as the period, or charges them.
+// decide gives bytes back as a grant that is used before anything else and
+// lasts as long as the period, or charges them.
 func (d Adjusted) decide(b *Books, cause Cause) error {
 	book, err := b.touch(cause.At, cause)
 	if err != nil {

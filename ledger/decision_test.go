@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// date is an instant of the year in which the tables take place, such as 11-16 or 11-16T06.
+// date is an instant of the year in which the tables take place,
+// such as 11-16 or 11-16T06.
 func date(text string) time.Time {
 	for _, layout := range []string{"2006-01-02", "2006-01-02T15", "2006-01-02T15:04:05"} {
 		if at, err := time.Parse(layout, "2026-"+text); err == nil {
@@ -23,7 +24,8 @@ func decide(at string, d Decision) step {
 
 func advance(through string) step { return decide(through, Advanced{Through: date(through)}) }
 
-// to subscribes to a plan at once, or, where it names a later instant, from then on.
+// to subscribes to a plan at once, or, where it names a later
+// instant, from then on.
 func to(at, from string, plan Plan) step {
 	plan.From = date(from)
 	return decide(at, PlanChanged{Plan: plan})
@@ -50,8 +52,8 @@ func use(at string, bytes int64) step {
 	}
 }
 
-// Given a plan of 100 bytes a period that is in force since January, when something is decided or becomes due, then these transfers and
-// events follow.
+// Given a plan of 100 bytes a period that is in force since January, when
+// something is decided or becomes due, then these transfers and events follow.
 func TestDecisions(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -198,7 +200,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// Periods of an anchor day end where the calendar has them: on a leap day, and in months that lack the day.
+// Periods of an anchor day end where the calendar has them: on a
+// leap day, and in months that lack the day.
 func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 	for _, test := range []struct {
 		anchor   int
@@ -232,8 +235,9 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 	}
 }
 
-// A ledger that was made anew in November has logs since the end of October. It publishes what periods came to that it has seen whole, and no other;
-// in those that it has seen nothing of it books nothing.
+// A ledger made anew in November has logs since the end of October.
+// It publishes only periods that it has seen whole, and books
+// nothing in those that it has seen nothing of.
 func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
 	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: 1}, Opened: date("11-03")}
 	books := OpenBooks(organization, smallTiers(), nil)
@@ -256,7 +260,8 @@ func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
 	}
 }
 
-// A timeline is bounded: of too many plans the oldest go, but the first, by which it is known since when there is one.
+// A timeline is bounded: of too many plans the oldest go, but the first, by
+// which it is known since when there is one.
 func TestPlansAreBounded(t *testing.T) {
 	plans := Plans{{From: date("01-01"), Tier: Indie}}
 	for i := range 3 * maxPlans {

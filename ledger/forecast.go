@@ -16,7 +16,8 @@ const (
 const (
 	// ForecastDays are the complete days that a forecast looks back on.
 	ForecastDays = 28
-	// ForecastConfidence is how probably use lies in a forecast's interval, if days are independent and vary as before.
+	// ForecastConfidence is how probably use lies in a forecast's interval, if
+	// days are independent and vary as before.
 	ForecastConfidence = 0.8
 
 	leastDays = 3      // of history: of less nothing follows
@@ -26,7 +27,8 @@ const (
 // An Estimate is a number of bytes with its interval.
 type Estimate struct{ Low, Expected, High int64 }
 
-// A Forecast is what a period comes to if use goes on as it was. Its method is zero where too little is known.
+// A Forecast is what a period comes to if use goes on as it was. Its
+// method is zero where too little is known.
 type Forecast struct {
 	Method  string
 	Days    int      // of history
@@ -36,10 +38,12 @@ type Forecast struct {
 	Through time.Time // the period's end
 }
 
-// An Exhaustion is on which day the allowance is used up; zero where it lasts until the period's end.
+// An Exhaustion is on which day the allowance is used up; zero
+// where it lasts until the period's end.
 type Exhaustion struct{ Earliest, Expected, Latest time.Time }
 
-// NewForecast makes the forecast of a period at an instant. history has the bytes of complete days up to yesterday; left may still be used.
+// NewForecast makes the forecast of a period at an instant. history has the
+// bytes of complete days up to yesterday; left may still be used.
 func NewForecast(history []int64, period calendar.Period, used, left int64, now time.Time) Forecast {
 	f := Forecast{Days: len(history), Through: period.End}
 	if len(history) < leastDays {
@@ -83,7 +87,8 @@ func reach(on *time.Time, day time.Time, more float64, left int64) {
 // weeksDay is how many days of the week a day is behind today.
 func weeksDay(day, today time.Time) int { return int(day.Sub(today)/(24*time.Hour)) % 7 }
 
-// ratesOf are the bytes expected of each of the next seven days, today first, and their deviation.
+// ratesOf are the bytes expected of each of the next seven days,
+// today first, and their deviation.
 func ratesOf(history []int64, method string) (rates [7]float64, spread float64) {
 	var sums, counts [7]float64
 	for i, bytes := range history {

@@ -10,7 +10,8 @@ import (
 
 func onDay(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
 
-// What is the same each day goes on, and is used up on the day that follows from it.
+// What is the same each day goes on, and is used up on the day
+// that follows from it.
 func TestForecastOfSteadyUse(t *testing.T) {
 	now := onDay(20).Add(12 * time.Hour)
 	f := NewForecast(slices.Repeat([]int64{10}, 28), calendar.PeriodAt(now, 1), 200, 47, now)

@@ -29,13 +29,15 @@ const (
 	GrantVoided
 )
 
-// PlanPriority is the priority of a plan's allowance, and of a grant that names none: lower ones are used first.
+// PlanPriority is the priority of a plan's allowance, and of a grant that
+// names none: lower ones are used first.
 const (
 	PlanPriority = 100
 	MaxPriority  = 1000
 )
 
-// MaxGrants is how many grants of an organization may be scheduled or have something left.
+// MaxGrants is how many grants of an organization may be
+// scheduled or have something left.
 const MaxGrants = 100
 
 // ExpiryNotice is how long before a grant expires that is announced.
@@ -44,7 +46,8 @@ const ExpiryNotice = 7 * 24 * time.Hour
 // ErrNoGrant is the error for a grant that the organization does not have.
 var ErrNoGrant = errors.New("no such grant")
 
-// A Grant is what an organization may use beside its plan. Its bytes are an account: Amount is the sum of those left, used, expired and voided.
+// A Grant is what an organization may use beside its plan. Its bytes are an
+// account: Amount is the sum of those left, used, expired and voided.
 type Grant struct {
 	ID          string
 	Amount      int64
@@ -65,7 +68,8 @@ type Grant struct {
 	Ahead       []Ahead   // of one with a RolloverCap
 }
 
-// An Ahead is what of a grant went in a period while an earlier one was still open: at the end of that, it was there.
+// An Ahead is what of a grant went in a period while an earlier one was still
+// open: at the end of that, it was there.
 type Ahead struct {
 	Start time.Time // of the period
 	Bytes int64
@@ -82,7 +86,8 @@ func (g *Grant) goAhead(start time.Time, bytes int64) {
 	g.Ahead = append(g.Ahead, Ahead{start, bytes})
 }
 
-// excess is what of the grant does not outlive a period that ends then, in which it was in force: of what was left at the end, what is beyond its cap.
+// excess is what of the grant does not outlive a period that ends then, in
+// which it was in force: of what was left at the end, what is beyond its cap.
 func (g *Grant) excess(period calendar.Period) int64 {
 	if g.Status != GrantActive || g.RolloverCap == nil || !g.Starts.Before(period.End) || !g.Created.Before(period.End) {
 		return 0
@@ -94,7 +99,8 @@ func (g *Grant) excess(period calendar.Period) int64 {
 	return min(g.Remaining, max(0, left-*g.RolloverCap))
 }
 
-// catchUp forgets what went in the period that begins then: it is the earliest that is open.
+// catchUp forgets what went in the period that begins then: it
+// is the earliest that is open.
 func (g *Grant) catchUp(start time.Time) {
 	g.Ahead = slices.DeleteFunc(g.Ahead, func(a Ahead) bool { return !a.Start.After(start) })
 }
@@ -109,7 +115,8 @@ func (g *Grant) covers(at time.Time) bool {
 	return g.Status == GrantActive && g.Remaining > 0 && !at.Before(g.Starts) && (g.Expires.IsZero() || at.Before(g.Expires))
 }
 
-// notice is when it is to be announced that the grant expires soon; zero where that was done, or it does not.
+// notice is when it is to be announced that the grant expires soon;
+// zero where that was done, or it does not.
 func (g *Grant) notice() time.Time {
 	if g.Announced || g.Expires.IsZero() || g.Status != GrantActive {
 		return time.Time{}
@@ -117,7 +124,8 @@ func (g *Grant) notice() time.Time {
 	return g.Expires.Add(-ExpiryNotice)
 }
 
-// before reports whether a grant is used before another: by priority, then by expiry, then by age.
+// before reports whether a grant is used before another: by
+// priority, then by expiry, then by age.
 func (g *Grant) before(other *Grant) int {
 	return cmp.Or(cmp.Compare(g.Priority, other.Priority), compareExpiry(g.Expires, other.Expires), g.Starts.Compare(other.Starts),
 		g.Created.Compare(other.Created), cmp.Compare(g.ID, other.ID))
@@ -136,7 +144,8 @@ func compareExpiry(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// beforePlan reports whether a grant is used before what the plan allows in a period that ends then. Of equals the plan is older.
+// beforePlan reports whether a grant is used before what the plan allows in a
+// period that ends then. Of equals the plan is older.
 func (g *Grant) beforePlan(end time.Time) bool {
 	return cmp.Or(cmp.Compare(g.Priority, PlanPriority), compareExpiry(g.Expires, end)) < 0
 }
@@ -165,7 +174,8 @@ func (g *Grant) end(at time.Time) {
 	}
 }
 
-// burnOrder are the grants that cover what was accepted at an instant, in the order in which they are used.
+// burnOrder are the grants that cover what was accepted at an
+// instant, in the order in which they are used.
 func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
 	for _, g := range grants {
 		if g.covers(at) {
@@ -176,7 +186,8 @@ func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
 	return order
 }
 
-// inOrder is burnOrder with the allowance of a plan, as nil, in its place: that of a period which ends at an instant.
+// inOrder is burnOrder with the allowance of a plan, as nil, in its place:
+// that of a period which ends at an instant.
 func inOrder(grants []*Grant, at, end time.Time) []*Grant {
 	order := burnOrder(grants, at)
 	plan := slices.IndexFunc(order, func(g *Grant) bool { return !g.beforePlan(end) })
@@ -192,7 +203,8 @@ type Fund struct {
 	Left  int64
 }
 
-// Funds are what covers what is accepted at an instant, in the order in which it is used, and then the grants that start later, by their start.
+// Funds are what covers what is accepted at an instant, in the order in which
+// it is used, and then the grants that start later, by their start.
 func (b Book) Funds(grants []Grant, at time.Time) (funds []Fund) {
 	live := make([]*Grant, len(grants))
 	for i := range grants {

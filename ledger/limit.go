@@ -21,12 +21,14 @@ var (
 		"More can be made in the next one."}
 )
 
-// MaxDecisions bounds the decisions about an organization in a period: its stream, its grants, and its statement, which is made while others wait
-// for the books.
+// MaxDecisions bounds the decisions about an organization in a
+// period: its stream, its grants, and its statement, which is
+// made while others wait for the books.
 const MaxDecisions = 10_000
 
-// RoomForDecisions refuses so many decisions beyond MaxDecisions in the period of an instant. madeAt is when a decision was made, by its number;
-// zero: it is kept no more.
+// RoomForDecisions refuses so many decisions beyond MaxDecisions
+// in the period of an instant. madeAt is when a decision was made,
+// by its number; zero: it is kept no more.
 func (o Organization) RoomForDecisions(more int, at time.Time, madeAt func(number int64) (time.Time, error)) error {
 	first := o.Decisions + int64(more) - MaxDecisions // that makes the last one too many if it is of the period
 	if first < 1 {

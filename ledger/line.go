@@ -22,7 +22,8 @@ const (
 	AdjustmentMade    LineKind = 8
 )
 
-// A Line is what a period came to beside the use of its allowance. Lines that differ in Bytes alone are one.
+// A Line is what a period came to beside the use of its allowance.
+// Lines that differ in Bytes alone are one.
 type Line struct {
 	Kind    LineKind
 	Start   time.Time // of the period
@@ -31,7 +32,8 @@ type Line struct {
 	Bytes   int64     // of an AdjustmentMade below zero where they were charged
 }
 
-// Lines are what the transfers and events of opened books add to statements, in one order.
+// Lines are what the transfers and events of opened books add to
+// statements, in one order.
 func (b *Books) Lines() []Line {
 	sums := map[Line]int64{}
 	for _, t := range b.Transfers {
@@ -50,7 +52,8 @@ func (b *Books) Lines() []Line {
 	return sorted(sums)
 }
 
-// lineKind is 0 for the use of the plan's allowance and of overage: charges say more of it.
+// lineKind is 0 for the use of the plan's allowance and of
+// overage: charges say more of it.
 func lineKind(t Transfer) LineKind {
 	switch {
 	case t.From == Issuer && t.To == Allowance && t.Reason == Prorated:
@@ -69,7 +72,8 @@ func lineKind(t Transfer) LineKind {
 	return 0
 }
 
-// line is that of a BooksAdjusted. What came late is one line for each period in which it was accepted.
+// line is that of a BooksAdjusted. What came late is one line
+// for each period in which it was accepted.
 func (e Event) line() Line {
 	line := Line{Kind: AdjustmentMade, Start: e.Book.Period.Start, Subject: e.Subject, Of: e.Of, Bytes: e.Amount}
 	if line.Of.IsZero() {

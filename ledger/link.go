@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Hash is SHA-256 of something in its canonical form: numbers are eight bytes, big-endian, and texts follow their length.
+// A Hash is SHA-256 of something in its canonical form: numbers are eight
+// bytes, big-endian, and texts follow their length.
 type Hash [sha256.Size]byte
 
 // What is hashed begins with the name of its form, which is data.
@@ -18,8 +19,10 @@ const (
 	formOfRoot      = "weir.ledger.root.v1"
 )
 
-// A Link is what was charged to an organization in an hour of the log, and decided about it by the hour's end. Its hash covers the one before, so
-// it stands for the whole history. Nothing in it depends on how the log was divided into transactions: the same log and decisions make the same chain.
+// A Link is what was charged to an organization in an hour of the log, and
+// decided about it by the hour's end. Its hash covers the one before, so it
+// stands for the whole history. It does not depend on how the log was divided
+// into transactions: the same log and decisions make the same chain.
 type Link struct {
 	Organization string
 	Sequence     int64 // from 1
@@ -106,7 +109,8 @@ func (d *DecisionsDigest) Add(decided LinkedDecision) {
 // Sum is the hash of the decisions so far.
 func (d *DecisionsDigest) Sum() Hash { return d.sum() }
 
-// A Root stands for the chains of all organizations as they were at the end of an hour.
+// A Root stands for the chains of all organizations as they were
+// at the end of an hour.
 type Root struct {
 	digest
 	Organizations int64
@@ -115,7 +119,8 @@ type Root struct {
 // NewRoot has no organizations yet.
 func NewRoot() *Root { return &Root{digest: newDigest(formOfRoot)} }
 
-// Add takes the head of the next organization's chain, in the order of the bytes of their ids.
+// Add takes the head of the next organization's chain, in the
+// order of the bytes of their ids.
 func (r *Root) Add(organization string, sequence int64, head Hash) {
 	r.text(organization)
 	r.number(sequence)

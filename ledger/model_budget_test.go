@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A purse is a budget of the model: what it has used is what its spender has sent in a period, whenever the budget was set.
+// A purse is a budget of the model: what it has used is what its spender has
+// sent in a period, whenever the budget was set.
 type purse struct {
 	spender Spender
 	bytes   int64

@@ -114,7 +114,8 @@ func (h *heap) pays(period, at time.Time) bool {
 	return !at.Before(h.from) && (h.until.IsZero() || at.Before(h.until))
 }
 
-// sooner: the lower priority, the earlier end, the plan, the earlier beginning, the older.
+// sooner: the lower priority, the earlier end, the plan, the
+// earlier beginning, the older.
 func (h *heap) sooner(o *heap) bool {
 	switch {
 	case h.priority != o.priority:

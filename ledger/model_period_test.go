@@ -117,12 +117,14 @@ func (m *model) within(period, at time.Time) time.Time {
 	return at
 }
 
-// watch states the facts that a change of a period makes true, also of those that are open behind it, which have the same grants.
+// watch states the facts that a change of a period makes true, also of those
+// that are open behind it, which have the same grants.
 func (m *model) watch(period, at time.Time, change func()) {
 	m.watchAhead(period, at, func() { m.watchOne(period, at, change) })
 }
 
-// watchAhead states the facts of periods that are open behind one that takes of the grants or adds to them.
+// watchAhead states the facts of periods that are open behind one
+// that takes of the grants or adds to them.
 func (m *model) watchAhead(period, at time.Time, change func()) {
 	granted, wasOut := m.granted(), map[time.Time]bool{}
 	ahead := slices.SortedFunc(slices.Values(m.opened), time.Time.Compare)

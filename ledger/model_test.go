@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A model is the rules of the books once more, in the plainest way: heaps of bytes, and notes of what became of them. It has no balances:
-// each question is answered by adding up notes. Books and model share no code but the calendar.
+// A model is the rules of the books once more, in the plainest way: heaps of
+// bytes, and notes of what became of them. It has no balances: adding up notes
+// answers each question. Books and model share no code but the calendar.
 type model struct {
 	anchor    int
 	anchors   []act // that changed the day

@@ -9,7 +9,8 @@ import (
 // MaxReason is how long a reason may be, in characters.
 const MaxReason = 500
 
-// Grant decides that an organization has a grant. It reads only the fields that a request sets.
+// Grant decides that an organization has a grant. It reads only
+// the fields that a request sets.
 func (b *Books) Grant(spec Grant, id string, at time.Time) (Decision, error) {
 	if spec.Starts.IsZero() {
 		spec.Starts = at
@@ -76,7 +77,8 @@ func (b *Books) room(amount int64) error {
 	return nil
 }
 
-// Void is what has to be decided for what is left of a grant to be taken back: nothing where nothing is.
+// Void is what has to be decided for what is left of a grant to
+// be taken back: nothing where nothing is.
 func (b *Books) Void(id string) []Decision {
 	if b.grant(id) == nil {
 		return nil
@@ -84,7 +86,8 @@ func (b *Books) Void(id string) []Decision {
 	return []Decision{Revoked{Grant: id}}
 }
 
-// Adjust decides an adjustment. of is any instant of the period that was wrong; zero: the running one.
+// Adjust decides an adjustment. of is any instant of the period
+// that was wrong; zero: the running one.
 func (b *Books) Adjust(bytes int64, reason, id string, of, at time.Time) (Decision, error) {
 	if bytes == 0 || bytes > MaxGrant || bytes < -MaxGrant {
 		return nil, Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", bytes),

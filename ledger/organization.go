@@ -14,15 +14,15 @@ const (
 	Suspended = "suspended"
 )
 
-// ErrNoOrganization is the error for an organization that is not in the ledger, or was not at the
-// instant asked for.
+// ErrNoOrganization is the error for an organization that is not in the
+// ledger, or was not at the instant asked for.
 var ErrNoOrganization = errors.New("no such organization")
 
 // DefaultAnchorDay makes periods calendar months.
 const DefaultAnchorDay = 1
 
-// An Organization is a customer. One whose logs came before its creation is provisional: charged without an allowance, settled when its plan
-// arrives.
+// An Organization is a customer. One whose logs came before its creation is
+// provisional: charged without an allowance, settled when its plan arrives.
 type Organization struct {
 	ID string
 	Anchoring
@@ -40,7 +40,8 @@ type Organization struct {
 	Clock         time.Time // what time it is for a test; zero: the organization is none
 }
 
-// NotBefore is the instant of a decision: never before the last one, nor in a closed period, whatever a clock says.
+// NotBefore is the instant of a decision: never before the last one, nor in
+// a closed period, whatever a clock says.
 func (o Organization) NotBefore(now time.Time) time.Time {
 	if o.IsTest() {
 		return o.Clock
@@ -53,7 +54,8 @@ func (o Organization) NotBefore(now time.Time) time.Time {
 	return now
 }
 
-// Provisional reports whether the ledger has only seen logs of the organization so far.
+// Provisional reports whether the ledger has only seen logs of
+// the organization so far.
 func (o Organization) Provisional() bool {
 	return len(o.Plans) == 0
 }
@@ -75,7 +77,8 @@ func (o Organization) State(book Book, at time.Time) string {
 	return Active
 }
 
-// BookedIn is the period in which what was accepted at an instant is booked: its own, or the earliest that is open.
+// BookedIn is the period in which what was accepted at an instant is booked:
+// its own, or the earliest that is open.
 func (o Organization) BookedIn(at time.Time) calendar.Period {
 	if o.isClosed(at) {
 		at = o.ClosedThrough
@@ -86,10 +89,12 @@ func (o Organization) BookedIn(at time.Time) calendar.Period {
 // ErrClosed means that a period is closed: its book stays as it is.
 var ErrClosed = errors.New("BUG: the period is closed")
 
-// settlingIn is how long after its creation an organization is known at most, unless the ledger was made anew since.
+// settlingIn is how long after its creation an organization is known at most,
+// unless the ledger was made anew since.
 const settlingIn = 24 * time.Hour
 
-// knows reports whether the ledger has seen all of a period: a rebuilt one has only what the log still keeps.
+// knows reports whether the ledger has seen all of a period: a rebuilt
+// one has only what the log still keeps.
 func (o Organization) knows(period calendar.Period) bool {
 	from := o.Plans[0].From
 	if period.Start.After(from) {
@@ -98,5 +103,6 @@ func (o Organization) knows(period calendar.Period) bool {
 	return o.Opened.Sub(from) < settlingIn
 }
 
-// isClosed reports whether what was accepted at an instant can't be booked in its own period any more.
+// isClosed reports whether what was accepted at an instant can't
+// be booked in its own period any more.
 func (o Organization) isClosed(at time.Time) bool { return at.Before(o.ClosedThrough) }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A Plan is what an organization subscribes to from an instant on. What is zero is as the tier has it.
+// A Plan is what an organization subscribes to from an instant
+// on. What is zero is as the tier has it.
 type Plan struct {
 	From              time.Time
 	Tier              Tier
@@ -41,7 +42,8 @@ func (p Plan) Terms(tiers Tiers) (Terms, error) {
 // Plans are an organization's plans in the order of their instants: its timeline.
 type Plans []Plan
 
-// At is the plan in force at t; before the first plan, that one; the zero Plan where there is none.
+// At is the plan in force at t; before the first plan, that one;
+// the zero Plan where there is none.
 func (p Plans) At(t time.Time) (in Plan) {
 	for i, plan := range p {
 		if i > 0 && plan.From.After(t) {
@@ -52,7 +54,8 @@ func (p Plans) At(t time.Time) (in Plan) {
 	return in
 }
 
-// Next is the plan that takes the place of the one in force at t; found is false where none is scheduled.
+// Next is the plan that takes the place of the one in force at t;
+// found is false where none is scheduled.
 func (p Plans) Next(t time.Time) (next Plan, found bool) {
 	at := slices.IndexFunc(p, func(plan Plan) bool { return plan.From.After(t) })
 	if at < 0 {
@@ -61,10 +64,12 @@ func (p Plans) Next(t time.Time) (next Plan, found bool) {
 	return p[at], true
 }
 
-// maxPlans bounds a timeline. The instant of the first says since when the organization is known.
+// maxPlans bounds a timeline. The instant of the first says
+// since when the organization is known.
 const maxPlans = 100
 
-// Then continues the timeline with plan after what is in force at an instant. What was scheduled is dropped, and of too many the oldest but the
+// Then continues the timeline with plan after what is in force at an
+// instant. What was scheduled is dropped, and of too many the oldest but the
 // first: their periods have their allowance.
 func (p Plans) Then(plan Plan, at time.Time) Plans {
 	then := append(p.Until(at), plan)

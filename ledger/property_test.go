@@ -14,8 +14,9 @@ import (
 // historySteps is how many steps a history has.
 const historySteps = 80
 
-// Whatever happens to an organization: its books, its grants and each fact about it are what the model makes of the same history, and
-// each transfer and fact is there once.
+// Whatever happens to an organization: its books, its grants and
+// each fact about it are what the model makes of the same history,
+// and each transfer and fact is there once.
 func TestBooksAreTheModel(t *testing.T) {
 	random := testenv.Random(t, 1)
 	for range testenv.Rounds(t, 250, 12_500) {
@@ -27,7 +28,8 @@ func TestBooksAreTheModel(t *testing.T) {
 	}
 }
 
-// A history is an organization with its books as they are stored, and all that was done to it.
+// A history is an organization with its books as they are
+// stored, and all that was done to it.
 type history struct {
 	t            testing.TB
 	random       *rand.Rand
@@ -186,7 +188,8 @@ func (h *history) adjustment() act {
 	return a
 }
 
-// perform does what happened to the books as the service does: of what is stored it opens what it needs.
+// perform does what happened to the books as the service does: of
+// what is stored it opens what it needs.
 func (h *history) perform(a act) error {
 	books := h.open(a)
 	if err := do(books, a, h.now); err != nil {

@@ -23,7 +23,8 @@ func NewRange(charge Charge, booked time.Time) Range {
 	}
 }
 
-// Add takes one more record into the range. Records come in the order of their offsets.
+// Add takes one more record into the range. Records come in the
+// order of their offsets.
 func (r *Range) Add(charge Charge) {
 	r.Next = charge.Cause.Offset + 1
 	r.Records++
@@ -38,7 +39,8 @@ func (r *Range) Charge(request Charge) {
 	r.ChargedBytes += request.Bytes
 }
 
-// Reach takes an instant at which something counts into the range: what came late counts from the beginning of a later period.
+// Reach takes an instant at which something counts into the range: what came
+// late counts from the beginning of a later period.
 func (r *Range) Reach(at time.Time) {
 	if at.Before(r.From) {
 		r.From = at

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Refusal is a request that ingest refused by quota, with the number of like ones.
+// A Refusal is a request that ingest refused by quota, with the
+// number of like ones.
 type Refusal struct {
 	Organization string
 	Environment  string
@@ -34,11 +35,13 @@ func (r Refusal) Validate() error {
 	return nil
 }
 
-// outdated reports whether what was refused was raised since: its size may be the same again.
+// outdated reports whether what was refused was raised since:
+// its size may be the same again.
 func (r Refusal) outdated(since int64) bool { return r.Since > 0 && r.Since < since }
 
-// Refuse exhausts the period for every replica until its allowance is larger than the one refused. A refusal by an allowance of
-// before a raise, or for another reason, changes nothing.
+// Refuse exhausts the period for every replica until its allowance is
+// larger than the one refused. A refusal by an allowance from before a
+// raise, or for another reason, changes nothing.
 func (b *Books) Refuse(r Refusal) error {
 	switch {
 	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):

@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// refuse is a refusal of a request by a replica with an allowance, which says nothing of raises.
+// refuse is a refusal of a request by a replica with an
+// allowance, which says nothing of raises.
 func refuse(when string, quota int64) step { return refuseSince(when, quota, 0) }
 
 // refuseSince is a refusal by a replica that knew of so many raises.
@@ -39,9 +40,9 @@ func closed(by string) step {
 	}
 }
 
-// An allowance that did not cover a request is exhausted until it is larger, or the next period
-// begins, and that is announced once. What a replica refused that did not know of the larger one
-// changes nothing.
+// An allowance that did not cover a request is exhausted until it is larger, or
+// the next period begins; that is announced once. A refusal by a replica
+// without the larger one changes nothing.
 func TestRefusalExhausts(t *testing.T) {
 	const november, later, december = "2026-11-10T00:00:00Z", "2026-11-11T00:00:00Z", "2026-12-01T00:00:00Z"
 	for _, c := range []struct {

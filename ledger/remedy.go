@@ -14,7 +14,8 @@ type Remedy struct {
 	Tiers []Tier // whose allowance for the rest of the period covers it, the smallest first
 }
 
-// Remedy is what would end a refusal. An upgrade grants the difference for the rest of the period.
+// Remedy is what would end a refusal. An upgrade grants the
+// difference for the rest of the period.
 func (t Tiers) Remedy(r Refusal, period calendar.Period) Remedy {
 	remedy := Remedy{Grant: max(1, r.Bytes-r.Remaining)}
 	whole, rest := int64(period.End.Sub(period.Start)/time.Second), int64(period.End.Sub(r.Cause.At)/time.Second)

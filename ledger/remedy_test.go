@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// What ends a refusal is a grant of what is missing, or a tier whose allowance for the rest of the period covers it.
+// What ends a refusal is a grant of what is missing, or a tier whose
+// allowance for the rest of the period covers it.
 func TestRemedy(t *testing.T) {
 	tiers := Tiers{Indie: {Quota: 100}, Bootstrapper: {Quota: 200}, Compliance: {Quota: 700}, Scale: {Quota: 1300}}
 	for _, c := range []struct {

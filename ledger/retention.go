@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// A Retention is the months for which books, transfers with the usage by day, and the usage by hour are kept. Older transfers are sums by period, as
-// long as the book.
+// A Retention is the months for which books, transfers with the
+// usage by day, and the usage by hour are kept. Older transfers
+// are sums by period, as long as the book.
 type Retention struct{ Hours, Transfers, Books int }
 
-// DefaultRetention keeps the transfers of two years, to compare with a year before, and books for
-// as long as accounting law wants.
+// DefaultRetention keeps the transfers of two years, to compare with a year
+// before, and books for as long as accounting law wants.
 func DefaultRetention() Retention { return Retention{Hours: 3, Transfers: 25, Books: 120} }
 
 // ErrNotKept is the error for what was so long ago that it is not kept any more.
 var ErrNotKept = errors.New("that is not kept any more")
 
-// leastTransfers are the months that a running period, and the one that has just ended, may reach
-// back.
+// leastTransfers are the months that a running period, and the
+// one that has just ended, may reach back.
 const leastTransfers = 3
 
 // Validate returns what is wrong with the retention.
@@ -39,7 +40,8 @@ func (r Retention) HoursSince(now time.Time) time.Time { return monthsBefore(now
 // TransfersSince is from which day on all transfers are kept.
 func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers) }
 
-// ChargesSince is since when all transfers are kept of what was in the log then: late charges count from the beginning of a period.
+// ChargesSince is since when all transfers are kept of what was in the log
+// then: late charges count from the beginning of a period.
 func (r Retention) ChargesSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers-1) }
 
 // BooksSince is since when books are kept: those that ended before go.

@@ -18,7 +18,8 @@ func (r Rules) Open(organization Organization, grants []Grant, books ...Book) *B
 // Validate joins what is wrong with the rules.
 func (r Rules) Validate() error { return errors.Join(r.Tiers.Validate(), r.Thresholds.Validate()) }
 
-// ThresholdsOf are an organization's own thresholds, or else those of the installation.
+// ThresholdsOf are an organization's own thresholds, or else
+// those of the installation.
 func (r Rules) ThresholdsOf(o Organization) Thresholds {
 	if o.Thresholds != nil {
 		return o.Thresholds

@@ -6,10 +6,12 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// SimulatedPeriods are how many periods a simulation looks back on, the running one among them.
+// SimulatedPeriods are how many periods a simulation looks back
+// on, the running one among them.
 const SimulatedPeriods = 12
 
-// A SimulatedPeriod is what a period would have come to under a plan, without grants. Of a day a part may be refused.
+// A SimulatedPeriod is what a period would have come to under a plan, without
+// grants. Of a day a part may be refused.
 type SimulatedPeriod struct {
 	Period  calendar.Period
 	Used    int64 // as it was
@@ -20,7 +22,8 @@ type SimulatedPeriod struct {
 	Runs    time.Time // the day (UTC) from which on something would have been refused; zero: none
 }
 
-// Simulate finds what a period would have come to. days are what was used on each, in their order.
+// Simulate finds what a period would have come to. days are what
+// was used on each, in their order.
 func (p Plan) Simulate(terms Terms, period calendar.Period, days []DayCharge) SimulatedPeriod {
 	simulated := SimulatedPeriod{Period: period, Quota: terms.Quota}
 	for _, day := range days {
@@ -40,7 +43,8 @@ func (p Plan) Simulate(terms Terms, period calendar.Period, days []DayCharge) Si
 	return simulated
 }
 
-// LastPeriods are the latest periods of an organization at an instant, the running one first, back to its first.
+// LastPeriods are the latest periods of an organization at an instant,
+// the running one first, back to its first.
 func (o Organization) LastPeriods(at time.Time, most int) (periods []calendar.Period) {
 	for period := o.PeriodAt(at); len(periods) < most && period.End.After(o.Plans[0].From); {
 		periods = append(periods, period)

@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// What a plan does not cover is overage up to its cap, and what is beyond that is refused, from a day on.
+// What a plan does not cover is overage up to its cap, and what is
+// beyond that is refused, from a day on.
 func TestSimulate(t *testing.T) {
 	period := calendar.PeriodAt(onDay(5), 1)
 	days := []DayCharge{{Day: onDay(1).AddDate(0, 0, -1), Bytes: 1000}, {Day: onDay(2), Bytes: 60}, {Day: onDay(3), Bytes: 60}, {Day: onDay(4), Bytes: 30}}

@@ -12,7 +12,8 @@ import (
 // ErrNoStatement is the error for a statement that the organization does not have.
 var ErrNoStatement = errors.New("no such statement")
 
-// A Statement is what a closed period came to. It is made once and never changes. Sizes are bytes.
+// A Statement is what a closed period came to. It is made once
+// and never changes. Sizes are bytes.
 type Statement struct {
 	Organization string
 	Number       int64 // 1 for the organization's first, and so on without a gap
@@ -29,7 +30,8 @@ type Statement struct {
 	Adjustments  []AdjustmentEntry
 }
 
-// Totals are the sums of a statement: Opening + Allowance + Prorated + Granted = Consumed + Expired + Voided + Closing.
+// Totals are the sums of a statement: Opening + Allowance + Prorated + Granted
+// = Consumed + Expired + Voided + Closing.
 type Totals struct {
 	Opening   int64 // left of grants when the period began
 	Allowance int64 // of the plan
@@ -58,7 +60,8 @@ type DayCharge struct {
 	Bytes       int64
 }
 
-// A LateCharge is what was accepted in a period that was closed, and came after that.
+// A LateCharge is what was accepted in a period that was closed,
+// and came after that.
 type LateCharge struct {
 	Of    time.Time // when that period began
 	Bytes int64
@@ -79,7 +82,8 @@ type Sources struct {
 	ChargedBy []string
 }
 
-// Statement makes the statement of a period that has just closed; made is false where lines are kept since later than its beginning.
+// Statement makes the statement of a period that has just closed; made is false
+// where lines are kept since later than its beginning.
 func (b *Books) Statement(number int64, closed Event, from Sources, at time.Time) (s Statement, made bool, err error) {
 	period := closed.Book.Period
 	plan := b.Organization.Plans.At(period.End.Add(-instant))
@@ -122,7 +126,8 @@ func (s *Statement) charge(uses []Use) {
 	slices.Reverse(s.Charges) // usage has the latest first
 }
 
-// enter adds the lines of the period; known is false where they do not have its beginning.
+// enter adds the lines of the period; known is false where they
+// do not have its beginning.
 func (s *Statement) enter(lines []Line) (known bool) {
 	for _, l := range lines {
 		if !l.Start.Equal(s.Period.Start) {
@@ -145,8 +150,9 @@ func (s *Statement) enter(lines []Line) (known bool) {
 	return known
 }
 
-// movements are what became of grants in the period that began at start, in their order. What each had left then follows from what it has now and
-// what happened since.
+// movements are what became of grants in the period that began at
+// start, in their order. What each had left then follows from
+// what it has now and what happened since.
 func movements(from Sources, start time.Time) (all []GrantMovement) {
 	in, since := map[string]*GrantMovement{}, map[string]int64{}
 	for _, l := range from.Lines {
@@ -222,7 +228,8 @@ func (s Statement) Check() error {
 	return nil
 }
 
-// Charged is what was charged in the period: of its own days, late, and by adjustments.
+// Charged is what was charged in the period: of its own days,
+// late, and by adjustments.
 func (s Statement) Charged() (bytes int64) {
 	for _, c := range s.Charges {
 		bytes += c.Bytes

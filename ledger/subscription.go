@@ -22,7 +22,8 @@ type Subscription struct {
 	AnchorDay *int   `json:",omitempty"` // nil: as it is; requests are kept with what they asked for
 }
 
-// Subscribe is what has to be decided for an organization to have a subscription. What was scheduled before is dropped.
+// Subscribe is what has to be decided for an organization to have a
+// subscription. What was scheduled before is dropped.
 func (b *Books) Subscribe(s Subscription, at time.Time) ([]Decision, error) {
 	if err := s.Plan.validate(); err != nil {
 		return nil, err

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Thresholds are the shares of an allowance, in percent and growing, that are announced when they are reached in a period. Above 100 they are of overage.
+// Thresholds are the shares of an allowance, in percent and growing, that are
+// announced when they are reached in a period. Above 100 they are of overage.
 type Thresholds []int
 
 // Bounds of thresholds.
@@ -32,7 +33,8 @@ func (t Thresholds) Validate() error {
 	return nil
 }
 
-// crossed are the thresholds beyond the highest announced that used has reached of an allowance. Without one nothing is reached.
+// crossed are the thresholds beyond the highest announced that used has reached
+// of an allowance. Without one nothing is reached.
 func (t Thresholds) crossed(announced int, used, allowance int64) (percents []int) {
 	for _, percent := range t {
 		if percent > announced && allowance > 0 && used >= mulDivUp(allowance, int64(percent), 100) {
@@ -42,7 +44,8 @@ func (t Thresholds) crossed(announced int, used, allowance int64) (percents []in
 	return percents
 }
 
-// ThresholdsSet says which thresholds are announced to an organization; nil: those of the installation.
+// ThresholdsSet says which thresholds are announced to an
+// organization; nil: those of the installation.
 type ThresholdsSet struct{ Percents Thresholds }
 
 // decide announces what of the running period has been reached by then.
@@ -60,8 +63,9 @@ func (d ThresholdsSet) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// SetThresholds is what has to be decided for an organization to have thresholds of its own, or with nil those of the installation: nothing where
-// it has them.
+// SetThresholds is what has to be decided for an organization to
+// have thresholds of its own, or with nil those of the
+// installation: nothing where it has them.
 func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
 	if err := percents.Validate(); err != nil {
 		return nil, err
@@ -77,7 +81,8 @@ func (b *Books) thresholds() Thresholds {
 	return Rules{Thresholds: b.usual}.ThresholdsOf(b.Organization)
 }
 
-// mulDivUp is a*b/c rounded up, without overflow between; a and b are not negative, c is positive.
+// mulDivUp is a*b/c rounded up, without overflow between; a and
+// b are not negative, c is positive.
 func mulDivUp(a, b, c int64) int64 {
 	quotient, remainder := mulDiv(a, b, c)
 	if remainder > 0 {

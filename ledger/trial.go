@@ -21,7 +21,8 @@ type Trial struct {
 	Budget    Budget // that would refuse it; zero: none
 }
 
-// Try finds what would become of a request of an organization, of which book is the running period's.
+// Try finds what would become of a request of an organization,
+// of which book is the running period's.
 func (o Organization) Try(book Book, bytes int64, at time.Time) Trial {
 	plan, trial := o.Plans.At(at), Trial{Bytes: bytes, Remaining: book.Remaining()}
 	left := o.Admits(book, at)
@@ -40,7 +41,8 @@ func (o Organization) Try(book Book, bytes int64, at time.Time) Trial {
 	return trial
 }
 
-// Under is the trial of a request of a project and key with the budgets of the period: of what the organization may send, one may refuse it.
+// Under is the trial of a request of a project and key with the budgets of the
+// period: of what the organization may send, one may refuse it.
 func (t Trial) Under(budgets []Budget, project, key string) Trial {
 	if t.Rule != "" {
 		return t
@@ -58,7 +60,8 @@ func (o Organization) Admits(book Book, at time.Time) int64 {
 	return max(0, book.limit(o.Plans.At(at))-book.Used())
 }
 
-// RemedyOf is what would have a request accepted that would be refused by what is left.
+// RemedyOf is what would have a request accepted that would be
+// refused by what is left.
 func (t Tiers) RemedyOf(o Organization, book Book, bytes int64, at time.Time) Remedy {
 	refusal := Refusal{Bytes: bytes, Remaining: o.Admits(book, at), Quota: book.limit(o.Plans.At(at)), Cause: Cause{At: at}}
 	return t.Remedy(refusal, book.Period)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// UseAccepted is the outcome of what was accepted, and so charged. All others are of requests that were not.
+// UseAccepted is the outcome of what was accepted, and so charged.
+// All others are of requests that were not.
 const UseAccepted = "accepted"
 
 // A Use is what became of requests of an organization that were alike, in one hour.
@@ -33,7 +34,8 @@ func (c Charge) Use() Use {
 	}
 }
 
-// A Tally is what one process of ingest counted of an organization's requests. It counts once: those of a process have growing sequences.
+// A Tally is what one process of ingest counted of an organization's requests.
+// It counts once: those of a process have growing sequences.
 type Tally struct {
 	Organization string
 	Process      string
@@ -42,7 +44,8 @@ type Tally struct {
 	Uses         []Use
 }
 
-// maxTallied bounds each number of a tally, so that no sum of them comes near the end of an int64.
+// maxTallied bounds each number of a tally, so that no sum of
+// them comes near the end of an int64.
 const maxTallied = int64(1) << 48
 
 // Validate refuses what cannot have been counted.
@@ -63,7 +66,8 @@ func (t Tally) Validate() error {
 	return nil
 }
 
-// Counted are the uses that a tally adds. The log itself counts what was accepted: of that only the deprecated keys are new.
+// Counted are the uses that a tally adds. The log itself counts what was
+// accepted: of that only the deprecated keys are new.
 func (t Tally) Counted() []Use {
 	var uses []Use
 	for _, use := range t.Uses {

@@ -27,8 +27,8 @@ func (a Access) OrFull() Access {
 	return a
 }
 
-// unlessFull is the inverse of OrFull: full access is stored and published as before there was a
-// choice.
+// unlessFull is the inverse of OrFull: full access is stored and
+// published as before there was a choice.
 func (a Access) unlessFull() Access {
 	if a == FullAccess {
 		return ""

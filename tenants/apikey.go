@@ -60,8 +60,8 @@ func environments() []Environment {
 	return []Environment{Prod, Staging, Dev}
 }
 
-// An APIKey lets a client service send logs for one project and environment. The key itself is not
-// kept.
+// An APIKey lets a client service send logs for one project and
+// environment. The key itself is not kept.
 type APIKey struct {
 	ID           string // empty until it is issued
 	Organization string
@@ -122,8 +122,8 @@ func (c IssueAPIKey) Check() error {
 // maxYear is the last one that RFC 3339 can write.
 const maxYear = 9999
 
-// Issue decides on a new key. For the same one again it fails with ErrShownOnce, for another one
-// with ErrReused.
+// Issue decides on a new key. For the same one again it fails with
+// ErrShownOnce, for another one with ErrReused.
 func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

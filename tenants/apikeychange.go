@@ -2,7 +2,8 @@ package tenants
 
 import "time"
 
-// ChangeAPIKey asks for another name, limit or access of a key; nil leaves it as it is.
+// ChangeAPIKey asks for another name, limit or access of a key;
+// nil leaves it as it is.
 type ChangeAPIKey struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
@@ -56,8 +57,8 @@ func (c ChangeAPIKey) Check() error {
 	return faults.orNil()
 }
 
-// Change decides on another name, limit and access. What stays the same decides nothing; an ended
-// key stays as it is.
+// Change decides on another name, limit and access. What stays the same
+// decides nothing; an ended key stays as it is.
 func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -2,8 +2,8 @@ package tenants
 
 import "time"
 
-// A Subject is a thing whose changes are audited: a state, and its fields in the audit, without
-// secrets and hashes.
+// A Subject is a thing whose changes are audited: a state, and its fields in
+// the audit, without secrets and hashes.
 type Subject interface {
 	Apply(event Event)
 	audited() (Target, Fields)
@@ -32,7 +32,8 @@ type auditForm struct {
 	subject Subject // nothing yet
 }
 
-// Fold is the subject of a stream after its first events, of which there is one at least.
+// Fold is the subject of a stream after its first events, of
+// which there is one at least.
 func Fold(history ...Event) Subject {
 	subject := history[0].audit().subject
 	for _, event := range history {
@@ -57,8 +58,8 @@ func Audit(subject Subject, event Event) (Subject, Change) {
 	return subject, change
 }
 
-// ActorName is what a subject is called where it decides something itself: a member with the e-mail
-// address.
+// ActorName is what a subject is called where it decides something
+// itself: a member with the e-mail address.
 func ActorName(subject Subject) string {
 	if subject == nil {
 		return ""

@@ -19,12 +19,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// -add writes the golden files that are missing. It never touches one that exists: what was written
-// to an audit stays as it is.
+// -add writes the golden files that are missing. It never touches one that
+// exists: what was written to an audit stays as it is.
 var add = flag.Bool("add", false, "write the golden files that are missing")
 
-// Every event reads in the audit as ever: a form that changed would not match the lines that were
-// written before.
+// Every event reads in the audit as ever: a form that changed would not
+// match the lines that were written before.
 func TestEveryEventIsAudited(t *testing.T) {
 	for name, event := range samples() {
 		subject, change := tenants.Audit(nil, event)
@@ -77,8 +77,8 @@ func addMissing(t *testing.T, file string, text []byte) {
 	}
 }
 
-// The set of events is closed: each that the package declares has a sample, and so a golden file
-// and a form in the audit.
+// The set of events is closed: each that the package declares has a sample, and
+// so a golden file and a form in the audit.
 func TestEveryEventHasASample(t *testing.T) {
 	sampled := map[string]bool{}
 	for _, event := range samples() {

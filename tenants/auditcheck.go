@@ -21,7 +21,8 @@ func (f AuditFault) String() string {
 	return fmt.Sprintf("line %d %s", f.Sequence, f.Detail)
 }
 
-// An AuditCheck compares a log, from its first kept line, with what follows from the events.
+// An AuditCheck compares a log, from its first kept line, with
+// what follows from the events.
 type AuditCheck struct {
 	Gone   int64        // lines that were removed because of their age
 	Lines  int64        // in the log
@@ -35,8 +36,8 @@ type AuditCheck struct {
 // Begin sets the line behind which the log begins, where that is not its first.
 func (c *AuditCheck) Begin(sequence int64, hash string) { c.Gone, c.Head = sequence, hash }
 
-// Next compares the kept line of the next number with the one that follows from the events; nil is
-// for none. Of an erased event it checks the number alone.
+// Next compares the kept line of the next number with the one that follows from
+// the events; nil is for none. Of an erased event it checks the number alone.
 func (c *AuditCheck) Next(sequence int64, kept, want *AuditEvent) {
 	switch {
 	case kept == nil:
@@ -79,8 +80,8 @@ func (c *AuditCheck) reduced(kept AuditEvent) {
 	c.reductions[kept.ReducedBy].Add(kept)
 }
 
-// Deleted compares the lines that a deletion has reduced, all before this event, with its hash of
-// them.
+// Deleted compares the lines that a deletion has reduced, all
+// before this event, with its hash of them.
 func (c *AuditCheck) Deleted(sequence int64, event Event) {
 	switch e := event.(type) {
 	case DeletionBegun:

@@ -11,8 +11,8 @@ import (
 // AuditStart is the hash before the first line of an audit.
 const AuditStart = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// An AuditEvent is one line of the audit of an organization, or of the Installation. Lines are
-// numbered without gaps and chained by hashes.
+// An AuditEvent is one line of the audit of an organization, or of the
+// Installation. Lines are numbered without gaps and chained by hashes.
 type AuditEvent struct {
 	Organization string
 	Sequence     int64 // 1 for the first
@@ -37,16 +37,16 @@ func (e AuditEvent) With(change Change) AuditEvent {
 	return e
 }
 
-// Behind is the line in its place: after the line with that number and hash, 0 and AuditStart for
-// none.
+// Behind is the line in its place: after the line with that
+// number and hash, 0 and AuditStart for none.
 func (e AuditEvent) Behind(sequence int64, hash string) AuditEvent {
 	e.Sequence = sequence + 1
 	e.Hash = e.hash(hash)
 	return e
 }
 
-// hash is SHA-256 of the previous hash and all parts of the line as netstrings (length, colon,
-// bytes, comma), so that nothing can move from one part to the next.
+// hash is SHA-256 of the previous hash and all parts of the line as netstrings
+// (length, colon, bytes, comma): nothing can move from one part to the next.
 func (e AuditEvent) hash(before string) string {
 	var canonical strings.Builder
 	write := func(_, text string) {
@@ -58,7 +58,8 @@ func (e AuditEvent) hash(before string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// auditTime is how a time is written into the hash: always with six digits of fraction.
+// auditTime is how a time is written into the hash: always with
+// six digits of fraction.
 const auditTime = "2006-01-02T15:04:05.000000Z07:00"
 
 // each visits the parts of the line in the order in which it is hashed.

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Fields are the state of a thing: strings, integers, booleans, times and lists of strings. Zero
-// values are left out, so that a new field changes no old line.
+// Fields are the state of a thing: strings, integers, booleans,
+// times and lists of strings. Zero values are left out, so that
+// a new field changes no old line.
 type Fields map[string]any
 
 // known leaves out zero values, and writes times as RFC 3339.
@@ -48,7 +49,8 @@ func plain(value any) any {
 	return value
 }
 
-// JSON is the fields as a JSON object, its members in order and nothing between them; "" for nil.
+// JSON is the fields as a JSON object, its members in order and
+// nothing between them; "" for nil.
 func (f Fields) JSON() string {
 	if f == nil {
 		return ""
@@ -78,7 +80,8 @@ type Difference struct {
 	Field, Before, After string
 }
 
-// Differences lists the fields that have another value after a change than before, by name.
+// Differences lists the fields that have another value after a
+// change than before, by name.
 func (f Fields) Differences(after Fields) (differences []Difference) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(f)), maps.Keys(after))
 	slices.Sort(names)

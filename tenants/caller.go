@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Caller is the holder of a service token, bound to one organization or to the Installation (an
-// operator).
+// A Caller is the holder of a service token, bound to one
+// organization or to the Installation (an operator).
 type Caller struct {
 	ID           string
 	Organization string
@@ -18,8 +18,8 @@ func (c Caller) Operates() bool {
 	return c.Organization == Installation
 }
 
-// Role is the role in which the caller acts. An operator acts as an owner. An organization's token
-// acts as an admin: else its maker could become an owner.
+// Role is the role in which the caller acts. An operator acts as an owner. An
+// organization's token acts as an admin: else its maker could become an owner.
 func (c Caller) Role() Role {
 	if c.Operates() {
 		return Owner
@@ -32,8 +32,8 @@ func (c Caller) Reaches(organization string) bool {
 	return c.Operates() || c.Organization == organization
 }
 
-// Grants refuses scopes that the caller does not hold: a token can't make a stronger one. An
-// operator may grant any.
+// Grants refuses scopes that the caller does not hold: a token can't make a
+// stronger one. An operator may grant any.
 func (c Caller) Grants(scopes []string) error {
 	for _, scope := range scopes {
 		if !c.Operates() && !slices.Contains(c.Scopes, scope) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Prefixes of the codes that admit people before they can sign in. Each works once; only its digest
-// is kept.
+// Prefixes of the codes that admit people before they can sign in.
+// Each works once; only its digest is kept.
 const (
 	InvitationPrefix = "weirinv_" // to join an organization
 	OwnerCodePrefix  = "weirown_" // to become the first owner of an installation
@@ -21,8 +21,8 @@ const (
 	ResetLasts      = 24 * time.Hour
 )
 
-// ErrCode means that a code can't be used. It wraps the reason, which is only for holders of the
-// code: 192 random bits, which can't be guessed.
+// ErrCode means that a code can't be used. It wraps the reason, which is only
+// for holders of the code: 192 random bits, which can't be guessed.
 var (
 	ErrCode        = errors.New("the code is not valid")
 	ErrCodeUsed    = fmt.Errorf("the code was used: %w", ErrCode)

@@ -26,7 +26,8 @@ func (s ServiceToken) Credentials() []Credential {
 	return []Credential{{s.Digest.Hash, s.Revocation.state() == Revoked}}
 }
 
-// Credentials are that of the session's secret, of the one before and of the one that was dropped.
+// Credentials are that of the session's secret, of the one
+// before and of the one that was dropped.
 func (s Session) Credentials() []Credential {
 	revoked := s.Revocation.state() == Revoked
 	held := []Credential{{s.Digest.Hash, revoked}}

@@ -24,7 +24,8 @@ type folder[S any] interface {
 	Apply(event tenants.Event)
 }
 
-// A decision is: given what happened, when a command comes, then these events follow or this error.
+// A decision is: given what happened, when a command comes, then
+// these events follow or this error.
 type decision[S any] struct {
 	given []tenants.Event
 	when  func(state S) ([]tenants.Event, error)

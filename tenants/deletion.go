@@ -30,7 +30,8 @@ const (
 	Gone                   DeletionState = "gone"
 )
 
-// A Deletable is what can be deleted: an organization, or where there is a Project that alone.
+// A Deletable is what can be deleted: an organization, or where
+// there is a Project that alone.
 type Deletable struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project,omitempty"`
@@ -103,8 +104,9 @@ type DeletionFinished struct {
 	At      time.Time                   `json:"at"`
 	Removed map[string]map[string]int64 `json:"removed"` // rows, by module and table
 
-	// What is left of the audit: how many lines were reduced to ids and actions, and a hash of
-	// them. Their own hashes no longer follow from them; this one does, and is in the audit itself.
+	// What is left of the audit: how many lines were reduced to ids and
+	// actions, and a hash of them. It is in the audit itself, as their
+	// own hashes no longer follow from them.
 	ReducedLines int64  `json:"reduced_lines"`
 	ReducedHash  string `json:"reduced_hash"`
 }
@@ -119,8 +121,8 @@ func (e DeletionFinished) audit() auditForm {
 // Publication implements Event.
 func (DeletionFinished) Publication() Publication { return Unpublished }
 
-// A Deletion is the end of an organization or a project. It holds ids only, so that it can stay
-// when all else is gone.
+// A Deletion is the end of an organization or a project. It holds ids only, so
+// that it can stay when all else is gone.
 type Deletion struct {
 	Deletable
 	RequestedAt  time.Time
@@ -149,8 +151,8 @@ func (d Deletion) State() DeletionState {
 	return Gone
 }
 
-// Request decides to delete something that exists, after a time in which that can be cancelled.
-// Again, it decides nothing: the first time stays.
+// Request decides to delete something that exists, after a time in which that
+// can be cancelled. Again, it decides nothing: the first time stays.
 func (d Deletion) Request(of Deletable, at time.Time, grace time.Duration) ([]Event, error) {
 	if state := d.State(); state != "" && state != DeletionCancelledState {
 		return nil, nil
@@ -158,7 +160,8 @@ func (d Deletion) Request(of Deletable, at time.Time, grace time.Duration) ([]Ev
 	return []Event{DeletionRequested{Deletable: of, At: at, BeginsAt: at.Add(grace)}}, nil
 }
 
-// Cancel decides to bring back what was to be deleted. Asked again, it decides nothing.
+// Cancel decides to bring back what was to be deleted. Asked
+// again, it decides nothing.
 func (d Deletion) Cancel(at time.Time) ([]Event, error) {
 	switch d.State() {
 	case "":

@@ -1,8 +1,9 @@
-// Package tenants is the domain of who uses an installation: organizations, projects, API keys,
-// service tokens and people. Each noun is a state with methods that apply events (Apply) and that
-// return the events of a command. Time, ids and randomness are part of the command: it does no I/O.
+// Package tenants is the domain of who uses an installation: organizations,
+// projects, API keys, service tokens and people. Each noun is a state with
+// methods that apply events (Apply) and that return the events of a command.
+// Time, ids and randomness are part of the command: it does no I/O.
 package tenants
 
-// Installation replaces the organization of what belongs to the installation as a whole, such as an
-// operator's token. No organization has this id.
+// Installation replaces the organization of what belongs to the installation as
+// a whole, such as an operator's token. No organization has this id.
 const Installation = "*"

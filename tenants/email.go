@@ -11,14 +11,14 @@ const (
 	maxEmailLocal = 64
 )
 
-// NormalEmail is an address for comparison: trimmed, in lower case. Providers that distinguish case
-// are rarer than people who type a capital.
+// NormalEmail is an address for comparison: trimmed, in lower case. Providers
+// that distinguish case are rarer than people who type a capital.
 func NormalEmail(text string) string {
 	return strings.ToLower(strings.TrimSpace(text))
 }
 
-// IsEmail reports whether text can be an address, of ASCII only: other characters become equal in
-// lower case, or look equal.
+// IsEmail reports whether text can be an address, of ASCII only: other
+// characters become equal in lower case, or look equal.
 func IsEmail(text string) bool {
 	local, domain, found := strings.Cut(NormalEmail(text), "@")
 	fits := len(local)+1+len(domain) <= maxEmail && len(local) <= maxEmailLocal

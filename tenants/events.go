@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// An Event is something that happened. Its methods return what each place needs of it, so that none
-// can lack one.
+// An Event is something that happened. Its methods return what each place
+// needs of it, so that none can lack one.
 type Event interface {
-	// EventName is the stored name of the event. It is never renamed; a changed form gets a new
-	// version.
+	// EventName is the stored name of the event. It is never
+	// renamed; a changed form gets a new version.
 	EventName() string
 	// Publication is what others learn of the event.
 	Publication() Publication
@@ -49,7 +49,8 @@ func decode[E Event](data []byte) (Event, error) {
 	return event, nil
 }
 
-// eventKinds are all types of events. The set is closed: what is not here can't be read back.
+// eventKinds are all types of events. The set is closed: what is
+// not here can't be read back.
 func eventKinds() []eventKind {
 	return []eventKind{
 		kind[OrganizationCreated](),

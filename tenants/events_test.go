@@ -12,9 +12,9 @@ import (
 
 const golden = "testdata/events"
 
-// samples has one event of each kind, and, behind a +, one of each form that has members which the
-// first ones lacked. What it encodes to is pinned by golden files that are never edited: events
-// that were stored in that form must decode for ever.
+// samples has one event of each kind, and, behind a +, one of each form with
+// members that the first ones lacked. Golden files, which are never edited, pin
+// what it encodes to: stored events must decode for ever.
 func samples() map[string]tenants.Event {
 	token := tokenIssued()
 	token.Configured = true

@@ -20,8 +20,8 @@ const (
 // maxExposures is how many exposures of one key are kept: more add nothing.
 const maxExposures = 20
 
-// LeakGrace is how long a leaked key still works where the policy is to rotate: only its holders
-// can replace it.
+// LeakGrace is how long a leaked key still works where the policy is to
+// rotate: only its holders can replace it.
 const LeakGrace = 24 * time.Hour
 
 // An Exposure is one way in which a key was exposed.
@@ -85,8 +85,8 @@ const (
 	maxSource = 100
 )
 
-// clean is the exposure as it is stored: foreign texts are cut, and an address that is no URL is
-// left out.
+// clean is the exposure as it is stored: foreign texts are cut, and
+// an address that is no URL is left out.
 func (e Exposure) clean() Exposure {
 	ofWeb := strings.HasPrefix(e.Where, "https://") || strings.HasPrefix(e.Where, "http://")
 	if !ofWeb || len(e.Where) > maxWhere || checkText("where", e.Where, maxWhere) != nil {
@@ -98,8 +98,8 @@ func (e Exposure) clean() Exposure {
 	return e
 }
 
-// Expose decides to record a new exposure, and what the policy demands. An ended key stays as it
-// is, and a proxy's report never ends a key.
+// Expose decides to record a new exposure, and what the policy demands. An
+// ended key stays as it is, and a proxy's report never ends a key.
 func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
 	if k.ID == "" {
 		return nil, ErrNotFound

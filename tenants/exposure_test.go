@@ -14,8 +14,8 @@ func keyExposed() tenants.APIKeyExposed {
 	return tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedLeaked, Where: leakedAt, Source: "content", At: noon}
 }
 
-// What follows from an exposure: it is recorded once, and the policy decides about the key. A
-// proxy's report is recorded, and never ends anything.
+// What follows from an exposure: it is recorded once, and the policy decides
+// about the key. A proxy's report is recorded, and never ends anything.
 func TestAPIKeyExposeDecisions(t *testing.T) {
 	expose := func(exposure tenants.Exposure, leaked tenants.LeakedPolicy, plain tenants.PlainHTTPPolicy) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Fact is what another module published about an organization, for webhooks and mails.
+// A Fact is what another module published about an organization,
+// for webhooks and mails.
 type Fact struct {
 	ID           string // of its event
 	Name         string // by which webhooks ask for it

@@ -7,13 +7,14 @@ import (
 
 // Why a command is refused; see also Invalid.
 var (
-	// ErrNotFound is for what does not exist and for what belongs to another organization, which
-	// look alike.
+	// ErrNotFound is for what does not exist and for what belongs to
+	// another organization, which look alike.
 	ErrNotFound = errors.New("there is no such thing")
-	// ErrReused means that the same Idempotency-Key came before with another request.
+	// ErrReused means that the same Idempotency-Key came before
+	// with another request.
 	ErrReused = errors.New("the idempotency key stands for another request")
-	// ErrShownOnce means that the same request came before and was answered with a secret, which
-	// can't be shown again.
+	// ErrShownOnce means that the same request came before and was answered
+	// with a secret, which can't be shown again.
 	ErrShownOnce = errors.New("the secret was shown once and is not kept")
 	// ErrForbidden means that the caller may not do this.
 	ErrForbidden = errors.New("the caller may not do this")
@@ -26,7 +27,8 @@ type Fault struct {
 	Fix    string // the way out
 }
 
-// Invalid is the error of a command with faults: all of them, so that they can be mended at once.
+// Invalid is the error of a command with faults: all of them, so
+// that they can be mended at once.
 type Invalid []Fault
 
 // Error lists the faults.

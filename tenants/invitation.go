@@ -23,15 +23,15 @@ type Invitation struct {
 	made InvitationMade
 }
 
-// The states of an invitation beside Expired and Revoked. Only an open one can be accepted; an
-// expired one can be sent again.
+// The states of an invitation beside Expired and Revoked. Only an open one can
+// be accepted; an expired one can be sent again.
 const (
 	Open     State = "open"
 	Accepted State = "accepted"
 )
 
-// ErrSettled means that an invitation was accepted or revoked, and can't be sent again or revoked
-// any more.
+// ErrSettled means that an invitation was accepted or revoked, and
+// can't be sent again or revoked any more.
 var ErrSettled = errors.New("the invitation is settled")
 
 // Invite asks to invite a person.
@@ -66,8 +66,8 @@ func (e InvitationMade) audit() auditForm { return auditForm{"invitation.made", 
 // Publication implements Event.
 func (InvitationMade) Publication() Publication { return Unpublished }
 
-// InvitationResent gives an invitation another code and its whole time again. The code of before is
-// void.
+// InvitationResent gives an invitation another code and its whole
+// time again. The code of before is void.
 type InvitationResent struct {
 	Invitation string       `json:"invitation"`
 	Digest     SecretDigest `json:"imprint"`
@@ -125,8 +125,8 @@ func (c Invite) Check() error {
 	return append(faults, checkRole(c.Role)...).orNil()
 }
 
-// Make decides on a new invitation. For the same one again it fails with ErrShownOnce, for another
-// one with ErrReused.
+// Make decides on a new invitation. For the same one again it fails with
+// ErrShownOnce, for another one with ErrReused.
 func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -154,8 +154,8 @@ type Resend struct {
 	At     time.Time
 }
 
-// Resend decides to give the invitation another code. It takes a role that may invite to the
-// invitation's.
+// Resend decides to give the invitation another code. It takes a
+// role that may invite to the invitation's.
 func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 	if err := i.unsettled(cmd.ByRole); err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 	}}, nil
 }
 
-// Revoke decides to end the invitation; again, it decides nothing. It takes a role that may invite
-// to the invitation's.
+// Revoke decides to end the invitation; again, it decides nothing. It takes a
+// role that may invite to the invitation's.
 func (i Invitation) Revoke(by Role, at time.Time) ([]Event, error) {
 	err := i.unsettled(by)
 	switch {
@@ -199,8 +199,8 @@ type Accept struct {
 	At     time.Time
 }
 
-// Accept decides that the holder of the code, who names the address, joins. The code's issuer may
-// have kept it: it is void once they may not invite any more.
+// Accept decides that the holder of the code, who names the address, joins. The
+// code's issuer may have kept it: it is void once they may not invite any more.
 func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	if err := i.Admits(cmd.Code, cmd.At); err != nil {
 		return nil, err

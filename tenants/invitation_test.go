@@ -21,8 +21,8 @@ func invite() tenants.Invite {
 	}
 }
 
-// An invitation is made once; whoever asks again gets no way to the code. An owner is invited by
-// owners only.
+// An invitation is made once; whoever asks again gets no way to the
+// code. An owner is invited by owners only.
 func TestInviteDecisions(t *testing.T) {
 	made := func(change func(*tenants.Invite)) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) {

@@ -2,8 +2,8 @@ package tenants
 
 import "time"
 
-// KeyUsage is how an API key was used, for people to read: a process that dies loses its last
-// seconds. Zero times are never.
+// KeyUsage is how an API key was used, for people to read: a process that dies
+// loses its last seconds. Zero times are never.
 type KeyUsage struct {
 	Accepted        int64 // requests whose entries were taken in
 	Rejected        int64 // requests that failed for another reason than the key

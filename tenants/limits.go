@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A Countable is something that organizations have a limit of. The texts are data in responses.
+// A Countable is something that organizations have a limit of.
+// The texts are data in responses.
 type Countable string
 
 // What is counted.
@@ -18,17 +19,18 @@ const (
 	CountInvitations   Countable = "open invitations"
 	CountWebhooks      Countable = "webhooks"
 
-	// Those in force and those that ended within EndedKept, for so long distinguished from unknown
-	// ones.
+	// Those in force and those that ended within EndedKept, for so
+	// long distinguished from unknown ones.
 	CountAPIKeysKept       Countable = "API keys that are in force or ended in the last 30 days"
 	CountServiceTokensKept Countable = "service tokens that are in force or ended in the last 30 days"
 )
 
-// EndedKept is how long an ended key or token is counted, and known to all services.
+// EndedKept is how long an ended key or token is counted, and
+// known to all services.
 const EndedKept = 30 * 24 * time.Hour
 
-// keptPer is how many keys and tokens are kept for each in force: so a leaked one can always be
-// exchanged.
+// keptPer is how many keys and tokens are kept for each in force:
+// so a leaked one can always be exchanged.
 const keptPer = 3
 
 // Limits are how much an organization may have at once. 0: the default.
@@ -74,7 +76,8 @@ func (l Limits) Of(what Countable) int {
 	panic(fmt.Sprintf("BUG: nobody counts %q", what))
 }
 
-// Room is LimitReached where an organization with so many of something may have no more.
+// Room is LimitReached where an organization with so many of
+// something may have no more.
 func (l Limits) Room(what Countable, have int) error {
 	if limit := l.Of(what); have >= limit {
 		return LimitReached{what, limit}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Member is a person in one organization, who signs in to the console. The password is not kept,
-// only a slow hash.
+// A Member is a person in one organization, who signs in to the console. The
+// password is not kept, only a slow hash.
 type Member struct {
 	ID           string // empty until added
 	Organization string
@@ -28,8 +28,8 @@ type Member struct {
 // ErrLastOwner means that an organization keeps at least one owner.
 var ErrLastOwner = errors.New("an organization keeps at least one owner")
 
-// AddMember asks for a new member of an existing organization. PasswordHash is that of Password,
-// which Check needs.
+// AddMember asks for a new member of an existing organization. PasswordHash
+// is that of Password, which Check needs.
 type AddMember struct {
 	ID           string
 	Organization string
@@ -69,8 +69,8 @@ func (c AddMember) Check() error {
 	return append(faults, checkPassword("password", c.Password)...).orNil()
 }
 
-// Add decides on a new member. Again, it decides nothing, and the first password stays; with
-// another address, name or role it fails with ErrReused.
+// Add decides on a new member. Again, it decides nothing, and the first
+// password stays; with another address, name or role it fails with ErrReused.
 func (m Member) Add(cmd AddMember) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -125,8 +125,8 @@ func checkRole(role Role) Invalid {
 	return Invalid{{"role", fmt.Sprintf("role is %q.", role), oneOf(Roles())}}
 }
 
-// ChangeRole decides on another role; again, it decides nothing. It takes a role that manages both,
-// and the last owner stays one.
+// ChangeRole decides on another role; again, it decides nothing. It takes a
+// role that manages both, and the last owner stays one.
 func (m Member) ChangeRole(cmd ChangeRole) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func (e MemberRemoved) audit() auditForm { return auditForm{"member.removed", e.
 // Publication implements Event.
 func (MemberRemoved) Publication() Publication { return Unpublished }
 
-// Remove decides to remove the member; again, it decides nothing. It takes a role that manages the
-// member's, and the last owner stays.
+// Remove decides to remove the member; again, it decides nothing. It takes a
+// role that manages the member's, and the last owner stays.
 func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
 	switch {
 	case m.ID == "":
@@ -219,7 +219,8 @@ func (m *Member) audited() (Target, Fields) {
 	}
 }
 
-// changedAfter is when something was changed; zero where it is as it was at the beginning.
+// changedAfter is when something was changed; zero where it is
+// as it was at the beginning.
 func changedAfter(beginning, at time.Time) time.Time {
 	if at.Equal(beginning) {
 		return time.Time{}

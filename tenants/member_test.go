@@ -22,8 +22,8 @@ func addMember() tenants.AddMember {
 	}
 }
 
-// A member is added once, with one spelling of the address; a request that comes again changes
-// nothing.
+// A member is added once, with one spelling of the address; a
+// request that comes again changes nothing.
 func TestMemberAddDecisions(t *testing.T) {
 	add := func(change func(*tenants.AddMember)) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -54,7 +54,8 @@ func TestMemberAddDecisions(t *testing.T) {
 	})
 }
 
-// A role is changed, and a member removed, by roles that manage both; the last owner stays one.
+// A role is changed, and a member removed, by roles that manage
+// both; the last owner stays one.
 func TestMemberManageDecisions(t *testing.T) {
 	role := func(by, to tenants.Role, owners int) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -100,8 +101,8 @@ func TestMemberManageDecisions(t *testing.T) {
 	})
 }
 
-// An address has one form, and nothing that could be mistaken for another address or carry
-// something along.
+// An address has one form, and nothing that could be mistaken for
+// another address or carry something along.
 func TestEmails(t *testing.T) {
 	for email, fine := range map[string]bool{
 		"ada@example.com": true, "Ada.B+tag@sub.Example.co.uk": true, " o'neil@example.com\n": true,

@@ -19,7 +19,8 @@ func CleanName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// checkName finds what is wrong with a name: it has 1 to 200 characters and no control characters.
+// checkName finds what is wrong with a name: it has 1 to 200
+// characters and no control characters.
 func checkName(name string) Invalid {
 	if CleanName(name) == "" {
 		return Invalid{{"name", "name is missing.", fmt.Sprintf("Use 1 to %d characters.", maxName)}}
@@ -47,8 +48,8 @@ func checkGiven(field, id string) Invalid {
 	return nil
 }
 
-// IsID reports whether text can be an id at all: 1 to 64 URL-safe characters. Anything else names
-// nothing.
+// IsID reports whether text can be an id at all: 1 to 64 URL-safe
+// characters. Anything else names nothing.
 func IsID(text string) bool {
 	return text != "" && len(text) <= maxID && strings.IndexFunc(text, notURLSafe) < 0
 }

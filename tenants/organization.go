@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/tier"
 )
 
-// A Tier is what an organization has subscribed to. What a tier grants is the ledger's business.
+// A Tier is what an organization has subscribed to. What a tier
+// grants is the ledger's business.
 type Tier string
 
 // The tiers.
@@ -68,8 +69,8 @@ func (c CreateOrganization) Check() error {
 	return faults.orNil()
 }
 
-// Create decides on a new organization. Again, it decides nothing; with another name or tier it
-// fails with ErrReused.
+// Create decides on a new organization. Again, it decides nothing; with
+// another name or tier it fails with ErrReused.
 func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -112,7 +113,8 @@ func (c Rename) Check() error {
 	return checkName(c.Name).orNil()
 }
 
-// Rename decides to give the organization another name; the same name decides nothing.
+// Rename decides to give the organization another name; the same
+// name decides nothing.
 func (o Organization) Rename(cmd Rename) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

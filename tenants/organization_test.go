@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// An organization is created once, with a clean name and a tier that exists; the same request again
-// changes nothing.
+// An organization is created once, with a clean name and a tier that exists;
+// the same request again changes nothing.
 func TestOrganizationDecisions(t *testing.T) {
 	created := tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Scale, At: noon}
 	create := func(name string, tier tenants.Tier) func(tenants.Organization) ([]tenants.Event, error) {

@@ -13,8 +13,8 @@ const (
 	SystemActor        ActorKind = "system"        // by itself, as where a time has come
 )
 
-// An Origin is who decided something, and from where, in the metadata of events. Empty parts are
-// unknown.
+// An Origin is who decided something, and from where, in the
+// metadata of events. Empty parts are unknown.
 type Origin struct {
 	Actor   string // id of a member or service token, or the name of what else it was
 	Kind    ActorKind
@@ -48,8 +48,8 @@ func (o Origin) Metadata() map[string]string {
 	return known
 }
 
-// OriginOf reads an origin from the metadata of an event. In the first events the kind of actor
-// follows from the id.
+// OriginOf reads an origin from the metadata of an event. In the first events
+// the kind of actor follows from the id.
 func OriginOf(metadata map[string]string) Origin {
 	origin := Origin{
 		Actor: metadata[metadataActor], Kind: ActorKind(metadata[metadataKind]), Role: Role(metadata[metadataRole]),

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An OwnerCode lets its holder become the first owner of an installation without a member. There is
-// one at a time.
+// An OwnerCode lets its holder become the first owner of an installation
+// without a member. There is one at a time.
 type OwnerCode struct {
 	Digest       SecretDigest // zero: none was issued
 	ExpiresAt    time.Time
@@ -26,7 +26,8 @@ type IssueOwnerCode struct {
 	At      time.Time
 }
 
-// OwnerCodeIssued lets its holder become the first owner. The previous code is void.
+// OwnerCodeIssued lets its holder become the first owner. The
+// previous code is void.
 type OwnerCodeIssued struct {
 	Digest    SecretDigest `json:"imprint"`
 	At        time.Time    `json:"at"`
@@ -73,7 +74,8 @@ type UseOwnerCode struct {
 	At           time.Time
 }
 
-// Use decides that the holder becomes the first owner. Where there are members the code is void.
+// Use decides that the holder becomes the first owner. Where
+// there are members the code is void.
 func (o OwnerCode) Use(cmd UseOwnerCode) ([]Event, error) {
 	if err := o.Admits(cmd.Code, cmd.Founded, cmd.At); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ const MaxPasskeys = 20
 // ErrTooMany means that a member has as many passkeys as can be.
 var ErrTooMany = errors.New("there are as many as can be")
 
-// A Passkey is a key pair (WebAuthn) by which a member proves their identity. Only its public half
-// is kept.
+// A Passkey is a key pair (WebAuthn) by which a member proves their
+// identity. Only its public half is kept.
 type Passkey struct {
 	ID           string // empty until it is registered
 	Organization string
@@ -90,8 +90,8 @@ func (e PasskeyUsed) audit() auditForm { return auditForm{"passkey.used", e.At, 
 // Publication implements Event.
 func (PasskeyUsed) Publication() Publication { return Unpublished }
 
-// PasskeySuspected means that a passkey was used with an old count: there may be a copy. It admits
-// nobody any more.
+// PasskeySuspected means that a passkey was used with an old count: there
+// may be a copy. It admits nobody any more.
 type PasskeySuspected struct {
 	Passkey string    `json:"passkey"`
 	Counter uint32    `json:"counter"`
@@ -142,8 +142,9 @@ func (p Passkey) Register(cmd RegisterPasskey) ([]Event, error) {
 	}}, nil
 }
 
-// Use decides whether the passkey admits its member: PasskeyUsed means yes. A count that does not
-// grow reveals a copy; which one is the member's is unknown, so neither is admitted.
+// Use decides whether the passkey admits its member: PasskeyUsed means
+// yes. A count that does not grow reveals a copy; which one is the
+// member's is unknown, so neither is admitted.
 func (p Passkey) Use(cmd UsePasskey) ([]Event, error) {
 	counts := cmd.Counter != 0 || p.Credential.Counter != 0
 	switch {

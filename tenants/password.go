@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of passwords, in characters. The upper one only keeps a sign-in from being used to make
-// work.
+// Bounds of passwords, in characters. The upper one only keeps a
+// sign-in from being used to make work.
 const (
 	minPassword = 12
 	maxPassword = 128
 )
 
-// A Password is one in plaintext. It never shows itself, whatever prints it; only Reveal does.
+// A Password is one in plaintext. It never shows itself,
+// whatever prints it; only Reveal does.
 type Password string
 
 // Reveal returns the password in plaintext. Every call is a place to look at twice.

@@ -2,8 +2,8 @@ package tenants
 
 import "slices"
 
-// A Permission is one thing that a role may do in an organization. One's own sessions and password
-// take none.
+// A Permission is one thing that a role may do in an organization.
+// One's own sessions and password take none.
 type Permission string
 
 // The permissions. Their names are data in errors and in the audit.
@@ -57,7 +57,8 @@ func (r Role) May(p Permission) bool {
 	return false
 }
 
-// IssuingFor is the permission to create, rotate and revoke API keys of an environment.
+// IssuingFor is the permission to create, rotate and revoke API
+// keys of an environment.
 func IssuingFor(environment Environment) Permission {
 	if environment == Prod {
 		return APIKeysWriteProd
@@ -65,13 +66,14 @@ func IssuingFor(environment Environment) Permission {
 	return APIKeysWrite
 }
 
-// MayIssueFor reports whether the role may create, rotate and revoke API keys of an environment.
+// MayIssueFor reports whether the role may create, rotate and
+// revoke API keys of an environment.
 func (r Role) MayIssueFor(environment Environment) bool {
 	return r.May(IssuingFor(environment))
 }
 
-// Managing is the permission to manage members with a role: change it, give it, remove such a
-// member.
+// Managing is the permission to manage members with a role:
+// change it, give it, remove such a member.
 func Managing(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
@@ -79,7 +81,8 @@ func Managing(role Role) Permission {
 	return MembersManage
 }
 
-// MayManage reports whether the role may change or give another one, and remove members with it.
+// MayManage reports whether the role may change or give another
+// one, and remove members with it.
 func (r Role) MayManage(other Role) bool {
 	return r.May(Managing(other))
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Project is one application or service of an organization. Several may have the same name.
+// A Project is one application or service of an organization.
+// Several may have the same name.
 type Project struct {
 	ID           string // empty until it is created
 	Organization string
@@ -44,8 +45,8 @@ func (c CreateProject) Check() error {
 	return append(checkGiven("organization", c.Organization), checkName(c.Name)...).orNil()
 }
 
-// Create decides on a new project. Again, it decides nothing; with another name it fails with
-// ErrReused.
+// Create decides on a new project. Again, it decides nothing;
+// with another name it fails with ErrReused.
 func (p Project) Create(cmd CreateProject) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
 package tenants
 
-// A ReplacedEvent is a type of event that later ones of the same stream replace: they set all that the earlier one did, whatever that was, so nothing is
-// lost with it once nobody asks what the thing was like between them.
+// A ReplacedEvent is a type of event that later ones of the same stream
+// replace: they set all that the earlier one did, so nothing is lost
+// with it once its time is of no interest.
 type ReplacedEvent struct {
 	Event  Event  // an empty one
 	By     int    // how many later ones it takes

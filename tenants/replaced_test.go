@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A thing is the same without the events that later ones replace, whatever else happens to it.
+// A thing is the same without the events that later ones
+// replace, whatever else happens to it.
 func TestReplacedEventsChangeNothing(t *testing.T) {
 	random, replaced := rand.New(rand.NewPCG(1, 2)), replacedByName()
 	for subject, events := range eventsBySubject() {
@@ -25,7 +26,8 @@ func TestReplacedEventsChangeNothing(t *testing.T) {
 	}
 }
 
-// A password that was set by a code removed the identity at the provider, which another password does not.
+// A password that was set by a code removed the identity at the
+// provider, which another password does not.
 func TestAResetIsReplacedByAResetAlone(t *testing.T) {
 	reset, change := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "x", Reset: true}, tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "y"}
 	for _, then := range [][]tenants.Event{{change}, {change, change}, {reset}, {reset, change}} {
@@ -45,7 +47,8 @@ func replacedByName() map[string]tenants.ReplacedEvent {
 	return replaced
 }
 
-// eventsBySubject are the samples that happen to one type of thing, in the order of their names.
+// eventsBySubject are the samples that happen to one type of
+// thing, in the order of their names.
 func eventsBySubject() map[string][]tenants.Event {
 	samples, bySubject := samples(), map[string][]tenants.Event{}
 	names := make([]string, 0, len(samples))

@@ -9,7 +9,8 @@ type ResetCode struct {
 	By        string // its issuer; empty for the first codes
 }
 
-// MemberResetCodeIssued gives a manager of a member a code to pass on. The previous code is void.
+// MemberResetCodeIssued gives a manager of a member a code to
+// pass on. The previous code is void.
 type MemberResetCodeIssued struct {
 	Member    string       `json:"member"`
 	Digest    SecretDigest `json:"imprint"`
@@ -28,8 +29,9 @@ func (e MemberResetCodeIssued) audit() auditForm {
 // Publication implements Event.
 func (MemberResetCodeIssued) Publication() Publication { return Unpublished }
 
-// MemberPasswordChanged gives a member another password and voids a code to reset it. A reset also
-// removes the identity at the provider, until the next sign-in by it.
+// MemberPasswordChanged gives a member another password and voids a
+// code to reset it. A reset also removes the identity at the
+// provider, until the next sign-in by it.
 type MemberPasswordChanged struct {
 	Member       string    `json:"member"`
 	PasswordHash string    `json:"password_hash"`
@@ -55,8 +57,8 @@ type IssueResetCode struct {
 	At     time.Time
 }
 
-// IssueResetCode decides to let the member set another password. It takes a role that manages the
-// member's, as the code gives access as the member.
+// IssueResetCode decides to let the member set another password. It takes a
+// role that manages the member's, as the code gives access as the member.
 func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	switch {
 	case !m.isThere():
@@ -69,8 +71,8 @@ func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	}}, nil
 }
 
-// ChangePassword asks to give a member another password. PasswordHash is that of Password, which
-// Check needs to see.
+// ChangePassword asks to give a member another password. PasswordHash is that
+// of Password, which Check needs to see.
 type ChangePassword struct {
 	Before       string // the hash of the password shown; not for a reset
 	Code         string // the hash of the code shown; only for a reset
@@ -85,8 +87,8 @@ func (c ChangePassword) Check() error {
 	return checkPassword("password", c.Password).orNil()
 }
 
-// ChangePassword decides on another password after the previous one was shown. ErrNotFound where
-// that is not the member's any more.
+// ChangePassword decides on another password after the previous one was shown.
+// ErrNotFound where that is not the member's any more.
 func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -97,8 +99,9 @@ func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil
 }
 
-// ResetPassword decides on another password for the holder of the code. Its issuer may have kept
-// it: it is void once they don't manage the member any more.
+// ResetPassword decides on another password for the holder of
+// the code. Its issuer may have kept it: it is void once they
+// don't manage the member any more.
 func (m Member) ResetPassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -11,16 +11,17 @@ const MaxOverlap = 7 * 24 * time.Hour
 
 // Why a key can't be rotated or changed.
 var (
-	// ErrKeyRevoked and ErrKeyExpired mean that the key has ended: there is nothing to go on with.
+	// ErrKeyRevoked and ErrKeyExpired mean that the key has
+	// ended: there is nothing to go on with.
 	ErrKeyRevoked = errors.New("the API key is revoked")
 	ErrKeyExpired = errors.New("the API key has expired")
-	// ErrKeyRotated means that another key has taken the place of the key already: it is the one to
-	// rotate.
+	// ErrKeyRotated means that another key has taken the place of the
+	// key already: it is the one to rotate.
 	ErrKeyRotated = errors.New("the API key was rotated already")
 )
 
-// RotateAPIKey asks to replace a key, which still works for a while so that its holders can change
-// over.
+// RotateAPIKey asks to replace a key, which still works for a
+// while so that its holders can change over.
 type RotateAPIKey struct {
 	To      string        // id of the new key
 	Digest  SecretDigest  // of the new key
@@ -28,7 +29,8 @@ type RotateAPIKey struct {
 	At      time.Time
 }
 
-// APIKeyRotated records that another key takes the place of an API key, which ends at ExpiresAt.
+// APIKeyRotated records that another key takes the place of an
+// API key, which ends at ExpiresAt.
 type APIKeyRotated struct {
 	APIKey    string    `json:"api_key"`
 	To        string    `json:"to"` // id of the other key
@@ -53,8 +55,8 @@ func (c RotateAPIKey) Check() error {
 	return nil
 }
 
-// Rotate decides that the key ends after the overlap, never later than it would have. A revoked,
-// expired or rotated key can't be rotated.
+// Rotate decides that the key ends after the overlap, never later than it would
+// have. A revoked, expired or rotated key can't be rotated.
 func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -68,8 +70,8 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: firstEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
 }
 
-// Successor asks for the key that replaces this one: same project, environment, name, limit and
-// access, and a life as long as this one had.
+// Successor asks for the key that replaces this one: same project, environment,
+// name, limit and access, and a life as long as this one had.
 func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	successor := IssueAPIKey{
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,

@@ -6,9 +6,10 @@ const (
 	ScopeTenantsAdmin = "tenants:admin" // what an admin may do, over the API; see Caller.Role
 )
 
-// GrantableScopes lists the scopes that a role can give to a service token, none beyond its own.
-// Only an owner gives tenants:admin: such a token outlives the role of its maker, never proves its
-// holder's identity, and makes others like itself.
+// GrantableScopes lists the scopes that a role can give to a service
+// token, none beyond its own. Only an owner gives tenants:admin: such a
+// token outlives the role of its maker, never proves its holder's
+// identity, and makes others like itself.
 func (r Role) GrantableScopes() (scopes []string) {
 	if r.May(ServiceTokensWrite) {
 		scopes = append(scopes, ScopeBillingRead)

@@ -23,8 +23,8 @@ const (
 	shownDigits  = 4
 )
 
-// A Secret is an API key or a service token in plaintext. Printing never shows it; only Reveal
-// does.
+// A Secret is an API key or a service token in plaintext.
+// Printing never shows it; only Reveal does.
 type Secret struct {
 	prefix string
 	digits string
@@ -48,7 +48,8 @@ func ParseSecret(prefix, text string) (Secret, error) {
 	return Secret{prefix: prefix, digits: digits}, nil
 }
 
-// Next is the secret that follows from this one and a salt, and can't be made without both.
+// Next is the secret that follows from this one and a salt, and
+// can't be made without both.
 func (s Secret) Next(salt string) Secret {
 	drawn, err := hkdf.Key(sha256.New, []byte(s.digits), []byte(salt), "weir: the secret after this one", secretBytes)
 	if err != nil {
@@ -81,7 +82,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 const hidden = "[redacted]"
 
-// A SecretDigest is what is kept of a secret: enough to recognize it, not enough to use it.
+// A SecretDigest is what is kept of a secret: enough to
+// recognize it, not enough to use it.
 type SecretDigest struct {
 	Hash  string `json:"hash"`  // SHA-256 of the whole secret, hexadecimal; the secret has 192 random bits, so a slow hash would buy nothing
 	First string `json:"first"` // the first four characters after the prefix

@@ -15,8 +15,8 @@ import (
 
 const drawn = "0123456789abcdef01234567" // 24 bytes
 
-// A secret is its prefix and 48 lower-case hexadecimal characters; its digest is the SHA-256 of all
-// of it.
+// A secret is its prefix and 48 lower-case hexadecimal characters;
+// its digest is the SHA-256 of all of it.
 func TestNewSecret(t *testing.T) {
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, strings.NewReader(drawn))
 	if err != nil || !regexp.MustCompile(`^weir_[0-9a-f]{48}$`).MatchString(secret.Reveal()) {
@@ -41,7 +41,8 @@ func TestNewSecretNeedsAllItsBytes(t *testing.T) {
 	}
 }
 
-// There is one canonical form, and a text that is refused does not turn up in the error.
+// There is one canonical form, and a text that is refused does
+// not turn up in the error.
 func TestParseSecret(t *testing.T) {
 	digits := strings.Repeat("0123456789abcdef", 3)
 	if secret, err := tenants.ParseSecret(tenants.ServiceTokenPrefix, "weirsvc_"+digits); err != nil || secret.Reveal() != "weirsvc_"+digits {

@@ -39,8 +39,8 @@ func PlainHTTPPolicies() []PlainHTTPPolicy {
 	return []PlainHTTPPolicy{FlagPlainHTTP, RevokePlainHTTP}
 }
 
-// A SecurityPolicy is what happens in an organization when others may have one of its keys, and how
-// its members may not sign in.
+// A SecurityPolicy is what happens in an organization when others may have one
+// of its keys, and how its members may not sign in.
 type SecurityPolicy struct {
 	Organization  string // empty until it is set; see DefaultSecurityPolicy
 	LeakedKeys    LeakedPolicy
@@ -49,7 +49,8 @@ type SecurityPolicy struct {
 	PasswordsOff  bool      // no sign-in with a password, and no new password
 }
 
-// DefaultSecurityPolicy is that of an organization without one: notify people, and break nothing.
+// DefaultSecurityPolicy is that of an organization without one:
+// notify people, and break nothing.
 func DefaultSecurityPolicy(organization string) SecurityPolicy {
 	return SecurityPolicy{Organization: organization, LeakedKeys: NotifyLeaked, PlainHTTPKeys: FlagPlainHTTP}
 }
@@ -96,8 +97,8 @@ func (c SetSecurityPolicy) Check() error {
 	return faults.orNil()
 }
 
-// Set decides on the policy; again, it decides nothing. Only owners decide about passwords, and
-// can't lock themselves out.
+// Set decides on the policy; again, it decides nothing. Only owners decide
+// about passwords, and can't lock themselves out.
 func (s SecurityPolicy) Set(cmd SetSecurityPolicy) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -129,8 +130,8 @@ func (c SetSecurityPolicy) maySwitchPasswords() error {
 	return nil
 }
 
-// OffSwitch is the wanted setting of one of PasswordPolicies; nil: unchanged. ok is false for
-// another text.
+// OffSwitch is the wanted setting of one of PasswordPolicies; nil:
+// unchanged. ok is false for another text.
 func OffSwitch(word string) (off *bool, ok bool) {
 	switch word {
 	case "":

@@ -11,12 +11,12 @@ import (
 // maxScopes is how many scopes one token may have.
 const maxScopes = 32
 
-// scopeForm is the form of a scope: its subject, and the permitted action. Its meaning is up to the
-// modules that check it.
+// scopeForm is the form of a scope: its subject, and the permitted action. Its
+// meaning is up to the modules that check it.
 var scopeForm = regexp.MustCompile(`^[a-z][a-z-]{0,30}:[a-z][a-z-]{0,30}$`)
 
-// A ServiceToken lets a service such as billing act for one organization, or for the Installation.
-// The secret is not kept.
+// A ServiceToken lets a service such as billing act for one organization, or
+// for the Installation. The secret is not kept.
 type ServiceToken struct {
 	ID           string // empty until it is issued
 	Organization string // or Installation
@@ -28,7 +28,8 @@ type ServiceToken struct {
 	Revocation   Revocation
 }
 
-// IssueServiceToken asks for a new token of an organization, which exists, or of the Installation.
+// IssueServiceToken asks for a new token of an organization,
+// which exists, or of the Installation.
 type IssueServiceToken struct {
 	ID           string
 	Organization string
@@ -97,8 +98,8 @@ func checkScopes(scopes []string) (faults Invalid) {
 	return faults
 }
 
-// Issue decides on a new token. For the same one again it fails with ErrShownOnce, for another one
-// with ErrReused.
+// Issue decides on a new token. For the same one again it fails with
+// ErrShownOnce, for another one with ErrReused.
 func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -116,8 +117,8 @@ func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// Register decides on a token from the configuration. Again, it decides nothing, also once revoked:
-// a restart does not bring it back.
+// Register decides on a token from the configuration. Again, it decides
+// nothing, also once revoked: a restart does not bring it back.
 func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
 	if s.ID != "" && s.Digest == cmd.Digest {
 		return nil, nil
@@ -126,7 +127,8 @@ func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
 	return s.Issue(cmd)
 }
 
-// Revoke decides to end the token. Again, it decides nothing: the first reason stays.
+// Revoke decides to end the token. Again, it decides nothing:
+// the first reason stays.
 func (s ServiceToken) Revoke(cmd Revoke) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

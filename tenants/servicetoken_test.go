@@ -52,7 +52,8 @@ func manyScopes() (scopes []string) {
 	return scopes
 }
 
-// A restart registers the configured token once, and never brings back one that was revoked.
+// A restart registers the configured token once, and never
+// brings back one that was revoked.
 func TestServiceTokenRegisterDecisions(t *testing.T) {
 	configured := tokenIssued()
 	configured.Configured = true

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// A session ends when it was not used for SessionIdles, at the latest SessionLasts after its start.
-// Only a use RenewAfter after the last renewal renews it: so most uses write nothing, and an unused
-// session ends SessionIdles-RenewAfter to SessionIdles later.
+// A session ends when it was not used for SessionIdles, at the latest
+// SessionLasts after its start. A use renews it only RenewAfter after the last
+// renewal: so most uses write nothing, and an unused session ends
+// SessionIdles-RenewAfter to SessionIdles later.
 const (
 	SessionIdles = 12 * time.Hour
 	RenewAfter   = 3 * time.Hour
 	SessionLasts = 7 * 24 * time.Hour
 )
 
-// SecretOverlap is how long a replaced secret still works, for requests and tabs that are on their
-// way.
+// SecretOverlap is how long a replaced secret still works, for
+// requests and tabs that are on their way.
 const SecretOverlap = time.Minute
 
 // A SignInMethod is how a member proved who they are.
@@ -29,7 +30,8 @@ const (
 	ByCode     SignInMethod = "code" // of an invitation or a reset, where passwords are switched off
 )
 
-// OrPassword is the method, ByPassword where it is empty: the first sessions lack it.
+// OrPassword is the method, ByPassword where it is empty: the
+// first sessions lack it.
 func (m SignInMethod) OrPassword() SignInMethod {
 	if m == "" {
 		return ByPassword
@@ -37,7 +39,8 @@ func (m SignInMethod) OrPassword() SignInMethod {
 	return m
 }
 
-// A Session is what a member has between signing in and signing out. Its secrets are not kept.
+// A Session is what a member has between signing in and signing
+// out. Its secrets are not kept.
 type Session struct {
 	ID              string // empty until it is started
 	Organization    string
@@ -72,8 +75,8 @@ type StartSession struct {
 	At     time.Time
 }
 
-// RenewSession keeps a session from idling. The new secret is made from the old one and Salt, so
-// that a repeated request gets the same.
+// RenewSession keeps a session from idling. The new secret is made from the old
+// one and Salt, so that a repeated request gets the same.
 type RenewSession struct {
 	Presented string // hash of the secret that asks
 	Digest    SecretDigest
@@ -127,8 +130,8 @@ func (e SessionRenewed) audit() auditForm { return auditForm{"session.renewed", 
 // Publication implements Event.
 func (SessionRenewed) Publication() Publication { return PublishedCredential }
 
-// SessionConfirmed records that the member has proved their identity again. The session gets
-// another secret.
+// SessionConfirmed records that the member has proved their identity
+// again. The session gets another secret.
 type SessionConfirmed struct {
 	Session       string       `json:"session"`
 	Method        SignInMethod `json:"method"`
@@ -178,8 +181,8 @@ func (e SessionRoleChanged) audit() auditForm {
 // Publication implements Event.
 func (SessionRoleChanged) Publication() Publication { return PublishedCredential }
 
-// Start decides on a new session. Each sign-in starts one of its own: a session can't be started
-// twice.
+// Start decides on a new session. Each sign-in starts one of its
+// own: a session can't be started twice.
 func (s Session) Start(cmd StartSession) ([]Event, error) {
 	if s.ID != "" {
 		return nil, ErrReused
@@ -191,8 +194,8 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	}}, nil
 }
 
-// Renew decides to extend the session; nothing where it was renewed not long ago, or the secret is
-// not the newest: another tab was faster.
+// Renew decides to extend the session; nothing where it was renewed not long
+// ago, or the secret is not the newest: another tab was faster.
 func (s Session) Renew(cmd RenewSession) ([]Event, error) {
 	if !s.works(cmd.At) {
 		return nil, ErrNotFound
@@ -218,7 +221,8 @@ func (s Session) Confirm(cmd ConfirmSession) ([]Event, error) {
 	}}, nil
 }
 
-// End decides to end the session. Again, it decides nothing: the first reason stays.
+// End decides to end the session. Again, it decides nothing: the
+// first reason stays.
 func (s Session) End(cmd Revoke) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -232,7 +236,8 @@ func (s Session) End(cmd Revoke) ([]Event, error) {
 	return []Event{SessionEnded{Session: s.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
-// ChangeRole decides to give the session the member's present role. An ended one stays as it is.
+// ChangeRole decides to give the session the member's present
+// role. An ended one stays as it is.
 func (s Session) ChangeRole(role Role, at time.Time) ([]Event, error) {
 	switch {
 	case s.ID == "":
@@ -299,8 +304,8 @@ func (s *Session) Apply(event Event) {
 	}
 }
 
-// replace gives the session another secret. The previous one works a moment longer; the one before
-// no more.
+// replace gives the session another secret. The previous one works a
+// moment longer; the one before no more.
 func (s *Session) replace(digest SecretDigest, salt string, at, until time.Time) {
 	s.Dropped = SecretDigest{}
 	if at.Before(s.Replaced.Until) {

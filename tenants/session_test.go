@@ -38,7 +38,8 @@ func sessionConfirmed() tenants.SessionConfirmed {
 	}
 }
 
-// A session is started once, for its member's organization and in the member's role, and ends once.
+// A session is started once, for its member's organization and
+// in the member's role, and ends once.
 func TestSessionDecisions(t *testing.T) {
 	start := func(s tenants.Session) ([]tenants.Event, error) {
 		return s.Start(tenants.StartSession{
@@ -67,8 +68,8 @@ func TestSessionDecisions(t *testing.T) {
 	})
 }
 
-// A session is renewed when it is used after a while, by its newest secret, and never beyond its
-// end.
+// A session is renewed when it is used after a while, by its
+// newest secret, and never beyond its end.
 func TestSessionRenewal(t *testing.T) {
 	renew := func(at time.Time, presented string) func(tenants.Session) ([]tenants.Event, error) {
 		return func(s tenants.Session) ([]tenants.Event, error) {

@@ -36,7 +36,8 @@ type Webhook struct {
 	DeletedAt    time.Time // zero: it is there
 }
 
-// A WebhookSecret names a secret, which is kept nowhere: it follows from a key of the installation.
+// A WebhookSecret names a secret, which is kept nowhere: it
+// follows from a key of the installation.
 type WebhookSecret struct {
 	Key        string `json:"key"` // id of that key
 	Generation int    `json:"generation"`
@@ -76,7 +77,8 @@ func (e WebhookChanged) audit() auditForm { return auditForm{"webhook.changed", 
 // Publication implements Event.
 func (WebhookChanged) Publication() Publication { return Unpublished }
 
-// WebhookRotated gives a webhook another secret. The one of before signs too for a while.
+// WebhookRotated gives a webhook another secret. The one of
+// before signs too for a while.
 type WebhookRotated struct {
 	Webhook      string        `json:"webhook"`
 	Secret       WebhookSecret `json:"secret"`
@@ -133,7 +135,8 @@ type CreateWebhook struct {
 	At           time.Time
 }
 
-// Check returns Invalid with every fault of the command, or nil. Whether an address may be reached is for whoever sends.
+// Check returns Invalid with every fault of the command, or nil. Whether an
+// address may be reached is for whoever sends.
 func (c CreateWebhook) Check() error {
 	faults := append(checkGiven("organization", c.Organization), checkWebhookURL(c.URL)...)
 	return append(faults, checkWebhookEvents(c.Events, c.Known)...).orNil()
@@ -166,7 +169,8 @@ func checkWebhookEvents(events, known []string) (faults Invalid) {
 	return faults
 }
 
-// Create decides on a new webhook. Asked again for the same one it fails with ErrShownOnce, for another one with ErrReused.
+// Create decides on a new webhook. Asked again for the same one it fails with
+// ErrShownOnce, for another one with ErrReused.
 func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -233,7 +237,8 @@ func (w Webhook) SwitchOff(reason string, at time.Time) ([]Event, error) {
 	return []Event{WebhookSwitched{Webhook: w.ID, Reason: reason, At: at}}, nil
 }
 
-// Rotate decides on another secret, which follows from a key. While two are in use there is no third.
+// Rotate decides on another secret, which follows from a key.
+// While two are in use there is no third.
 func (w Webhook) Rotate(key string, at time.Time) ([]Event, error) {
 	if err := w.there(); err != nil {
 		return nil, err

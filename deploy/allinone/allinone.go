@@ -32,8 +32,9 @@ type App struct {
 	ends     []func() error // in the order in which things were opened
 }
 
-// New locks the data directory and the address, starts what is not given, and builds the modules.
-// When it fails nothing is left running; its error is one line with a remedy.
+// New locks the data directory and the address, starts what is not
+// given, and builds the modules. When it fails nothing is left
+// running; its error is one line with a remedy.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -133,8 +134,8 @@ func (a *App) closeListener() error {
 	return nil
 }
 
-// Started is closed once everything is ready and the demo organization is there; then Env may be
-// called.
+// Started is closed once everything is ready and the demo
+// organization is there; then Env may be called.
 func (a *App) Started() <-chan struct{} { return a.started }
 
 // Prune removes what is past from all modules at once; Run does it all the time.
@@ -150,9 +151,9 @@ func (a *App) Prune(ctx context.Context) (err error) {
 // Env describes how to reach the demo organization.
 func (a *App) Env() DevEnv { return a.env }
 
-// Run serves until ctx ends or something fails. It stops in the order in which nothing can be lost:
-// current requests are answered, the modules commit what they have taken, then broker and database
-// stop.
+// Run serves until ctx ends or something fails. It stops in the order in which
+// nothing can be lost: current requests are answered, the modules commit what
+// they have taken, then broker and database stop.
 func (a *App) Run(ctx context.Context) error {
 	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -197,7 +198,8 @@ const (
 	readyPoll    = 20 * time.Millisecond
 )
 
-// prepare waits until all modules are ready, creates the demo organization and logs that.
+// prepare waits until all modules are ready, creates the demo
+// organization and logs that.
 func (a *App) prepare(ctx context.Context) error {
 	if err := a.awaitReady(ctx); err != nil {
 		return err

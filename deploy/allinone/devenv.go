@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// EnvFile is the name of the file, in the data directory, with shell variables that reach the demo
-// organization.
+// EnvFile is the name of the file, in the data directory, with shell
+// variables that reach the demo organization.
 const EnvFile = "dev.env"
 
-// A DevEnv is what a client on this machine needs. It is also where the credentials of the demo
-// organization are kept: everywhere else only their hashes are.
+// A DevEnv is what a client on this machine needs. It is also
+// where the credentials of the demo organization are kept:
+// everywhere else only their hashes are.
 type DevEnv struct {
 	BaseURL         string // ends in /v1
 	CAFile          string // absolute
@@ -50,7 +51,8 @@ func (e *DevEnv) variables() []variable {
 	}
 }
 
-// ReadDevEnv reads the file at path; where there is none, it returns the zero value.
+// ReadDevEnv reads the file at path; where there is none, it
+// returns the zero value.
 func ReadDevEnv(path string) (env DevEnv, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteHints writes what runs where, with commands to paste into any POSIX shell, in one write: a
-// reader of the first line has the rest.
+// WriteHints writes what runs where, with commands to paste into any POSIX
+// shell, in one write: a reader of the first line has the rest.
 func (a *App) WriteHints(out io.Writer, took time.Duration) {
 	var text bytes.Buffer
 	a.compose(&text, took)
@@ -53,8 +53,8 @@ A minute of believable traffic: make demo
 
 `
 
-// firstHints are for an installation without a demo organization: what is surely there is the
-// operator's token.
+// firstHints are for an installation without a demo organization: what
+// is surely there is the operator's token.
 const firstHints = `
 There is no demo organization here. Who has signed in to the console creates a project and an API key there, and is shown a command that
 sends the first log. Whoever runs Weir does the same over the API:

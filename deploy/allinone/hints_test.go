@@ -14,8 +14,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Who waits for the line that Weir is ready finds the commands as well: a program that reads the
-// output meanwhile sees all or nothing.
+// Who waits for the line that Weir is ready finds the commands as well: a
+// program that reads the output meanwhile sees all or nothing.
 func TestHintsAreWrittenAtOnce(t *testing.T) {
 	for _, env := range []DevEnv{{}, {APIKey: "weir_1", ConsolePassword: "secret"}} {
 		var got writes

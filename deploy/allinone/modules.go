@@ -21,7 +21,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// Modules are the modules' own settings, the same as where each is a process of its own.
+// Modules are the modules' own settings, the same as where each
+// is a process of its own.
 type Modules struct {
 	Ingest   ingest.Config
 	Ledger   ledger.Config
@@ -29,14 +30,14 @@ type Modules struct {
 	Tenants  tenants.Config
 }
 
-// ModulesFromEnvironment reads the modules' settings from the environment, as their own processes
-// do.
+// ModulesFromEnvironment reads the modules' settings from the
+// environment, as their own processes do.
 func ModulesFromEnvironment() (m Modules, err error) {
 	return m, errors.Join(fromEnvironment(&m.Ingest), fromEnvironment(&m.Ledger), fromEnvironment(&m.Grouping), fromEnvironment(&m.Tenants))
 }
 
-// fromEnvironment fills a configuration from its tags. It is not checked yet: what the process
-// provides is still missing.
+// fromEnvironment fills a configuration from its tags. It is not checked yet:
+// what the process provides is still missing.
 func fromEnvironment(config any) error {
 	parser, err := kong.New(config, process.SecretFiles())
 	if err != nil {
@@ -86,7 +87,8 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 	return modules, nil
 }
 
-// makers make one module each. It gets no listener of its own: the gateway calls its handler.
+// makers make one module each. It gets no listener of its own:
+// the gateway calls its handler.
 func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[gateway.Module]func() (module, error) {
 	server := httpapi.ServerConfig{TrustedProxies: g.proxies, Drain: g.drain}
 	m.Ingest.ServerConfig, m.Ingest.Brokers, m.Ingest.DatabaseURL = server, g.brokers, g.databaseURL
@@ -110,7 +112,8 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	}
 }
 
-// plaintextReports passes requests that came over plain HTTP to every module that handles them.
+// plaintextReports passes requests that came over plain HTTP to
+// every module that handles them.
 func plaintextReports(modules map[gateway.Module]module) func(httpapi.PlaintextRequest) {
 	return func(request httpapi.PlaintextRequest) {
 		for _, m := range modules {

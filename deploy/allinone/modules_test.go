@@ -19,7 +19,8 @@ import (
 // closeTimeout is how long Postgres may take to notice that connections are gone.
 const closeTimeout = 30 * time.Second
 
-// on is what modules are given that find nobody at their broker: New waits for none.
+// on is what modules are given that find nobody at their broker:
+// New waits for none.
 func on(databaseURL string) given {
 	return given{
 		databaseURL: httpapi.Secret(databaseURL), brokers: []string{"127.0.0.1:1"}, metrics: telemetry.New(),
@@ -36,8 +37,8 @@ func modules(t *testing.T) Modules {
 	return read
 }
 
-// Where the last module can't start, the ones before it keep no connection to a database that is
-// about to stop.
+// Where the last module can't start, the ones before it keep no
+// connection to a database that is about to stop.
 func TestBuildLeavesNothingBehind(t *testing.T) {
 	database := testenv.Postgres(t)
 	shared := on(database)
@@ -66,9 +67,9 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A role that walks past row level security is refused by every module and by the whole process, in
-// one line that names the role and the way out: with it, one forgotten condition would show one
-// tenant's rows to another.
+// Every module, and the whole process, refuses a role that bypasses row level
+// security, in one line that names the role and the remedy: with it, one
+// forgotten condition would show one tenant's rows to another.
 func TestSuperuserIsRefused(t *testing.T) {
 	server, err := testenv.LocalPostgres(t.Context())
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Routes are the routes of all modules, such as "GET /console/errors/{group}", sorted, each once.
+// Routes are the routes of all modules, such as "GET
+// /console/errors/{group}", sorted, each once.
 func (a *App) Routes() (routes []string, err error) {
 	for name, module := range a.modules {
 		router, ok := module.Handler().(chi.Routes)

@@ -26,14 +26,15 @@ func all(t *testing.T) []goPackage {
 	return packages
 }
 
-// list lists the packages of one module. That each also builds by its own go.mod is checked by
-// `make verify`.
+// list lists the packages of one module. That each also builds by its
+// own go.mod is checked by `make verify`.
 func list(t *testing.T, room string) []goPackage {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(all(t)), func(p goPackage) bool { return module(p.ImportPath) != room })
 }
 
-// workspace reads the packages once for all tests: the listing takes seconds, the rules none.
+// workspace reads the packages once for all tests: the listing
+// takes seconds, the rules none.
 var workspace = sync.OnceValues(func() ([]goPackage, error) {
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps,TestImports,XTestImports")
 	for _, room := range append([]string{"shared", "deploy"}, middle...) {
@@ -73,7 +74,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// calls finds a domain that looks at the clock or writes to the log behind its caller's back.
+// calls finds a domain that looks at the clock or writes to the
+// log behind its caller's back.
 func calls(t *testing.T, p goPackage) (found []string) {
 	t.Helper()
 	if !isPure(p) {
@@ -109,8 +111,8 @@ func forbidden(file *ast.File) (found []*ast.SelectorExpr) {
 	return found
 }
 
-// mainLines is how long a service's main.go may be: it turns the environment into a Config, no
-// more.
+// mainLines is how long a service's main.go may be: it turns the
+// environment into a Config, no more.
 const mainLines = 100
 
 func longMain(t *testing.T, p goPackage) []string {

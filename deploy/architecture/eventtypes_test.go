@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// eventConsumers are the packages that look for an event type, by its constant in shared/contract.
-// All others pass over it.
+// eventConsumers are the packages that look for an event type, by its constant
+// in shared/contract. All others pass over it.
 var eventConsumers = map[string][]string{
 	"TypeLogsAccepted":           {"shared/contract"}, // ParseLogsAccepted, which ingest, ledger and grouping call
 	"TypeCredentialChanged":      {"shared/identity", "tenants/internal/bus"},
@@ -49,8 +49,8 @@ var eventConsumers = map[string][]string{
 	"TypeQuotaRefused":           {"ledger/internal/bus"},
 }
 
-// Each event type is consumed exactly where eventConsumers lists it: a new type has to be decided
-// upon.
+// Each event type is consumed exactly where eventConsumers lists
+// it: a new type has to be decided upon.
 func TestEventTypesHaveTheirConsumers(t *testing.T) {
 	declared, found := map[string]bool{}, map[string][]string{}
 	for _, p := range all(t) {
@@ -95,8 +95,8 @@ func declaredTypes(file *ast.File) map[string]bool {
 	return types
 }
 
-// comparedIn are the names beginning with Type that a file compares something with, in a case or by
-// an operator.
+// comparedIn are the names beginning with Type that a file compares
+// something with, in a case or by an operator.
 func comparedIn(file *ast.File) (names []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		var operands []ast.Expr

@@ -14,8 +14,10 @@ import (
 // bounded begins the comment of a map's bound.
 const bounded = "bounded by "
 
-// A map of a struct or a package that something is put into, or that goroutines share, because it is beside a lock or is a sync.Map, may live as
-// long as the process: its comment names its bound. Maps by number have partitions or brokers as keys, of which there are few.
+// A map of a struct or package that is written to, or that goroutines
+// share (beside a lock, or a sync.Map), may live as long as the
+// process: its comment names its bound. Maps by number have partitions
+// or brokers as keys, of which there are few.
 func TestMapsSayTheirBound(t *testing.T) {
 	found := 0
 	for _, p := range all(t) {
@@ -49,7 +51,8 @@ type growingMap struct {
 	bounded bool
 }
 
-// growingMaps finds the maps of a package that may grow. A field goes by its name, whatever struct something is put into.
+// growingMaps finds the maps of a package that may grow. A field goes by its
+// name, whatever struct something is put into.
 func growingMaps(files []*ast.File) (found []growingMap) {
 	written := map[string]bool{}
 	for _, file := range files {
@@ -143,14 +146,15 @@ func isOfSync(of ast.Expr, name string) bool {
 	return ok && nameOf(selector.X) == "sync" && selector.Sel.Name == name
 }
 
-// isMapByName reports whether a type is a map by something else than numbers, or one that holds
-// such a map.
+// isMapByName reports whether a type is a map by something else than
+// numbers, or one that holds such a map.
 func isMapByName(of ast.Expr) bool {
 	m, ok := of.(*ast.MapType)
 	return ok && (!slices.Contains([]string{"int", "int32"}, nameOf(m.Key)) || isMapByName(m.Value))
 }
 
-// A map without a bound is found where something is put into it, beside a lock, and as one that locks itself.
+// A map without a bound is found where something is put into it,
+// beside a lock, and as one that locks itself.
 func TestMapsWithoutABoundAreFound(t *testing.T) {
 	const source = `package p
 type alone struct { byName map[string]int }

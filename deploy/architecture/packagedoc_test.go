@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// How many sentences describe a package and what it may touch: fewer leave one of them out, more
-// are for its README.
+// How many sentences describe a package and what it may touch: fewer leave
+// one of them out, more are for its README.
 const minSentences, maxSentences = 2, 4
 
-// sentenceEnd is what closes a sentence. Abbreviations and names such as doc.go have no space
-// behind their dot.
+// sentenceEnd is what closes a sentence. Abbreviations and names such as
+// doc.go have no space behind their dot.
 var sentenceEnd = regexp.MustCompile(`[.!?]["”)]*(\s|$)`)
 
 // sentences counts the sentences of a comment, indented blocks left out.
@@ -47,8 +47,8 @@ func undocumented(importPath, name string, file *ast.File) []string {
 	return nil
 }
 
-// Every package has a doc.go with a few sentences on what it is and what it may touch, and no
-// second package comment.
+// Every package has a doc.go with a few sentences on what it is and what it
+// may touch, and no second package comment.
 func TestPackagesAreDocumented(t *testing.T) {
 	for _, p := range all(t) {
 		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// The packages that the Makefile tests without the race detector are those that start nothing beside
-// themselves, nor do their tests: all of them, for it finds nothing there and takes minutes.
+// The Makefile tests without the race detector exactly those
+// packages that, with their tests, start nothing beside themselves:
+// it finds nothing there and takes minutes.
 func TestSequentialPackagesAreThoseThatStartNothing(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -40,8 +41,8 @@ func TestSequentialPackagesAreThoseThatStartNothing(t *testing.T) {
 	}
 }
 
-// startsSomething is where a package or its tests first start something beside their caller, if they
-// do, and reports whether there are tests.
+// startsSomething is where a package or its tests first start something beside
+// their caller, if they do, and reports whether there are tests.
 func startsSomething(t *testing.T, dir string) (at string, tested bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -69,7 +70,8 @@ func sequential(makefile string) []string {
 	return strings.Fields(value)
 }
 
-// starting are the functions that run something beside their caller, whatever they are a method of.
+// starting are the functions that run something beside their
+// caller, whatever they are a method of.
 var starting = []string{"AfterFunc", "Go", "NewServer", "NewTLSServer", "NewUnstartedServer", "Parallel"}
 
 // concurrent finds what runs beside something else, or is there for that.

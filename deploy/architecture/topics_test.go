@@ -20,7 +20,8 @@ var gatherers = map[string]string{contract.TopicIngest: prefix + "shared/keyfact
 // outgoing are the types whose values are on their way to a topic that they name.
 var outgoing = regexp.MustCompile(`(?i)(outbox|outgoing)`)
 
-// One service writes a topic, its owner; a gathered topic is written through one package for all.
+// One service writes a topic, its owner; a gathered topic is
+// written through one package for all.
 func TestTopicsHaveOneWriter(t *testing.T) {
 	writers := map[string][]string{} // by the name of the topic's constant
 	for _, p := range all(t) {
@@ -76,8 +77,8 @@ func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
 	return found
 }
 
-// publishedIn are the constants of the topics on which a file publishes: arguments of calls to
-// Publish and the like, and members of what is outgoing.
+// publishedIn are the constants of the topics on which a file publishes:
+// arguments of calls to Publish and the like, and members of what is outgoing.
 func publishedIn(file *ast.File) (topics []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -115,7 +116,8 @@ func values(elements []ast.Expr) (found []ast.Expr) {
 	return found
 }
 
-// nameOf is the last part of a name such as contract.TopicLogs; empty for other expressions.
+// nameOf is the last part of a name such as contract.TopicLogs;
+// empty for other expressions.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

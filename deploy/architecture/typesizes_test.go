@@ -20,7 +20,8 @@ var largeTypes = map[string]string{
 	"tenants/internal/registry.Store": "a store has one for each question",
 }
 
-// crowded finds types of a package with too many methods, and notes those that may have them.
+// crowded finds types of a package with too many methods, and
+// notes those that may have them.
 func crowded(importPath string, read source, allowed map[string]bool) (found []string) {
 	for _, name := range slices.Sorted(maps.Keys(read.methods)) {
 		methods, of := read.methods[name], strings.TrimPrefix(importPath, prefix)+"."+name
@@ -53,7 +54,8 @@ func TestTypesStaySmall(t *testing.T) {
 	}
 }
 
-// A type with too many methods is found, in any module, and one that may have them is noted.
+// A type with too many methods is found, in any module, and one
+// that may have them is noted.
 func TestLargeTypesAreFound(t *testing.T) {
 	text := "package p\n"
 	for i := range maxMethods {

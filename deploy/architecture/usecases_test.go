@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// servicesOf finds the types that hold use cases: one Service, or Services where a room has several.
+// servicesOf finds the types that hold use cases: one Service,
+// or Services where a room has several.
 func servicesOf(files []*ast.File) (found []string) {
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -21,7 +22,8 @@ func servicesOf(files []*ast.File) (found []string) {
 	return found
 }
 
-// assembles reports whether a package puts the services of its module's rooms together.
+// assembles reports whether a package puts the services of its
+// module's rooms together.
 func assembles(importPath string) bool { return importPath == prefix+"ledger/internal/services" }
 
 // outsideRooms finds use cases beside the rooms, and rooms without any.

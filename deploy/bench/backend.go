@@ -16,7 +16,8 @@ type broker struct {
 	start func(ctx context.Context, dir string) (running, error)
 }
 
-// A running broker that is not part of the measured process; the zero value is one that is.
+// A running broker that is not part of the measured process; the
+// zero value is one that is.
 type running struct {
 	brokers string
 	pid     int // 0: elsewhere

@@ -58,8 +58,8 @@ type Phase struct {
 // CPU is the cost of one batch to each process; 0: unknown.
 type CPU struct{ Weir, Postgres, Broker, Load time.Duration }
 
-// Run measures with each broker in turn, reports what it does on progress, and returns what it
-// found.
+// Run measures with each broker in turn, reports what it does on
+// progress, and returns what it found.
 func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, error) {
 	var brokers []broker
 	if config.Embedded {

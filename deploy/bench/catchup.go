@@ -16,7 +16,8 @@ const (
 	catchUpPoll    = 50 * time.Millisecond
 )
 
-// A lag is how long each view needed, after the last answer, until it showed everything.
+// A lag is how long each view needed, after the last answer,
+// until it showed everything.
 type lag struct {
 	balance, groups, entries time.Duration
 }
@@ -76,7 +77,8 @@ func (l *load) missingErrors(ctx context.Context) (int64, error) {
 	return missing, nil
 }
 
-// missingEntries counts the organizations whose newest accepted entry can't be read back yet.
+// missingEntries counts the organizations whose newest accepted
+// entry can't be read back yet.
 func (l *load) missingEntries(ctx context.Context) (missing int64, err error) {
 	for i, t := range l.tenants {
 		page, err := l.api.Logs(ctx, t.Key, client.LogsQuery{Project: t.Project, Limit: 1})

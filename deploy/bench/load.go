@@ -38,7 +38,8 @@ func (l *load) reset() {
 	l.took = &measure.Samples{}
 }
 
-// post sends b for the next measure.Tenant and counts it; begun is when it should have been sent.
+// post sends b for the next measure.Tenant and counts it; begun
+// is when it should have been sent.
 func (l *load) post(ctx context.Context, b *measure.Body, begun time.Time) {
 	at := time.Now()
 	b.Stamp(at, l.serial.Add(measure.EntriesPerBatch))
@@ -64,7 +65,8 @@ func raise(value *atomic.Int64, n int64) {
 	}
 }
 
-// saturate posts from a number of senders, each its next batch at the answer to the last, for d.
+// saturate posts from a number of senders, each its next batch
+// at the answer to the last, for d.
 func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.Duration {
 	end, begun := time.Now().Add(d), time.Now()
 	var work sync.WaitGroup
@@ -79,8 +81,8 @@ func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.
 	return time.Since(begun)
 }
 
-// pace posts at a fixed rate for d: a batch that waits for a free sender counts from when it was
-// due.
+// pace posts at a fixed rate for d: a batch that waits for a
+// free sender counts from when it was due.
 func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.Duration) time.Duration {
 	begun := time.Now()
 	due := make(chan time.Time, int(perSecond*d.Seconds())+1)

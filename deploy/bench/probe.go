@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Probes post small batches to organizations of their own under load, and poll each view until it
-// shows them.
+// Probes post small batches to organizations of their own under load,
+// and poll each view until it shows them.
 type probes struct {
 	api     *client.Client
 	tenants []measure.Tenant
@@ -67,7 +67,8 @@ func (p *probes) probe(ctx context.Context, t measure.Tenant, stop <-chan struct
 	}
 }
 
-// await looks at the three views, each by itself, until it shows what was just accepted.
+// await looks at the three views, each by itself, until it shows
+// what was just accepted.
 func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, newest int64) error {
 	accepted := time.Now()
 	views := []struct {

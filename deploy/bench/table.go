@@ -60,8 +60,8 @@ func Write(out io.Writer, config Config, results []Result) error {
 	return table.Flush()
 }
 
-// verdict reports whether a goal is met. The goals are for the embedded broker; another one takes a
-// share of the cores.
+// verdict reports whether a goal is met. The goals are for the embedded broker;
+// another one takes a share of the cores.
 func verdict(r Result, met bool) string {
 	switch {
 	case r.Broker != embedded.name:

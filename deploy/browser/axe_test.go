@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// axe is axe-core, by Deque Systems, as its package on the npm registry has it; its licence is
-// beside it.
+// axe is axe-core, by Deque Systems, as its package on the npm
+// registry has it; its licence is beside it.
 //
 //go:embed testdata/axe-core/axe.min.js
 var axe string
@@ -38,8 +38,8 @@ func loadAxe(b *tab) {
 	ask[bool](b, axe+"\n;true")
 }
 
-// runAxe checks the page against every rule for WCAG 2.2 A and AA and against what is known to be
-// good practice. Sizes of targets are a rule that axe-core leaves off unless asked.
+// runAxe checks the page against every rule for WCAG 2.2 A and AA and the best
+// practices. The rule of target sizes is off in axe-core by default.
 func runAxe(b *tab) []violation {
 	b.t.Helper()
 	return ask[[]violation](b, `axe.run(document, {resultTypes: ["violations"], rules: {"target-size": {enabled: true}}}).then((r) =>

@@ -12,8 +12,10 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// Billing's story on a test clock, as whoever pays sees it: used, exhausted and why, a larger plan, restored, a grant, a budget, the period's end, its
-// statement as a page and as CSV, an adjustment; each step was sent to a webhook, and all of it says that it is a test.
+// Billing on a test clock, as the payer sees it: used, exhausted and why,
+// a larger plan, restored, a grant, a budget, the period's end, its
+// statement as a page and as CSV, an adjustment. Each step was sent to a
+// webhook, and all of it is marked as a test.
 func TestBillingsStory(t *testing.T) {
 	t.Setenv("WEIR_TIER_INDIE_BYTES", "2000")
 	in := newInstallation(t)

@@ -47,8 +47,8 @@ func (b *tab) found(link string) {
 	b.leave("button", "Begin", "Logs")
 }
 
-// invite invites somebody, and returns the link that the page shows this once, as copied from
-// there.
+// invite invites somebody, and returns the link that the page
+// shows this once, as copied from there.
 func (b *tab) invite(email, role string) string {
 	b.t.Helper()
 	b.leave("a", "Members", "Members")
@@ -77,9 +77,9 @@ func (b *tab) join(link, name, email string) {
 	b.leave("button", "Join", "Logs")
 }
 
-// follow opens a link that carries a code to the page called title. The code goes into the form,
-// and stays neither in the address bar nor in the history, where whoever uses the browser next
-// would find it.
+// follow opens a link that carries a code to the page called title. The code
+// goes into the form, and stays neither in the address bar nor in the history,
+// where the browser's next user would find it.
 func (b *tab) follow(link, title string) {
 	b.t.Helper()
 	where, err := url.Parse(link)

@@ -10,9 +10,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// hostile is a text that does something where it is taken for markup, whichever place of a page it
-// stands in: a text, an attribute, an address, a script. It begins with its field's name, so that
-// one finds it again.
+// hostile is a text that does something where it is taken for
+// markup: as text, attribute, address or script. It begins with
+// its field's name, to be found again.
 func hostile(field string) string {
 	return field + `"'></title></textarea><script>hacked()</script><img src=x onerror=hacked()><svg onload=hacked()>` +
 		`<a href="javascript:hacked()">{{.}}</a>`
@@ -22,8 +22,9 @@ func hostile(field string) string {
 const intruders = `[...document.querySelectorAll("script:not([src^='/console/assets/']), img:not([src^='/console/assets/']), " +
 	"svg:not(.bar, .chart), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
 
-// Whatever somebody enters anywhere stays a text on every page: nothing of it becomes part of the
-// page, nothing runs, and nothing even tries to, which the policy would report.
+// Whatever somebody enters anywhere stays a text on every page:
+// nothing of it becomes part of the page, nothing runs, and nothing
+// even tries to, which the policy would report.
 func TestHostileTexts(t *testing.T) {
 	in := newInstallation(t)
 	say := hostileTexts()
@@ -51,7 +52,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// mustBeText opens a page, and returns all texts on it, those in fields and tips included.
+// mustBeText opens a page, and returns all texts on it, those in
+// fields and tips included.
 func (b *tab) mustBeText(path string) string {
 	b.t.Helper()
 	b.open(path)
@@ -98,7 +100,8 @@ func typed() (all []string) {
 	return all
 }
 
-// all are those that some page shows as they are; of a call it shows what it makes of it.
+// all are those that some page shows as they are; of a call it
+// shows what it makes of it.
 func (s texts) all() []string {
 	return []string{s.organization, s.member, s.project, s.key, s.token, s.reason, s.message, s.environment, s.errorType, s.errorMessage}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An installation is all of Weir in this process, served over HTTPS, with nothing in it.
+// An installation is all of Weir in this process, served over
+// HTTPS, with nothing in it.
 type installation struct {
 	app    *allinone.App
 	origin string // such as https://localhost:41234
@@ -30,7 +31,8 @@ func newInstallation(t *testing.T) installation {
 	return newGround(t).start(t)
 }
 
-// A ground is what an installation leaves behind when it ends, and the next one begins with.
+// A ground is what an installation leaves behind when it ends,
+// and the next one begins with.
 type ground struct {
 	dataDir  string
 	database httpapi.Secret

@@ -21,8 +21,8 @@ const reached = `(() => {
 // maxStops is more than any page has places to go to.
 const maxStops = 150
 
-// reach goes on by Tab until what has the focus begins with a name; kind is the element's, such as
-// "a" or "input".
+// reach goes on by Tab until what has the focus begins with a name; kind is
+// the element's, such as "a" or "input".
 func (b *tab) reach(kind, name string) {
 	b.t.Helper()
 	var seen []string
@@ -53,8 +53,8 @@ func (b *tab) press(kind, name string) {
 	b.do(chromedp.KeyEvent(kb.Enter))
 }
 
-// leave is press for what leads to another page, whose heading is title; it may be the same page
-// anew.
+// leave is press for what leads to another page, whose heading
+// is title; it may be the same page anew.
 func (b *tab) leave(kind, name, title string) {
 	b.t.Helper()
 	b.reach(kind, name)

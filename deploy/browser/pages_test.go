@@ -41,7 +41,8 @@ var notPages = map[string]string{
 	"/console/assets/{version}/{name}":            "stylesheet, scripts and pictures",
 }
 
-// Every page of the console can be read and used by everybody, in light, in dark and on a phone.
+// Every page of the console can be read and used by everybody,
+// in light, in dark and on a phone.
 func TestPages(t *testing.T) {
 	in := newInstallation(t)
 	w := in.furnish(t, plainTexts)
@@ -73,7 +74,8 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// Texts as long as they may be, without a place to break them, stay within their page.
+// Texts as long as they may be, without a place to break them,
+// stay within their page.
 func TestLongTexts(t *testing.T) {
 	in := newInstallation(t)
 	w := in.furnish(t, longTexts())
@@ -211,7 +213,8 @@ func (b *tab) look(name string, inspect func(look string)) {
 	b.blameless(name)
 }
 
-// shoot keeps a picture of the whole page in the folder that WEIR_SCREENSHOTS names.
+// shoot keeps a picture of the whole page in the folder that
+// WEIR_SCREENSHOTS names.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("WEIR_SCREENSHOTS")

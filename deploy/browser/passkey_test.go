@@ -6,8 +6,8 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 )
 
-// plugAuthenticator gives the tab's person a device that keeps passkeys and knows its owner, such
-// as a telephone.
+// plugAuthenticator gives the tab's person a device that keeps passkeys
+// and knows its owner, such as a telephone.
 func (b *tab) plugAuthenticator() {
 	b.t.Helper()
 	call(b, webauthn.Enable, webauthn.EnableParams{})

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Where scripts are switched off, a person still gets from the sign-in to a key, and sees each way
-// to send the first log; only what needs a script is not offered.
+// Without scripts a person still gets from the sign-in to a key, and sees each
+// way to send the first log; only what needs a script is not offered.
 func TestWithoutScripts(t *testing.T) {
 	in := newInstallation(t)
 	in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", ownerPassword)

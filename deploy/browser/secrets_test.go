@@ -10,15 +10,15 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// stored is all that pages can have left in the browser for whoever uses it next, but for the
-// session, which no script reads.
+// stored is all that pages can have left in the browser for whoever uses it
+// next, but for the session, which no script reads.
 const stored = `Promise.all([caches.keys(), indexedDB.databases()]).then(([kept, databases]) => JSON.stringify(
 	[[localStorage, sessionStorage].map((s) => Object.keys(s).map((key) => [key, s.getItem(key)])),
 		document.cookie, history.state, window.name, kept, databases]))`
 
-// traces are what stays in a browser: addresses in its history with the titles of their pages, the
-// addresses that it has asked for and the origin that it named, and what pages have stored. They
-// are named, each.
+// traces are what stays in a browser, by name: addresses and titles
+// in its history, the addresses that it has requested, the origin
+// that it sent, and what pages have stored.
 func (b *tab) traces() map[string]string {
 	b.t.Helper()
 	var history strings.Builder
@@ -31,7 +31,8 @@ func (b *tab) traces() map[string]string {
 	return map[string]string{"the history": history.String(), "an address that was asked for": asked, "what pages have stored": ask[string](b, stored)}
 }
 
-// remembersNone fails the test where a secret stays in the browser; secrets are by their names.
+// remembersNone fails the test where a secret stays in the
+// browser; secrets are by their names.
 func (b *tab) remembersNone(secrets map[string]string) {
 	b.t.Helper()
 	for place, text := range b.traces() {

@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A person who never touches a mouse gets from the link that a new installation prints to the first
-// log and all that may become of its key; who is invited sees it and may change nothing; the audit
-// log has all of it, and their browsers keep no secret.
+// With the keyboard alone a person gets from a new installation's link to the
+// first log, and through a key's whole life. An invited viewer sees it and may
+// change nothing. The audit log has all of it, and no browser keeps a secret.
 func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)
@@ -55,7 +55,8 @@ func TestStory(t *testing.T) {
 	viewer.remembersNone(secrets)
 }
 
-// rotateKey puts another key in the place of the one called name, while both work, and returns it.
+// rotateKey puts another key in the place of the one called
+// name, while both work, and returns it.
 func (b *tab) rotateKey(name, overlap string) string {
 	b.t.Helper()
 	b.leave("a", "I have saved it", "API Keys")
@@ -67,7 +68,8 @@ func (b *tab) rotateKey(name, overlap string) string {
 	return b.clipboard()
 }
 
-// seeUseSinceRotation goes from the new key to the old one, and sees that somebody still uses it.
+// seeUseSinceRotation goes from the new key to the old one, and
+// sees that somebody still uses it.
 func (b *tab) seeUseSinceRotation() {
 	b.t.Helper()
 	b.leave("a", "See who still uses it", "API key pods in Frankfurt")
@@ -121,7 +123,8 @@ func (b *tab) createProject(name string) {
 	b.awaitText(name)
 }
 
-// createKey creates a key for the one project, copies it and returns what was copied.
+// createKey creates a key for the one project, copies it and
+// returns what was copied.
 func (b *tab) createKey(name, environment string) string {
 	b.t.Helper()
 	b.leave("a", "API Keys", "API Keys")

@@ -23,8 +23,8 @@ import (
 // patience is how long something may take to show on a page.
 const patience = 30 * time.Second
 
-// A tab is what one person looks at: a tab of a browser profile of their own. It notes what no page
-// may do.
+// A tab is what one person looks at: a tab of a browser profile of
+// their own. It notes what no page may do.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
@@ -35,7 +35,8 @@ type tab struct {
 	asked  []string // addresses that were asked for, and that they were asked for from
 }
 
-// openTab opens a tab in a new profile: nothing that another person did in theirs is in it.
+// openTab opens a tab in a new profile: nothing that another
+// person did in theirs is in it.
 func openTab(t *testing.T, chromium context.Context, origin string) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
@@ -128,8 +129,8 @@ func (b *tab) colors(scheme string) {
 	})
 }
 
-// open goes to an address of the console, as from the address bar, and returns the status of what
-// is shown.
+// open goes to an address of the console, as from the address bar,
+// and returns the status of what is shown.
 func (b *tab) open(path string) int {
 	b.t.Helper()
 	answer, err := chromedp.RunResponse(b.ctx, chromedp.Navigate(b.origin+path))
@@ -139,8 +140,8 @@ func (b *tab) open(path string) int {
 	return int(answer.Status)
 }
 
-// eval evaluates an expression in the page, promises awaited. While a page goes and another comes
-// there is none.
+// eval evaluates an expression in the page, promises awaited. While a
+// page goes and another comes there is none.
 func eval[T any](b *tab, expression string) (T, error) {
 	return chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }

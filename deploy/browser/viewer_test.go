@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// An offer is what a member finds in the settings: the pages to which links lead, and the forms
-// that change something, by the addresses that they are sent to.
+// An offer is what a member finds in the settings: the pages to
+// which links lead, and the forms that change something, by the
+// addresses that they are sent to.
 type offer struct{ pages, forms map[string]bool }
 
 const (
@@ -18,16 +19,16 @@ const (
 	accountPath  = settingsPath + "account" // what is there is everybody's own
 )
 
-// linked are the addresses of the settings' pages to which the page leads, files and parts of pages
-// left out.
+// linked are the addresses of the settings' pages to which the page
+// leads, files and parts of pages left out.
 const linked = `[...document.querySelectorAll("a[href^='/console/settings/']:not([download])")].map((e) => new URL(e.href).pathname)`
 
-// sent are the addresses to which the page sends forms that change something; to sign out changes
-// nothing here.
+// sent are the addresses to which the page sends forms that change
+// something; to sign out changes nothing here.
 const sent = `[...document.querySelectorAll("form[method=post]:not([action='/console/sign-out'])")].map((e) => new URL(e.action).pathname)`
 
-// explore follows every link through the settings, from the addresses given. visit is called for
-// each page, with the status of its answer.
+// explore follows every link through the settings, from the addresses given.
+// visit is called for each page, with the status of its answer.
 func (b *tab) explore(from []string, visit func(path string, status int)) offer {
 	b.t.Helper()
 	found := offer{map[string]bool{}, map[string]bool{}}
@@ -59,16 +60,16 @@ func (b *tab) offered() offer {
 	})
 }
 
-// deeds are parts of addresses of what only others than viewers do: the story offers each of them
-// to its owner.
+// deeds are parts of addresses of what only others than viewers do: the
+// story offers each of them to its owner.
 var deeds = []string{
 	"/api-keys/new", "/rotate", "/edit", "/revoke", "/projects/", "/members/invitations", "/remove", "/reset", "/resend", "/service-tokens",
 	"/service-tokens/new", "/security", "/audit",
 }
 
-// mayOnlyLook sees that a viewer may do nothing of what an owner is offered: no page shows it, its
-// address typed in is answered with a page that reports why, and so is its form, sent as the
-// owner's page would.
+// mayOnlyLook checks that a viewer may do nothing of what an owner is
+// offered: no page shows it, and its address and its form are
+// answered with a page that reports why.
 func (b *tab) mayOnlyLook(owners offer) {
 	b.t.Helper()
 	own := b.offered()
@@ -93,7 +94,8 @@ func (b *tab) mayOnlyLook(owners offer) {
 	}
 }
 
-// typeIn opens the pages that only an owner is offered, and returns their addresses.
+// typeIn opens the pages that only an owner is offered, and
+// returns their addresses.
 func (b *tab) typeIn(owners, own offer) (refused []string) {
 	b.t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(owners.pages)) {
@@ -109,7 +111,8 @@ func (b *tab) typeIn(owners, own offer) (refused []string) {
 	return refused
 }
 
-// isRefused sees that the page reports what the reader may not do, in which role, and whom to ask.
+// isRefused sees that the page reports what the reader may not
+// do, in which role, and whom to ask.
 func (b *tab) isRefused(what string) {
 	b.t.Helper()
 	text := ask[string](b, "document.querySelector('main').innerText")

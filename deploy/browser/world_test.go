@@ -157,8 +157,8 @@ type failure struct {
 	Frames  []string `json:"stack_trace"`
 }
 
-// send sends entries with a key, again as long as the organization is too new for its quota to be
-// known.
+// send sends entries with a key, again as long as the
+// organization is too new for its quota to be known.
 func (in installation) send(t *testing.T, key string, entries ...entry) {
 	t.Helper()
 	for i := range entries {

@@ -21,8 +21,9 @@ type Client struct {
 	http *http.Client
 }
 
-// New makes a client for base, which ends in /v1. It trusts the authorities in the PEM file caFile,
-// by default the system's. It keeps up to connections connections alive.
+// New makes a client for base, which ends in /v1. It trusts the
+// authorities in the PEM file caFile, by default the system's. It
+// keeps up to connections connections alive.
 func New(base, caFile string, connections int) (*Client, error) {
 	pool, err := Authorities(caFile)
 	if err != nil {
@@ -37,8 +38,8 @@ func New(base, caFile string, connections int) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Transport: transport, Timeout: time.Minute}}, nil
 }
 
-// Authorities reads the certificates in the PEM file caFile; without one nil, which means the
-// system's.
+// Authorities reads the certificates in the PEM file caFile;
+// without one nil, which means the system's.
 func Authorities(caFile string) (*x509.CertPool, error) {
 	if caFile == "" {
 		return nil, nil
@@ -80,7 +81,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// Call sends a request. An error means that no answer came: the request may have had its effect.
+// Call sends a request. An error means that no answer came: the
+// request may have had its effect.
 func (c *Client) Call(ctx context.Context, request Request) (Answer, error) {
 	r, err := http.NewRequestWithContext(ctx, request.Method, c.base+request.Path, bytes.NewReader(request.Body))
 	if err != nil {
@@ -156,7 +158,8 @@ func (a Answer) Problem() error {
 	return problem
 }
 
-// call sends a request and reads a successful answer into out; a Problem for any other.
+// call sends a request and reads a successful answer into out; a
+// Problem for any other.
 func call[T any](ctx context.Context, c *Client, request Request) (out T, err error) {
 	answer, err := c.Call(ctx, request)
 	if err != nil {

@@ -20,8 +20,8 @@ func (c *Client) CreateOrganization(ctx context.Context, token, name, tier strin
 	return post[Organization](ctx, c, "/organizations", bearer(token), map[string]string{"name": name, "tier": tier})
 }
 
-// DeleteOrganization deletes an organization with all that belongs to it. It takes an operator's
-// token.
+// DeleteOrganization deletes an organization with all that
+// belongs to it. It takes an operator's token.
 func (c *Client) DeleteOrganization(ctx context.Context, token, organization string) error {
 	_, err := call[struct{}](ctx, c, Request{Method: http.MethodDelete, Path: "/organizations/" + url.PathEscape(organization), Header: bearer(token)})
 	return err
@@ -65,8 +65,8 @@ func (c *Client) RevokeAPIKey(ctx context.Context, token, id, reason string) err
 	return err
 }
 
-// A ServiceToken lets a service act for an organization; Token is there in the answer to its
-// creation only.
+// A ServiceToken lets a service act for an organization; Token is
+// there in the answer to its creation only.
 type ServiceToken struct {
 	ID           string   `json:"id"`
 	Token        string   `json:"token"`

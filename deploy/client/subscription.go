@@ -13,13 +13,14 @@ type Subscription struct {
 	RetentionDays int    `json:"retention_days"`
 }
 
-// Subscription reads what an organization subscribes to; token needs the scope billing:read.
+// Subscription reads what an organization subscribes to; token
+// needs the scope billing:read.
 func (c *Client) Subscription(ctx context.Context, token, organization string) (Subscription, error) {
 	return call[Subscription](ctx, c, Request{Method: http.MethodGet, Path: subscriptionOf(organization), Header: bearer(token)})
 }
 
-// Subscribe changes an organization's tier: at once to a larger one, at the period's end to a smaller
-// one. token needs the scope billing:write.
+// Subscribe changes an organization's tier: at once to a larger one, at the
+// period's end to a smaller one. token needs the scope billing:write.
 func (c *Client) Subscribe(ctx context.Context, token, organization, tier string) (Subscription, error) {
 	body, err := json.Marshal(map[string]string{"tier": tier})
 	if err != nil {

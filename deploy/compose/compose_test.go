@@ -36,7 +36,8 @@ func load(t *testing.T, secrets string, files ...string) *types.Project {
 	return project
 }
 
-// The files say nothing that Compose doesn't know, and name every image with its version.
+// The files say nothing that Compose doesn't know, and name
+// every image with its version.
 func TestImagesArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z0-9./-]+:v?\d+(\.\d+)+$`)
 	for _, files := range [][]string{{"compose.yaml"}, {"compose.yaml", "scenario.yaml"}} {
@@ -48,7 +49,8 @@ func TestImagesArePinned(t *testing.T) {
 	}
 }
 
-// Nothing has more rights or memory than it is given, and what serves is looked after.
+// Nothing has more rights or memory than it is given, and what
+// serves is looked after.
 func TestRights(t *testing.T) {
 	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
 		if service.Deploy == nil || service.Deploy.Resources.Limits == nil || service.Deploy.Resources.Limits.MemoryBytes == 0 {
@@ -74,8 +76,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Each variable of ours is a setting of the service, and one that names a secret's file names one
-// that the service is given.
+// Each variable of ours is a setting of the service, and one that names a
+// secret's file names one that the service is given.
 func TestSettingsAreKnown(t *testing.T) {
 	project := load(t, t.TempDir(), "compose.yaml", "scenario.yaml")
 	for name, config := range services {
@@ -116,7 +118,8 @@ func settings(t *testing.T, config any) map[string]bool {
 	return known
 }
 
-// Every secret is a file that is made, and no service is given one that it doesn't use.
+// Every secret is a file that is made, and no service is given
+// one that it doesn't use.
 func TestSecretsAreMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "secrets")
 	must(t, provision.Ensure(dir, "postgres", time.Now(), "gateway"))

@@ -15,7 +15,8 @@ const (
 	lateSeal   = 30 * time.Minute
 )
 
-// books looks how far the running checks and the chains are, and compares the latest of both with the log.
+// books looks how far the running checks and the chains are, and
+// compares the latest of both with the log.
 func (e *examination) books(ctx context.Context, o opened) {
 	if len(e.seen.Topics) == 0 {
 		return // the log is needed

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Of what waits one record is read, however many there are: only where a topic is compacted may others be needed to meet one.
+// Of what waits one record is read, however many there are: only where a topic
+// is compacted may others be needed to meet one.
 func TestOldestReadsNoMoreThanItNeeds(t *testing.T) {
 	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	second := first.Add(-time.Hour) // shows that it was read

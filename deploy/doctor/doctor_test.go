@@ -52,7 +52,8 @@ func (i *installation) healthy() Config {
 	}
 }
 
-// newInstallation runs all of Weir until the doctor finds nothing, with a batch that is charged, and stops it.
+// newInstallation runs all of Weir until the doctor finds nothing, with
+// a batch that is charged, and stops it.
 func newInstallation(t *testing.T) *installation {
 	i := &installation{database: testenv.Postgres(t), brokers: testenv.Kafka(t), dir: t.TempDir()}
 	t.Setenv("WEIR_DATABASE_URL", i.database)
@@ -147,7 +148,8 @@ type fault struct {
 	want  Finding // Seen is a part of what is to be seen
 }
 
-// The doctor finds nothing in a healthy installation, each planted fault, and nothing again once all are taken back.
+// The doctor finds nothing in a healthy installation, each planted fault, and
+// nothing again once all are taken back.
 func TestFaultsAreFound(t *testing.T) {
 	i := newInstallation(t)
 	for _, faults := range [][]fault{databaseFaults, roleFaults, brokerFaults, consumerFaults, booksFaults, machineFaults, secretFaults, certificateFaults} {
@@ -161,7 +163,8 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// goesOnMeanwhile looks at databases whose consumers have applied what came after the doctor saw where topics end.
+// goesOnMeanwhile looks at databases whose consumers have applied what came
+// after the doctor saw where topics end.
 func (i *installation) goesOnMeanwhile(t *testing.T) {
 	e := &examination{Config: i.healthy().orDefault()}
 	e.settings()

@@ -3,7 +3,8 @@ package doctor
 // A Level is how bad a finding is.
 type Level string
 
-// The levels. What works now and may stop working, or is not as safe as it should be, is a warning.
+// The levels. What works now and may stop working, or is not as
+// safe as it should be, is a warning.
 const (
 	OK   Level = "ok"
 	Warn Level = "warn"

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 )
 
-// longBacklog is how many rows a relay that works may have before it: a second of a fast one.
+// longBacklog is how many rows a relay that works may have
+// before it: a second of a fast one.
 const longBacklog = 10_000
 
 // outboxes looks at what is still to be published.

@@ -23,7 +23,8 @@ const (
 	exitFailed = 2
 )
 
-// ExitStatus is 0, or 2 where something fails, or 1 where something is a warning and strict is set.
+// ExitStatus is 0, or 2 where something fails, or 1 where
+// something is a warning and strict is set.
 func (r Report) ExitStatus(strict bool) int {
 	switch {
 	case r.Count(Fail) > 0:

@@ -46,7 +46,8 @@ const rightsQuery = `SELECT r.rolname, r.rolsuper, r.rolbypassrls,
 	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
 	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
 
-// role looks at what the module's role may do: all with its own tables, nothing with those of others, and never past row level security.
+// role looks at what the module's role may do: all with its own tables, nothing
+// with those of others, and never past row level security.
 func (e *examination) role(ctx context.Context, o opened, users map[string]string) {
 	var schemas []string
 	for _, m := range modules {
@@ -100,7 +101,8 @@ func (e *examination) ownTables(o opened, found rights) {
 	}
 }
 
-// foreignTables looks whether modules with roles of their own are closed to each other.
+// foreignTables looks whether modules with roles of their own
+// are closed to each other.
 func (e *examination) foreignTables(module string, found rights, users map[string]string) {
 	for _, other := range found.Foreign {
 		if user := cmp.Or(users[other], found.Role); user != found.Role {

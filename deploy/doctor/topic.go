@@ -54,7 +54,8 @@ func (l *topicLook) missing() {
 	}
 }
 
-// partitions compares their number. Of a state topic there may be one alone: its order is that of all (decision 6).
+// partitions compares their number. Of a state topic there may be one alone:
+// its order is that of all (decision 6).
 func (l *topicLook) partitions() {
 	got, want := len(l.seen.Partitions), l.want.Partitions
 	switch {
@@ -79,7 +80,8 @@ func (l *topicLook) replicas() int {
 // wantedReplicas is what topics get where there are enough brokers.
 const wantedReplicas = 3
 
-// copies looks whether what is acknowledged survives the loss of a broker. A single broker has none to lose.
+// copies looks whether what is acknowledged survives the loss of a
+// broker. A single broker has none to lose.
 func (l *topicLook) copies() {
 	inSync, _ := strconv.Atoi(l.seen.Settings["min.insync.replicas"])
 	replicas := l.replicas()
@@ -135,7 +137,8 @@ func (l *topicLook) policy() {
 	}
 }
 
-// retention looks whether records stay as long as a consumer may be away. -1 is for ever.
+// retention looks whether records stay as long as a consumer may
+// be away. -1 is for ever.
 func (l *topicLook) retention() {
 	const name = "retention.ms"
 	want, given := number(l.want.Config[name])

@@ -23,8 +23,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// A watched installation is ingest and the ledger, whose faults are planted and whose metrics are
-// looked at as the alerts of deploy/prometheus do.
+// A watched installation is ingest and the ledger, whose faults are planted and
+// whose metrics are looked at as the alerts of deploy/prometheus do.
 type watched struct {
 	*testing.T
 	registry *telemetry.Registry
@@ -40,8 +40,8 @@ type watched struct {
 
 const ofQuota = `{group="ledger.quota",service="ledger",topic="weir.logs.v1"}`
 
-// The faults that operators are woken for move what their alerts go by, and nothing else does: each
-// metric is quiet before its fault.
+// The faults that operators are woken for move what their alerts go by, and
+// nothing else does: each metric is quiet before its fault.
 func TestFaultsRaiseAlarms(t *testing.T) {
 	w := newWatched(t)
 	t.Run("a record that can't be applied", func(t *testing.T) {
@@ -63,7 +63,8 @@ func TestFaultsRaiseAlarms(t *testing.T) {
 	t.Run("the broker is gone", w.withoutBroker)
 }
 
-// withoutPostgres has the ledger behind, and its transactions fail, until the database is back.
+// withoutPostgres has the ledger behind, and its transactions
+// fail, until the database is back.
 func (w *watched) withoutPostgres(t *testing.T) {
 	w.T = t
 	failed := w.value("weir_bus_failed_transactions_total" + ofQuota)
@@ -93,7 +94,8 @@ func (w *watched) withoutRecords(t *testing.T) {
 	w.registry = before
 }
 
-// withoutBroker has ingest without an acknowledgement, and with what it knows of others getting older.
+// withoutBroker has ingest without an acknowledgement, and with
+// what it knows of others getting older.
 func (w *watched) withoutBroker(t *testing.T) {
 	w.T = t
 	failed := `weir_bus_publish_failed_records_total{service="ingest"}`
@@ -196,7 +198,8 @@ func (w *watched) raised(alert, series string) {
 	w.await(alert, series, func(now float64) bool { return now > 0 })
 }
 
-// await waits until what an alert goes by, a metric or one series of it, is as it should be.
+// await waits until what an alert goes by, a metric or one
+// series of it, is as it should be.
 func (w *watched) await(alert, series string, is func(float64) bool) {
 	w.Helper()
 	if name, _, _ := strings.Cut(series, "{"); !strings.Contains(expression(w.T, alert), name) {
@@ -210,7 +213,8 @@ func (w *watched) await(alert, series string, is func(float64) bool) {
 	})
 }
 
-// value is what a series shows, of a histogram how often, or the sum of a metric of the ledger's quota; 0 where there is none.
+// value is what a series shows, of a histogram how often, or the sum of a
+// metric of the ledger's quota; 0 where there is none.
 func (w *watched) value(series string) (sum float64) {
 	w.Helper()
 	families, err := w.registry.Registered().Gather()

@@ -26,9 +26,9 @@ import (
 // The schemas are the modules' names.
 var schemas = []string{"grouping", "ingest", "ledger", "tenants"}
 
-// exceptions are the tables in which there is nothing of any tenant, by their names, and the
-// indexes in which the organization does not come first, as "table.index": each with the reason. A
-// new one has to be put here on purpose, and one that is none any more has to go.
+// exceptions are tables without data of tenants, by name, and indexes
+// that the organization does not lead, as "table.index", each with the
+// reason. One that is needed no more has to go.
 var exceptions = map[string]string{
 	"bus_positions":     "how far a consumer has applied a partition, which holds records of all tenants",
 	"bus_relays":        "who publishes an outbox, which holds facts of all tenants",
@@ -77,8 +77,8 @@ var exceptions = map[string]string{
 	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
 }
 
-// Every table of a schema has a bound, which its module names with what enforces it. Nothing is
-// named that is no table.
+// Every table of a schema has a bound, which its module names with what
+// enforces it. Nothing is named that is no table.
 func TestTablesHaveABound(t *testing.T) {
 	database := testenv.Postgres(t)
 	modules := openModules(t, database, telemetry.New())
@@ -117,8 +117,9 @@ type table struct {
 	Foreign                                                    []string // keys that can lead to another organization's row
 }
 
-// tablesQuery reads every table of the modules. The column, the key and the policies are those of
-// the table itself, so a partition does not hide behind its parent.
+// tablesQuery reads every table of the modules. The column, the
+// key and the policies are those of the table itself, so a
+// partition does not hide behind its parent.
 const tablesQuery = `
 	SELECT n.nspname, c.relname, coalesce((SELECT p.relname FROM pg_inherits JOIN pg_class p ON p.oid = inhparent WHERE inhrelid = c.oid), ''),
 		c.relkind = 'p', a.attnum IS NOT NULL, coalesce(a.attnotnull, false),
@@ -133,11 +134,11 @@ const tablesQuery = `
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization' AND NOT a.attisdropped
 	WHERE n.nspname = ANY ($1) AND c.relkind IN ('r', 'p') ORDER BY 1, 2`
 
-// Every table that holds something of a tenant names the organization first in its primary key and
-// in every other index, unique or not, and in every foreign key, and shows its rows to that
-// organization alone, to its owner as well. Exempt are the partitions of a day, into which
-// consumers copy and which no request names. The role that Weir logs in by can't walk past any of
-// that.
+// Every table with data of a tenant has the organization first in its primary
+// key, in every other index and in every foreign key, and shows its rows to
+// that organization alone, to its owner as well. Exempt are the partitions of a
+// day, into which consumers copy and which no request names. The role that Weir
+// logs in with can't bypass any of that.
 func TestCatalogue(t *testing.T) {
 	database := testenv.Postgres(t)
 	openModules(t, database, telemetry.New())
@@ -179,8 +180,8 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// check reports what is wrong with a table that is no partition, and writes down which exceptions
-// it needs.
+// check reports what is wrong with a table that is no partition, and
+// writes down which exceptions it needs.
 func (d table) check(needed map[string]bool) error {
 	if !d.Organization {
 		return except(needed, d.Name, "has no column organization")
@@ -213,8 +214,8 @@ func except(needed map[string]bool, name, fault string) error {
 	return nil
 }
 
-// checkDay reports what is wrong with a partition: it must be that of a day, of a table that is
-// checked itself.
+// checkDay reports what is wrong with a partition: it must be that of a
+// day, of a table that is checked itself.
 func (d table) checkDay(parent table) error {
 	day, err := time.Parse("20060102", d.Name[strings.LastIndex(d.Name, "_")+1:])
 	if d.Partitioned && strings.HasPrefix(d.Name, parent.Name+"_") && parent.Parent == "" {
@@ -226,7 +227,8 @@ func (d table) checkDay(parent table) error {
 	return nil
 }
 
-// hasClasses reports whether the partitions of d are partitioned by day, not d itself.
+// hasClasses reports whether the partitions of d are partitioned
+// by day, not d itself.
 func (d table) hasClasses(tables []table) bool {
 	return slices.ContainsFunc(tables, func(part table) bool { return part.Schema == d.Schema && part.Parent == d.Name && part.Partitioned })
 }
@@ -246,8 +248,8 @@ type schemaOwner interface {
 	Close()
 }
 
-// openModules lets each module bring its schema up to date, as it does wherever it starts. They are
-// in the order of schemas, and register what they measure.
+// openModules lets each module bring its schema up to date, as it does wherever
+// it starts. They are in the order of schemas, and register what they measure.
 func openModules(t *testing.T, database string, registry *telemetry.Registry) (modules []schemaOwner) {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
@@ -271,7 +273,8 @@ func openModules(t *testing.T, database string, registry *telemetry.Registry) (m
 	return modules
 }
 
-// makeDays makes a partition of every table that has some, so that there are partitions to look at.
+// makeDays makes a partition of every table that has some, so
+// that there are partitions to look at.
 func makeDays(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	tables := readTables(t, conn)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A sent entry is one line of what a client sends: its compact text, and the kind of error that it
-// carries, if any.
+// A sent entry is one line of what a client sends: its compact text, and the
+// kind of error that it carries, if any.
 type sent struct {
 	text string
 	kind string
@@ -30,8 +30,8 @@ func (m *maker) plain() sent {
 		`"metadata":{"n":%d,"host":"web-%d","nested":{"list":[1,2.50,1e3,true,null]}}}`, m.stamp(n), levels[n%3], m.mark, n, n, n%7)}
 }
 
-// stamp is an event time a little in the past, different for neighbours, now and then without a
-// fraction.
+// stamp is an event time a little in the past, different for
+// neighbours, now and then without a fraction.
 func (m *maker) stamp(n int64) string {
 	at := time.Now().UTC().Add(-time.Duration(n%60) * time.Second)
 	if n%10 == 0 {
@@ -40,8 +40,8 @@ func (m *maker) stamp(n int64) string {
 	return at.Format("2006-01-02T15:04:05.000000Z")
 }
 
-// failing makes an entry that carries an error of the given language. Ids, hosts and a few line
-// numbers differ each time; it is the same kind of error all the same.
+// failing makes an entry with an error of the given language. Ids, hosts and a
+// few line numbers differ each time; the kind of error is the same.
 func (m *maker) failing(language string) sent {
 	n := m.serial.Add(1)
 	fill := strings.NewReplacer("{id}", fmt.Sprint(10_000+n), "{line}", fmt.Sprint(40+n%4), "{hex}", fmt.Sprintf("%08x", n*2654435761&0xffffffff))
@@ -57,7 +57,8 @@ type kind struct {
 	frames         []string
 }
 
-// kinds has one error of each language; the classes differ, so each is a group of its own.
+// kinds has one error of each language; the classes differ, so
+// each is a group of its own.
 var kinds = map[string]kind{
 	"javascript": {"TypeError", "Cannot read properties of undefined (reading 'id_{id}')", []string{
 		"at Cart.total (/srv/shop/src/cart.js:{line}:13)", "at checkout (/srv/shop/src/checkout.js:88:20)"}},

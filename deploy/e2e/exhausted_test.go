@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Exhausted stays exhausted: once a replica has refused a request, no other replica and no later
-// run accepts a smaller one that would still fit.
+// Exhausted stays exhausted: once a replica has refused a request, no other
+// replica and no later run accepts a smaller one that would still fit.
 func TestExhaustedStaysExhausted(t *testing.T) {
 	database, brokers := httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)
 	others := contracttest.New(t, "nobody", brokers, 2)
@@ -87,8 +87,8 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	})
 }
 
-// postTo posts one entry of at least a size, and returns the code of the problem that it is
-// answered with; empty where there is none.
+// postTo posts one entry of at least a size, and returns the code of the
+// problem that it is answered with; empty where there is none.
 func postTo(t *testing.T, ingest http.Handler, key string, size int) (code string) {
 	t.Helper()
 	body := `{"logs":[{"timestamp":"2026-11-20T10:00:00Z","level":"info","message":"m","metadata":{"text":"` + strings.Repeat("x", size) + `"}}]}`

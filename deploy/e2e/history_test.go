@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// A record of what one post is about: the entries that must be stored if it was accepted. What is
-// promised is this: a post that was answered with 200 is stored whole. One of unknown outcome is
-// stored or not, part by part, each part whole or not at all, since a part is one record of the
-// log; a post of up to 900 KiB is a single part. What is stored of it is charged, and nothing else.
-// Whoever wants all of it sends it again with its idempotency key: then it is stored whole and
-// once.
+// A record of one post: the entries that must be stored if it was accepted.
+// The promise: a post that was answered with 200 is stored whole. One of
+// unknown outcome is stored or not, part by part, each part whole or not at
+// all, since a part is one record of the log; a post of up to 900 KiB is a
+// single part. What is stored is charged, and nothing else. Sent again with
+// its idempotency key, it is stored whole and once.
 type posted struct {
 	name    string
 	entries []sent // of a post; of one part of it where the outcome is unknown
@@ -27,7 +27,8 @@ func (h *history) accepted(name string, entries []sent) {
 	h.add(posted{name, entries, true})
 }
 
-// unknown notes a part of a post that got no answer, or one that leaves its outcome open.
+// unknown notes a part of a post that got no answer, or one that
+// leaves its outcome open.
 func (h *history) unknown(name string, entries []sent) {
 	h.add(posted{name, entries, false})
 }
@@ -47,8 +48,9 @@ type totals struct {
 	stored    int              // those of them that are stored
 }
 
-// check compares what is stored with what was posted: nothing unknown, nothing twice, every
-// accepted post whole, and every part of any other whole or not at all.
+// check compares what is stored with what was posted: nothing
+// unknown, nothing twice, every accepted post whole, and every
+// part of any other whole or not at all.
 func (h *history) check(stored []string) (totals, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Kills: how often, how long the process may work before each, and how long the scenario waits for
-// it to be back. A broker that outlives the process gives its partitions away only once it takes
-// the dead member for dead.
+// Kills: how often, how long the process may work before each, and how long the
+// scenario waits for it to be back. A broker that outlives the process gives
+// its partitions away only once the member's session has timed out.
 const (
 	shortKills   = 3
 	fullKills    = 10 // in make test-faults
@@ -27,8 +27,9 @@ const (
 	largeLife    = 60 * time.Millisecond // of a large post, about
 )
 
-// Everything in one process, killed again and again in the middle of posting. Where the broker is
-// the embedded one, it lives in the process and dies with it.
+// Everything in one process, killed again and again in the
+// middle of posting. Where the broker is the embedded one, it
+// lives in the process and dies with it.
 func TestKilled(t *testing.T) {
 	program, dataDir := build(t, "deploy/cmd/weir"), t.TempDir()
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -79,8 +80,8 @@ func life(ctx context.Context) {
 	}
 }
 
-// aim asks for a large post and returns somewhere in the middle of it, unless the one before is
-// still under way.
+// aim asks for a large post and returns somewhere in the middle of it,
+// unless the one before is still under way.
 func aim(ctx context.Context, underway <-chan struct{}) {
 	select {
 	case <-ctx.Done():

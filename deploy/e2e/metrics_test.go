@@ -28,8 +28,8 @@ var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 const metricsPage = "../docs/metrics.md"
 
-// docs/metrics.md has every metric that a process of Weir shows, and no other. With -update the test
-// writes it.
+// docs/metrics.md has every metric that a process of Weir shows, and no
+// other. With -update the test writes it.
 func TestMetricsAreDocumented(t *testing.T) {
 	registry := telemetry.New()
 	openModules(t, testenv.Postgres(t), registry)
@@ -51,7 +51,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// measureListener registers what a listener measures. It ends before it has served anybody.
+// measureListener registers what a listener measures. It ends
+// before it has served anybody.
 func measureListener(t *testing.T, registry *telemetry.Registry) {
 	t.Helper()
 	listener, err := httpapi.Listen("127.0.0.1:0")
@@ -89,7 +90,8 @@ var (
 	ours       = regexp.MustCompile(`^weir_[a-z][a-z_]*[a-z]$`)
 )
 
-// describe returns the metrics of a registry by their names, but those of Go and the process.
+// describe returns the metrics of a registry by their names, but
+// those of Go and the process.
 func describe(registry *telemetry.Registry) map[string]*metric {
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -110,7 +112,8 @@ func describe(registry *telemetry.Registry) map[string]*metric {
 	return shown
 }
 
-// add takes in one more description of the metric: of another service, or with other labels.
+// add takes in one more description of the metric: of another
+// service, or with other labels.
 func (m *metric) add(help string, fixed [][]string, variable string) {
 	_, _ = fmt.Sscanf(help, "%q", &m.help)
 	for _, label := range fixed {
@@ -128,8 +131,8 @@ func (m *metric) add(help string, fixed [][]string, variable string) {
 	m.services, m.labels = slices.Compact(m.services), slices.Compact(m.labels)
 }
 
-// compareTypes holds the types that the names promise against those of what is measured already, and
-// that every service says the same of a metric.
+// compareTypes holds the types that the names promise against those of what is
+// measured already, and that every service says the same of a metric.
 func compareTypes(t *testing.T, registry *telemetry.Registry, shown map[string]*metric) {
 	t.Helper()
 	families, err := registry.Registered().Gather()

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An API key that comes over plain HTTP to any of the services is refused and flagged, whoever
-// serves what it was sent for.
+// An API key that comes over plain HTTP to any of the services is refused and
+// flagged, whoever serves what it was sent for.
 func TestKeysPlaintext(t *testing.T) {
 	in, addresses := startProcesses(t, nil)
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")

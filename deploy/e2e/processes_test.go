@@ -14,14 +14,14 @@ func TestProcesses(t *testing.T) {
 	scenario(t, in, nil)
 }
 
-// services are the processes behind the gateway, by the names of their settings, and what they are
-// built of.
+// services are the processes behind the gateway, by the names of
+// their settings, and what they are built of.
 var services = map[string]string{
 	"TENANTS": "tenants/cmd/tenants", "INGEST": "ingest/cmd/ingest", "LEDGER": "ledger/cmd/ledger", "GROUPING": "grouping/cmd/grouping",
 }
 
-// startProcesses starts every service with settings of its own and the gateway before them, and
-// returns where each service listens.
+// startProcesses starts every service with settings of its own and the gateway
+// before them, and returns where each service listens.
 func startProcesses(t *testing.T, settings map[string]string) (in installation, addresses map[string]string) {
 	t.Helper()
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())

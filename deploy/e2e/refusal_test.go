@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// idempotency: the same key with the same body is one request, with another body it is a mistake.
+// idempotency: the same key with the same body is one request,
+// with another body it is a mistake.
 func idempotency(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history) {
 	entries := m.some(10)
 	batch := client.Batch{Body: body(texts(entries)...), IdempotencyKey: "twice"}
@@ -69,8 +70,9 @@ func plainHTTP(t *testing.T, ctx context.Context, in installation, key string) {
 	}
 }
 
-// revocation: a second after its revocation was answered a key is refused, whichever process it
-// reaches. The answer may itself wait until the revocation is in force where it was made.
+// revocation: a second after its revocation was answered a key is refused,
+// whichever process it reaches. The answer may itself wait until the
+// revocation is in force where it was made.
 func revocation(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "revoked", "scale")
 	m, h := &maker{mark: "revoked"}, &history{}
@@ -104,8 +106,8 @@ func (h *history) all() (entries []sent) {
 	return entries
 }
 
-// quota: what the quota covers is accepted, what it does not cover is refused whole, and the ledger
-// agrees to the byte.
+// quota: what the quota covers is accepted, what it does not cover is refused
+// whole, and the ledger agrees to the byte.
 func quota(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "exhausted", "bootstrapper")
 	m, h := &maker{mark: "exhausted"}, &history{}
@@ -131,8 +133,8 @@ func quota(t *testing.T, ctx context.Context, in installation) {
 	verify(t, ctx, in, to, h)
 }
 
-// rate: the tier indie admits 60 requests at once and one a second; then it asks for patience, and
-// reports how much.
+// rate: the tier indie admits 60 requests at once and one a second; then it
+// asks for patience, and reports how much.
 func rate(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "hasty", "indie")
 	post := plainly(body((&maker{mark: "hasty"}).plain().text)).Request(to.key)

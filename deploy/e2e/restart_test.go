@@ -16,18 +16,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// restartWithin is how soon a stopped installation is back, on a machine that other tests keep
-// busy.
+// restartWithin is how soon a stopped installation is back, on a
+// machine that other tests keep busy.
 const restartWithin = 30 * time.Second
 
-// A stopped installation finds everything as it was, demo organization included, and is back within
-// ten seconds.
+// A stopped installation finds everything as it was, demo organization
+// included, and is back within ten seconds.
 func TestRestart(t *testing.T) {
 	twice(t, func(string) {})
 }
 
-// What is derived can be rebuilt: without the schemas of the three modules that live by the log,
-// the next start reads it again, and balance, groups and entries are what they were.
+// Derived data can be rebuilt: without the schemas of the three
+// modules that consume the log, the next start reads it again, and
+// balance, groups and entries are as before.
 func TestRebuilt(t *testing.T) {
 	twice(t, func(database string) {
 		conn, err := pgx.Connect(t.Context(), database)
@@ -40,8 +41,9 @@ func TestRebuilt(t *testing.T) {
 	})
 }
 
-// twice runs an installation, posts, verifies and stops it, calls between with its database, and
-// does it all again: the second time everything of the first must still be there.
+// twice runs an installation, posts, verifies and stops it, calls
+// between with its database, and does it all again: the second time
+// everything of the first must still be there.
 func twice(t *testing.T, between func(database string)) {
 	t.Helper()
 	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), testenv.Postgres(t)
@@ -74,7 +76,8 @@ func twice(t *testing.T, between func(database string)) {
 	}
 }
 
-// awaitEnv waits until the process has logged that it is ready, and reads what it left for clients.
+// awaitEnv waits until the process has logged that it is ready,
+// and reads what it left for clients.
 func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevEnv) {
 	t.Helper()
 	testenv.Eventually(t, startLimit, func() (err error) {
@@ -90,7 +93,8 @@ func awaitEnv(t *testing.T, running *process, dataDir string) (env allinone.DevE
 // A hint is a command that is printed under a title, and what its answer has in it.
 type hint struct{ title, want string }
 
-// The commands that are printed work as they are pasted, with a demo organization and without one.
+// The commands that are printed work as they are pasted, with a
+// demo organization and without one.
 func TestPrintedCommands(t *testing.T) {
 	t.Run("with a demo organization", func(t *testing.T) {
 		paste(t, nil, hint{"Post a batch:", `"processed":2`}, hint{"Read the balance:", `"consumed":`},
@@ -102,8 +106,8 @@ func TestPrintedCommands(t *testing.T) {
 	})
 }
 
-// paste starts everything in one process and pastes into a shell what that prints: these commands,
-// and no others.
+// paste starts everything in one process and pastes into a shell what that
+// prints: these commands, and no others.
 func paste(t *testing.T, env map[string]string, hints ...hint) {
 	t.Helper()
 	dataDir := t.TempDir()
@@ -133,8 +137,8 @@ func paste(t *testing.T, env map[string]string, hints ...hint) {
 	}
 }
 
-// provideCurl puts a stand-in on the path where the machine has no curl: the tests ask for Go, make
-// and git alone.
+// provideCurl puts a stand-in on the path where the machine has no curl:
+// the tests ask for Go, make and git alone.
 func provideCurl(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {

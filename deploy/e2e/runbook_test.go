@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// PostgreSQL understands each statement of the runbooks, in the schema of the module that it names.
+// PostgreSQL understands each statement of the runbooks, in the
+// schema of the module that it names.
 func TestRunbooksStatements(t *testing.T) {
 	database := testenv.Postgres(t)
 	openModules(t, database, telemetry.New())

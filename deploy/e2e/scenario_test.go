@@ -15,16 +15,17 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An installation is what the scenario runs against: an address and the operator's token.
+// An installation is what the scenario runs against: an address
+// and the operator's token.
 type installation struct {
 	api      *client.Client
 	operator string
 }
 
-// Bounds of the waits. Views and revocations are promised within a second of an answer, which `make
-// bench` and `make bench-revocation` measure: here the machine is busy with other tests, so
-// quietTimeout only holds them to come, where nothing else is going on. viewTimeout is for views that
-// come after a load.
+// Bounds of the waits. Views and revocations are promised within a second of an
+// answer, which `make bench` and `make bench-revocation` measure. Here other
+// tests keep the machine busy: quietTimeout only demands that they come, where
+// nothing else happens; viewTimeout is for views after a load.
 const (
 	viewTimeout   = 60 * time.Second
 	quietTimeout  = 30 * time.Second
@@ -32,13 +33,14 @@ const (
 	scenarioLimit = 10 * time.Minute
 )
 
-// quotaBytes is what the scenario's installations grant the tier bootstrapper, so that a quota can
-// be used up.
+// quotaBytes is what the scenario's installations grant the tier
+// bootstrapper, so that a quota can be used up.
 const quotaBytes = 60_000
 
-// scenario is what must hold in every shape. disturb, where there is one, runs while traffic is
-// posted and may do to the installation whatever it likes, as long as it is whole again when it
-// returns; each value that it takes from underway begins a large post.
+// scenario is what must hold in every shape. disturb, if any, runs
+// while traffic is posted and may do anything to the installation,
+// as long as it is whole again when it returns; each value that it
+// takes from underway begins a large post.
 func scenario(t *testing.T, in installation, disturb func(ctx context.Context, underway <-chan struct{})) {
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioLimit)
 	defer cancel()
@@ -72,8 +74,8 @@ type tenant struct {
 	organization, project, key, keyID, billing string
 }
 
-// tenant creates an organization, a project, a key and a billing token, and waits until posts are
-// admitted.
+// tenant creates an organization, a project, a key and a billing
+// token, and waits until posts are admitted.
 func (in installation) tenant(t *testing.T, ctx context.Context, name, tier string) tenant {
 	t.Helper()
 	organization, err := in.api.CreateOrganization(ctx, in.operator, name, tier)
@@ -96,8 +98,8 @@ func (in installation) tenant(t *testing.T, ctx context.Context, name, tier stri
 	return made
 }
 
-// Traffic: how many clients post at once, how many batches each at least, and how often while it is
-// disturbed.
+// Traffic: how many clients post at once, how many batches each at
+// least, and how often while it is disturbed.
 const (
 	clients        = 4
 	batchesEach    = 15
@@ -106,8 +108,8 @@ const (
 	disturbedBatch = 12                    // a disturbance lasts minutes, and all that was sent meanwhile is read back
 )
 
-// traffic posts every trial and ordinary batches from several clients at once, through whatever
-// happens.
+// traffic posts every trial and ordinary batches from several
+// clients at once, through whatever happens.
 func traffic(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, disturb func(context.Context, <-chan struct{})) {
 	t.Helper()
 	disturbed, underway := make(chan struct{}), make(chan struct{})
@@ -160,9 +162,9 @@ const (
 	partBytes    = 900 << 10 // most that ingest puts into one record
 )
 
-// large posts batches of several parts, two at once and one whenever somebody takes from underway:
-// in turn one that is sent until it is accepted, which its idempotency key makes one, and one that
-// is sent once, without a key.
+// large posts batches of several parts, two at once and one whenever a value is
+// taken from underway: in turn one that is sent until it is accepted, which its
+// idempotency key makes one, and one that is sent once, without a key.
 func large(t *testing.T, ctx context.Context, in installation, to tenant, m *maker, h *history, underway chan<- struct{}, disturbed <-chan struct{}) {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -190,7 +192,8 @@ func (m *maker) many(n int) []sent {
 	return entries
 }
 
-// ordinary posts one batch: until it is accepted, or, once, without caring what becomes of it.
+// ordinary posts one batch: until it is accepted, or, once,
+// without caring what becomes of it.
 func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, entries []sent, h *history, name string, careless bool) {
 	if careless {
 		once(t, ctx, in, to, name, entries, h)
@@ -199,8 +202,8 @@ func ordinary(t *testing.T, ctx context.Context, in installation, to tenant, ent
 	deliver(t, ctx, in, to, name, plainly(body(texts(entries)...)), entries, h)
 }
 
-// once posts a batch without a key. If no answer reports what became of it, each of its parts may
-// be stored or not.
+// once posts a batch without a key. If no answer reports what became of it,
+// each of its parts may be stored or not.
 func once(t *testing.T, ctx context.Context, in installation, to tenant, name string, entries []sent, h *history) {
 	t.Helper()
 	accepted, err := in.api.Post(ctx, to.key, plainly(body(texts(entries)...)))
@@ -231,7 +234,8 @@ func parts(t *testing.T, entries []sent) (cut [][]sent) {
 	return cut
 }
 
-// deliver posts a batch until it is accepted; its idempotency key makes any number of tries one.
+// deliver posts a batch until it is accepted; its idempotency
+// key makes any number of tries one.
 func deliver(t *testing.T, ctx context.Context, in installation, to tenant, name string, batch client.Batch, entries []sent, h *history) {
 	t.Helper()
 	batch.IdempotencyKey = name
@@ -244,8 +248,8 @@ func deliver(t *testing.T, ctx context.Context, in installation, to tenant, name
 	h.accepted(name, entries)
 }
 
-// checkAccepted compares an answer with the entries that had to be accepted: bytes_used is what a
-// client can compute.
+// checkAccepted compares an answer with the entries that had to be accepted:
+// bytes_used is what a client can compute.
 func checkAccepted(t *testing.T, name string, accepted client.Accepted, entries []sent, rejected int) {
 	t.Helper()
 	var bytes int64

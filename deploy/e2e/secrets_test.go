@@ -13,9 +13,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What an installation knows of secrets lies in dev.env alone, and its broker's password in a file
-// of the broker, which only their owner reads: no other file of the data directory has them, and
-// nothing of what is printed or logged, or is seen of the process.
+// The secrets of an installation are in dev.env alone, and the
+// broker's password in a file of the broker, which only their owner
+// reads: in no other file of the data directory, no output, no log,
+// and nothing that others see of the process.
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
 	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{

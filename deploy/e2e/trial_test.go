@@ -28,7 +28,8 @@ const (
 	maxMetadata = 100 << 10
 )
 
-// Entries that the interface refuses, each with the fault that the answer must name.
+// Entries that the interface refuses, each with the fault that
+// the answer must name.
 const (
 	noLevel    = `{"timestamp":"2026-11-21T09:30:00Z","message":"no level"}`
 	withOffset = `{"timestamp":"2026-11-21T09:30:00+02:00","level":"info","message":"not UTC"}`
@@ -62,7 +63,8 @@ func trials(t *testing.T, m *maker) []trial {
 
 func plainly(body []byte) client.Batch { return client.Batch{Body: body} }
 
-// sized makes an entry whose message and compact metadata have exactly these many bytes.
+// sized makes an entry whose message and compact metadata have
+// exactly these many bytes.
 func (m *maker) sized(message, metadata int) sent {
 	n := m.serial.Add(1)
 	head := fmt.Sprintf("%s large entry %d ", m.mark, n)

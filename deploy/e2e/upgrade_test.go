@@ -10,8 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// upgrade: whoever has used up the quota is refused until billing gives bytes, and again until it changes the plan; then everything goes on, and
-// what was accepted is charged to the byte.
+// upgrade: an organization that has used up its quota is refused until billing
+// grants bytes, and again until its plan changes. Then everything continues,
+// and what was accepted is charged to the byte.
 func upgrade(t *testing.T, ctx context.Context, in installation) {
 	to := in.tenant(t, ctx, "growing", "bootstrapper")
 	m, h := &maker{mark: "growing"}, &history{}

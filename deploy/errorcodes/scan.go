@@ -26,7 +26,8 @@ type Answer struct {
 // modules are the folders whose source answers requests.
 var modules = []string{"grouping", "ingest", "ledger", "shared", "tenants"}
 
-// A maker is a function that makes an answer of arguments: the places of the code and of the rest, -1 where there is none.
+// A maker is a function that makes an answer of arguments: the places of the
+// code and of the rest, -1 where there is none.
 type maker struct{ code, status, detail, fix int }
 
 // source is what was read.
@@ -111,7 +112,8 @@ func (s *source) declare(file sourceFile, node ast.Node) bool {
 	return true
 }
 
-// makerOf finds the parameters that a maker has by their names: a code, and what is said.
+// makerOf finds the parameters that a maker has by their names:
+// a code, and what is said.
 func makerOf(function *ast.FuncType) (m maker, ok bool) {
 	m, at := maker{-1, -1, -1, -1}, 0
 	for _, field := range function.Params.List {

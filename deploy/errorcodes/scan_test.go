@@ -22,7 +22,8 @@ func both() {
 }
 `
 
-// Codes are found with their status, what is said and what to do, whether they are constants or not.
+// Codes are found with their status, what is said and what to
+// do, whether they are constants or not.
 func TestScan(t *testing.T) {
 	root := t.TempDir()
 	for _, module := range modules {
@@ -43,7 +44,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// What every module declares is found in the real source: each constant that is a code, and what stands in calls alone.
+// What every module declares is found in the real source: each constant that is
+// a code, and what stands in calls alone.
 func TestEveryCodeIsFound(t *testing.T) {
 	answers, err := Scan("../..")
 	if err != nil {

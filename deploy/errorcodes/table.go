@@ -52,7 +52,8 @@ func writeRow(page *strings.Builder, same []Answer) {
 	fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", same[0].Code, unique(statuses, ", "), unique(from, ", "), unique(texts, "<br>"))
 }
 
-// composed are the codes of which all is said in words that are put together for each answer.
+// composed are the codes of which all is said in words that are
+// put together for each answer.
 var composed = map[string]string{ // bounded by what stands here
 	"invalid_entries": "No entry is valid, or one is not and the request wants all or none. Nothing was stored. Repair what errors[] lists, and send it again.",
 	"limit_reached":   "There are as many of these as the organization may have: limit says how many. Remove one, or have the operator raise the setting.",

@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// An attacker is a process that attacks: its work is not that of the process that measures.
+// An attacker is a process that attacks: its work is not that of
+// the process that measures.
 type attacker struct {
 	command    *exec.Cmd
 	orders     io.WriteCloser
@@ -61,8 +62,8 @@ func (r *run) launch(ctx context.Context) (n *attacker, err error) {
 	return n, n.command.Start()
 }
 
-// job is the attacker's input. Deep entries are looked at in the console, so they belong to the
-// organization with a member.
+// job is the attacker's input. Deep entries are looked at in the console, so
+// they belong to the organization with a member.
 func (r *run) job(ctx context.Context, a attack) (job, error) {
 	env := r.subject.Env
 	task := job{
@@ -141,7 +142,8 @@ func (r *run) makeIdle(ctx context.Context) error {
 	return <-failures
 }
 
-// makeOne creates an organization as one has it that was set up once: with a project and a key.
+// makeOne creates an organization as one has it that was set up
+// once: with a project and a key.
 func (r *run) makeOne(ctx context.Context, name string) error {
 	operator := r.subject.Env.OperatorToken
 	organization, err := r.api.CreateOrganization(ctx, operator, name, "indie")
@@ -156,7 +158,8 @@ func (r *run) makeOne(ctx context.Context, name string) error {
 	return err
 }
 
-// count sends the numbers of idle organizations, and reports its progress now and then.
+// count sends the numbers of idle organizations, and reports its
+// progress now and then.
 func (r *run) count(ctx context.Context, numbers chan<- int) {
 	defer close(numbers)
 	for number := range r.Idle {

@@ -16,7 +16,8 @@ func plain(at string, number int) string {
 	return fmt.Sprintf(`{"timestamp":"%s","level":"info","message":"request %d answered"}`, at, number)
 }
 
-// letters writes a number without digits, which a fingerprint would take for a counter.
+// letters writes a number without digits, which a fingerprint
+// would take for a counter.
 func letters(number int64) string {
 	text := make([]byte, 0, 14)
 	for ; number > 0 || len(text) < 4; number /= 26 {
@@ -25,7 +26,8 @@ func letters(number int64) string {
 	return string(text)
 }
 
-// Sizes of what is stored: an entry may have 512 KB, of which metadata may have 100 KB.
+// Sizes of what is stored: an entry may have 512 KB, of which
+// metadata may have 100 KB.
 const (
 	largeEntries  = 200
 	largePerBatch = 10
@@ -65,7 +67,8 @@ func storeDeep(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// storeOddYears stores batches from the year 0 to the year 9999, so that each spans all of time.
+// storeOddYears stores batches from the year 0 to the year 9999,
+// so that each spans all of time.
 func storeOddYears(ctx context.Context, n *noisy) error {
 	bodies := make([][]byte, 30)
 	for i := range bodies {
@@ -109,8 +112,9 @@ func largeStack(kind string) string {
 // mixedErrors are new kinds of errors in a request.
 const mixedErrors = 300
 
-// mixed is a batch of under 1 MiB that has something for everybody: new kinds with types in other scripts, a large stack, deep nesting and an object
-// of many names.
+// mixed is a batch of under 1 MiB that has something for
+// everybody: new kinds with types in other scripts, a large stack,
+// deep nesting and an object of many names.
 func mixed(first int64) []byte {
 	at := time.Now().UTC().Format(stampForm)
 	list := make([]string, 0, mixedErrors+3)

@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// took is what was noticed when each view took d, but slow times one of them that took longer.
+// took is what was noticed when each view took d, but slow times
+// one of them that took longer.
 func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Samples {
 	all := &[views]measure.Samples{}
 	for view := range all {
@@ -30,7 +31,8 @@ func took(d time.Duration, slow int, longer time.Duration) *[views]measure.Sampl
 	return all
 }
 
-// The table marks what misses a goal and what too few samples leave open, and nothing else.
+// The table marks what misses a goal and what too few samples
+// leave open, and nothing else.
 func TestTableMarksWhatMissed(t *testing.T) {
 	refused := &Outcome{}
 	refused.count("429 rate_limited")
@@ -75,7 +77,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The attacks send what they name: legal batches where they mean to, of the size that they name.
+// The attacks send what they name: legal batches where they mean
+// to, of the size that they name.
 func TestAttackingBodies(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"new errors":   newErrors(1000, 1, noStack),
@@ -114,7 +117,8 @@ func TestMixedIsLegal(t *testing.T) {
 	}
 }
 
-// An endless body decompresses to its size in white space, and then goes on without any more.
+// An endless body decompresses to its size in white space, and
+// then goes on without any more.
 func TestInflate(t *testing.T) {
 	reader, writer := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,8 +143,8 @@ func TestInflate(t *testing.T) {
 	}
 }
 
-// Every attack has a name of its own and is found by it; another name is refused with those that
-// there are.
+// Every attack has a name of its own and is found by it; another
+// name is refused with those that there are.
 func TestAttacksHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range Attacks() {

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// A load is how many processors each process kept busy: an attack that makes no work for others costs its own process some, and they share a machine.
+// A load is how many processors each process kept busy: an attack that makes no
+// work for others costs its own process some, and they share a machine.
 type load struct {
 	weir, postgres, attack, watch float64
 }
@@ -28,7 +29,8 @@ func (r *run) watchLoad(attacker int) func() load {
 	}
 }
 
-// used is the time of processors that each process has used; 0 where it is not known.
+// used is the time of processors that each process has used; 0
+// where it is not known.
 func (r *run) used(attacker int) [4]time.Duration {
 	return [4]time.Duration{
 		measure.UsageOf(r.subject.Pid()).CPU, measure.FamilyUsage(r.postmaster).CPU, measure.UsageOf(attacker).CPU, measure.UsageOf(os.Getpid()).CPU,

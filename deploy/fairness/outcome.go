@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// An Outcome counts a noisy tenant's answers, such as "200", "429 overloaded", "200 incomplete" or
-// "closed". Safe for concurrent use.
+// An Outcome counts a noisy tenant's answers, such as "200", "429 overloaded",
+// "200 incomplete" or "closed". Safe for concurrent use.
 type Outcome struct {
 	mu    sync.Mutex
 	Times map[string]int64 `json:"times"`
@@ -32,7 +32,8 @@ func (o *Outcome) count(what string) {
 // headBytes is how much of an answer is kept to see its code.
 const headBytes = 4 << 10
 
-// read counts an answer and reads it to its end, keeping no more than its beginning and its end.
+// read counts an answer and reads it to its end, keeping no more
+// than its beginning and its end.
 func (o *Outcome) read(answer *http.Response) {
 	defer answer.Body.Close()
 	head, _ := io.ReadAll(io.LimitReader(answer.Body, headBytes))
@@ -63,7 +64,8 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Refused reports whether the noisy tenant was asked to slow down or stop at least once.
+// Refused reports whether the noisy tenant was asked to slow
+// down or stop at least once.
 func (o *Outcome) Refused() bool {
 	for what := range o.Times {
 		if strings.HasPrefix(what, "4") || strings.HasSuffix(what, "incomplete") || what == "closed" {

@@ -14,8 +14,10 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// How a quiet organization is watched: the interval of polling, from one batch to the next, from one handshake and one sign-in to the next, and the
-// timeout of a view. A sign-in is work of a processor, so it has to be rare not to be an attack itself.
+// How a quiet organization is watched: the interval of polling,
+// from one batch to the next, from one handshake and one sign-in to
+// the next, and the timeout of a view. A sign-in costs CPU, so it
+// must be rare not to be an attack itself.
 const (
 	probePoll    = 20 * time.Millisecond
 	probeEvery   = 500 * time.Millisecond
@@ -44,7 +46,8 @@ func (v View) String() string {
 	return [...]string{"handshake", "answer", "balance", "group", "read-back", "search", "sign-in"}[v]
 }
 
-// A quiet member of the demonstration and the quiet organizations, watched from outside.
+// A quiet member of the demonstration and the quiet
+// organizations, watched from outside.
 type quiet struct {
 	api     *client.Client
 	tenants []*watched
@@ -110,7 +113,8 @@ func (q *quiet) run(ctx context.Context, stop <-chan struct{}) {
 	running.Wait()
 }
 
-// every repeats once from the time first on, at an interval or as soon as it is over: what is slow must not be measured less often. It keeps failures.
+// every repeats once from the time first on, at an interval or as soon as it is
+// over: what is slow must not be measured less often. It keeps failures.
 func (q *quiet) every(ctx context.Context, stop <-chan struct{}, first, interval time.Duration, once func() error) {
 	due := time.NewTimer(first)
 	defer due.Stop()
@@ -200,7 +204,8 @@ func (q *quiet) shows(ctx context.Context, w *watched, newest int64) map[View]fu
 	}
 }
 
-// look repeats shows until it is true and keeps how long that took. Nothing shows a batch at once, so that the first look is not wasted.
+// look repeats shows until it is true and keeps how long that took. Nothing
+// shows a batch at once, so that the first look is not wasted.
 func (q *quiet) look(view View, shows func() (bool, error)) error {
 	for begun := time.Now(); ; {
 		time.Sleep(probePoll)
@@ -232,7 +237,8 @@ func (q *quiet) search(ctx context.Context, w *watched) error {
 	return nil
 }
 
-// within reports whether what was measured since the last reset is within the goals.
+// within reports whether what was measured since the last reset
+// is within the goals.
 func (q *quiet) within(alone Result) bool {
 	for view := range q.took {
 		if q.took[view].Percentiles(100)[0] > goal(alone.Took[view].Percentiles(99)[0]) {

@@ -10,7 +10,8 @@ import (
 // A verdict is what is known of a goal after so many samples.
 type verdict int
 
-// The verdicts: a goal holds, or is missed, where all of the interval is on one side of it.
+// The verdicts: a goal holds, or is missed, where all of the
+// interval is on one side of it.
 const (
 	undecided verdict = iota
 	holds

@@ -10,16 +10,16 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// How often the modules are asked for their parts of the OpenAPI document, whatever clients ask
-// for.
+// How often the modules are asked for their parts of the OpenAPI
+// document, whatever clients ask for.
 const (
 	openAPIFresh   = 5 * time.Minute
 	openAPIRetry   = time.Second // after a failure
 	openAPITimeout = 5 * time.Second
 )
 
-// An openAPI keeps the joined document. It is joined again when it is old, once for all callers;
-// while that fails, the old one is served.
+// An openAPI keeps the joined document. It is joined again when it is old, once
+// for all callers; while that fails, the old one is served.
 type openAPI struct {
 	join   func(ctx context.Context) ([]byte, error)
 	clock  func() time.Time

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The modules are asked once for as long as the document is fresh, and no more often while they
-// can't be reached; then the old one is served.
+// The modules are asked once for as long as the document is fresh, and no more
+// often while they can't be reached; then the old one is served.
 func TestOpenAPIIsCached(t *testing.T) {
 	var asked atomic.Int32
 	var now atomic.Int64

@@ -1,5 +1,6 @@
-// Package gateway makes one origin of the modules' HTTP APIs: it routes each path to the module
-// that owns its noun, in the same process or over HTTPS, and joins their readiness and OpenAPI
-// documents. Authentication, limits and validation stay with the modules, so a request means the
-// same with and without the gateway.
+// Package gateway makes one origin of the modules' HTTP APIs: it routes
+// each path to the module that owns its noun, in the same process or
+// over HTTPS, and joins their readiness and OpenAPI documents.
+// Authentication, limits and validation stay with the modules, so a
+// request means the same with and without the gateway.
 package gateway

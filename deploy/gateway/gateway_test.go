@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
-// module is a stand-in for a module: it answers with its name, what it received, and its part of
-// the OpenAPI document.
+// module is a stand-in for a module: it answers with its name, what it
+// received, and its part of the OpenAPI document.
 func module(name gateway.Module) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,8 @@ func get(g http.Handler, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// A request reaches the owner of its path as it was sent; what nobody owns is a problem+json 404.
+// A request reaches the owner of its path as it was sent; what
+// nobody owns is a problem+json 404.
 func TestGatewayRoutes(t *testing.T) {
 	g := local(t, nil)
 	if w := get(g, "POST", "/v1/logs?x=1"); w.Header().Get("X-Module") != "ingest" || !strings.HasPrefix(w.Body.String(), "POST /v1/logs?x=1 body") {
@@ -97,7 +98,8 @@ func TestGatewayReady(t *testing.T) {
 	}
 }
 
-// The OpenAPI document of the gateway has every module's paths, and what all of them have once.
+// The OpenAPI document of the gateway has every module's paths,
+// and what all of them have once.
 func TestGatewayJoinsOpenAPI(t *testing.T) {
 	var whole struct {
 		Paths      map[string]any
@@ -123,8 +125,8 @@ func TestDocumentIsLimited(t *testing.T) {
 	t.Error("a thousand requests at once are answered")
 }
 
-// A remote module gets the request whole over HTTPS, with the client's address and nobody's lies
-// about it.
+// A remote module gets the request whole over HTTPS, with the
+// client's address and nobody's lies about it.
 func TestRemoteModule(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	defer server.Close()
@@ -139,8 +141,8 @@ func TestRemoteModule(t *testing.T) {
 	}
 }
 
-// A module that is gone is a 500 unavailable with a time to try again, and makes the gateway
-// unready.
+// A module that is gone is a 500 unavailable with a time to try
+// again, and makes the gateway unready.
 func TestRemoteModuleGone(t *testing.T) {
 	server := httptest.NewTLSServer(module(gateway.Ingest))
 	metrics := prometheus.NewRegistry()

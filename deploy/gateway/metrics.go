@@ -5,7 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// NewUnreached is the metric of requests that did not reach their module: no module can count them.
+// NewUnreached is the metric of requests that did not reach
+// their module: no module can count them.
 func NewUnreached(registerer prometheus.Registerer) *prometheus.CounterVec {
 	unreached := promauto.With(registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_gateway_unreached_requests_total", Help: "Requests that were answered 500 because their module was not reached, or ended before it answered.",

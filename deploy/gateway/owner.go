@@ -21,7 +21,8 @@ func Modules() []Module {
 	return []Module{Ingest, Ledger, Grouping, Tenants}
 }
 
-// nouns maps the first segment after /v1 to its owner, where no deeper segment decides.
+// nouns maps the first segment after /v1 to its owner, where no
+// deeper segment decides.
 var nouns = map[string]Module{
 	"logs":           Ingest,
 	"error-groups":   Grouping,
@@ -44,16 +45,17 @@ var books = []string{
 	"dry-run", "simulation", "verification",
 }
 
-// pages maps the first segment after /console to its owner. All else, /console itself, signing in
-// and out and the settings, belongs to tenants; style sheets and icons are the same in every
-// module.
+// pages maps the first segment after /console to its owner. All else, /console
+// itself, signing in and out and the settings, belongs to tenants; style sheets
+// and icons are the same in every module.
 var pages = map[string]Module{
 	"logs":   Ingest,
 	"errors": Grouping,
 	"usage":  Ledger,
 }
 
-// Owner reports which module serves path, given in its escaped form; false where none does.
+// Owner reports which module serves path, given in its escaped
+// form; false where none does.
 func Owner(path string) (Module, bool) {
 	if segments, ok := under("/v1", path); ok {
 		return ownerOfNoun(segments)

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 )
 
-// Every path of the API reaches the module that owns its noun, and no other path reaches any.
+// Every path of the API reaches the module that owns its noun,
+// and no other path reaches any.
 func TestOwner(t *testing.T) {
 	owners := map[string]gateway.Module{
 		"/v1/logs":                             gateway.Ingest,

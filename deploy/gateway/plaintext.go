@@ -17,8 +17,9 @@ const (
 	warnEvery        = time.Minute // at most: strangers must not fill the log
 )
 
-// A PlaintextReporter repeats to ingest, over TLS, what the gateway has refused as plain HTTP: the
-// key and its sender, no more. Ingest has the keys; the gateway does not.
+// A PlaintextReporter repeats to ingest, over TLS, what the gateway
+// has refused as plain HTTP: the key and its sender, no more.
+// Ingest has the keys; the gateway does not.
 type PlaintextReporter struct {
 	Ingest    *url.URL
 	Transport http.RoundTripper
@@ -33,7 +34,8 @@ func NewPlaintextReporter(ingest *url.URL, transport http.RoundTripper, logger *
 	return &PlaintextReporter{Ingest: ingest, Transport: transport, Logger: logger, seen: make(chan httpapi.PlaintextRequest, maxPlaintext)}
 }
 
-// See takes a request. It never waits: where too many come at once, some are passed over.
+// See takes a request. It never waits: where too many come at
+// once, some are passed over.
 func (p *PlaintextReporter) See(request httpapi.PlaintextRequest) {
 	select {
 	case p.seen <- request:
@@ -63,8 +65,8 @@ func (p *PlaintextReporter) warn(err error) {
 	}
 }
 
-// repeat sends a request that ingest refuses just as the gateway did. Its error does not show the
-// key.
+// repeat sends a request that ingest refuses just as the gateway
+// did. Its error does not show the key.
 func (p *PlaintextReporter) repeat(ctx context.Context, seen httpapi.PlaintextRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, plaintextTimeout)
 	defer cancel()

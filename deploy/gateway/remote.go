@@ -39,8 +39,8 @@ func (r Remote) Backend() Backend {
 	return Backend{Handler: proxy, Ready: r.ready}
 }
 
-// rewrite sends the client's address in X-Forwarded-For; entries of others than trusted proxies are
-// dropped.
+// rewrite sends the client's address in X-Forwarded-For; entries of
+// others than trusted proxies are dropped.
 func (r Remote) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(r.Target)
 	p.Out.Host = p.In.Host
@@ -65,7 +65,8 @@ func (r Remote) trusts(address string) bool {
 	return false
 }
 
-// failure answers for an unreachable module: the same 500 as the module's own failure.
+// failure answers for an unreachable module: the same 500 as the
+// module's own failure.
 func (r Remote) failure() func(http.ResponseWriter, *http.Request, error) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: r.Logger, Clock: r.Clock})
 	router.NotFound(httpapi.Handle(func(http.ResponseWriter, *http.Request) error {
@@ -107,8 +108,9 @@ func (r Remote) ready(ctx context.Context) error {
 // dialTimeout bounds how long a module that is gone holds a request up.
 const dialTimeout = 3 * time.Second
 
-// NewTransport makes the connections to remote modules: kept alive, HTTP/1.1 (one request a
-// connection, so that a slow body never delays another's), trusting what config trusts.
+// NewTransport makes the connections to remote modules: kept alive,
+// HTTP/1.1 (one request a connection, so that a slow body never delays
+// another's), trusting what config trusts.
 func NewTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,

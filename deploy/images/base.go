@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// User runs the programs. It has the number that distroless images have made customary.
+// User runs the programs. It has the number that distroless
+// images have made customary.
 const user = "65532:65532"
 
 // rootsModule is where the certificates come from.
@@ -65,7 +66,8 @@ func base(zoneinfo string) ([]file, error) {
 	return append(files, zones...), err
 }
 
-// authorities are those that Mozilla trusts without conditions: a file can't express any.
+// authorities are those that Mozilla trusts without conditions:
+// a file can't express any.
 func authorities() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {

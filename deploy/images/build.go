@@ -34,8 +34,9 @@ type Made struct {
 	Bytes             int64 // in a registry
 }
 
-// Compile builds programs for images into dir, as one go build. The linker leaves out what only a
-// debugger needs, and takes the version: the state of the working tree says nothing about it.
+// Compile builds programs for images into dir, as one go build. The linker
+// leaves out what only a debugger needs, and takes the version: the state of
+// the working tree says nothing about it.
 func Compile(ctx context.Context, root, dir string, programs []Program, build Build) error {
 	args := []string{
 		"build", "-trimpath", "-buildvcs=false", "-o", dir + string(filepath.Separator),
@@ -53,7 +54,8 @@ func Compile(ctx context.Context, root, dir string, programs []Program, build Bu
 	return nil
 }
 
-// Pack makes images of the programs in dir, and writes them and their bills of materials to out.
+// Pack makes images of the programs in dir, and writes them and
+// their bills of materials to out.
 func Pack(dir, out string, programs []Program, build Build) (made []Made, err error) {
 	below, err := lay()
 	if err != nil {

@@ -56,8 +56,8 @@ func compiled(t *testing.T, tree string, build Build) string {
 	return dir
 }
 
-// The same commit in two folders, compiled and packed in each, is the same digest and the same file;
-// another version is not.
+// The same commit in two folders, compiled and packed in each, is the same
+// digest and the same file; another version is not.
 func TestReproducible(t *testing.T) {
 	elsewhere := t.TempDir()
 	for _, folder := range []string{"shared", "ledger"} {

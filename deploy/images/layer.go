@@ -14,15 +14,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// A file of an image. Its name begins without a slash; that of a folder ends with one.
+// A file of an image. Its name begins without a slash; that of a
+// folder ends with one.
 type file struct {
 	name    string
 	content []byte
 	mode    int64 // 0: read by everybody
 }
 
-// layer packs files and the folders that they lie in. Only names, contents and modes count: all of
-// them are root's, and as old as time.
+// layer packs files and the folders that they lie in. Only names, contents and
+// modes count: all of them are root's, and as old as time.
 func layer(files []file) (v1.Layer, error) {
 	var packed bytes.Buffer
 	writer := tar.NewWriter(&packed)
@@ -50,7 +51,8 @@ func write(writer *tar.Writer, f file) error {
 	return err
 }
 
-// withFolders adds the folders, in an order in which each comes before what lies in it.
+// withFolders adds the folders, in an order in which each comes
+// before what lies in it.
 func withFolders(files []file) []file {
 	all := map[string]file{}
 	for _, f := range files {

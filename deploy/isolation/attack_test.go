@@ -11,8 +11,9 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A change is refused when a browser reports that another site sent it, whatever the body is
-// called, and nothing has happened: no form of the console is left out.
+// A change is refused when a browser reports that another site
+// sent it, whatever the body is called, and nothing has
+// happened: no form of the console is left out.
 func TestForgery(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -44,8 +45,8 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// A session planted in the browser before the sign-in is not the one after it, and opens nothing;
-// nor does one that was replaced.
+// A session planted in the browser before the sign-in is not the one after it,
+// and opens nothing; nor does one that was replaced.
 func TestSessionFixation(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -66,8 +67,8 @@ func TestSessionFixation(t *testing.T) {
 	}
 }
 
-// Every page is protected from being framed, sniffed and from scripts, whoever asks and whatever is
-// answered.
+// Every page is protected from being framed, sniffed and from scripts,
+// whoever asks and whatever is answered.
 func TestHeadersOfPages(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -109,8 +110,8 @@ func TestOpenRedirects(t *testing.T) {
 	}
 }
 
-// A body decides about nothing but what is documented: members that would give more are refused by
-// name, and change nothing.
+// A body decides about nothing but what is documented: members that would give
+// more are refused by name, and change nothing.
 func TestMassAssignment(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
@@ -139,7 +140,8 @@ func TestMassAssignment(t *testing.T) {
 	}
 }
 
-// Wrong and unknown are answered alike at the sign-in: the page does not show who is a member.
+// Wrong and unknown are answered alike at the sign-in: the page
+// does not show who is a member.
 func TestNobodyIsEnumerated(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -155,8 +157,8 @@ func TestNobodyIsEnumerated(t *testing.T) {
 	}
 }
 
-// Methods that a route does not know are refused, nothing overrides them, and a request that is too
-// large is refused as that.
+// Methods that a route does not know are refused, nothing overrides them, and a
+// request that is too large is refused as that.
 func TestMethodsAndSizes(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")

@@ -18,18 +18,19 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A canary is a secret that must be found nowhere once it has been through the whole product.
+// A canary is a secret that must be found nowhere once it has
+// been through the whole product.
 type canary struct{ name, secret string }
 
 // canaryPassword is that of one member, in no dictionary.
 const canaryPassword = "Zaunkönig-kestrel-9f2c71"
 
-// A secret is in the answer to its creation and nowhere else: in no log at any level, of Weir or of
-// the database server, no metric, no record of any topic, no row of any table, no file that modules
-// keep of each other, no list of processes and no body of an error. It has been through every
-// operation, those that fail as well, and it has been put where it does not belong. What is data is
-// out: a client that writes its key into a message, a name or a reason has sent it to be kept and
-// shown.
+// A secret is in the answer to its creation and nowhere else: in no log at
+// any level, of Weir or of the database server, no metric, record, row, file
+// that modules exchange, process list or error body. Every operation was
+// done, also failing ones, and secrets were put where they do not belong.
+// Data is exempt: a client that writes its key into a message, a name or a
+// reason has sent it to be kept and shown.
 func TestCanary(t *testing.T) {
 	server := startServer(t)
 	provider, adjust := withProvider(t)
@@ -66,7 +67,8 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// The search finds what it looks for, wherever that is: a canary is planted in each place.
+// The search finds what it looks for, wherever that is: a canary
+// is planted in each place.
 func TestCanaryIsFound(t *testing.T) {
 	server := startServer(t)
 	w := newWorldOn(t, server.URL(), func(*allinone.Modules) {})
@@ -115,11 +117,12 @@ func (w *world) canaries(t *testing.T, a, b *tenant) ([]canary, []principal) {
 	return canaries, callers
 }
 
-// linked is a one-time code as a link carries it: behind the #, which browsers send to nobody.
+// linked is a one-time code as a link carries it: behind the #,
+// which browsers send to nobody.
 var linked = regexp.MustCompile(`https://weir\.example/console/(?:welcome|join|reset)#([a-z]+_[0-9a-f]+)`)
 
-// foundedBy lets somebody become the first owner by the link that was printed, and returns the
-// code.
+// foundedBy lets somebody become the first owner by the link
+// that was printed, and returns the code.
 func (w *world) foundedBy(t *testing.T) canary {
 	t.Helper()
 	var code string
@@ -135,8 +138,8 @@ func (w *world) foundedBy(t *testing.T) canary {
 	return canary{"the code of the first owner", code}
 }
 
-// codes are one-time codes that were handed out, by the console and the API: used, and void because
-// another took their place.
+// codes are one-time codes that were handed out, by the console and the API:
+// used, and void because another took their place.
 func (w *world) codes(t *testing.T, of *tenant) (codes []canary) {
 	t.Helper()
 	owner := w.memberOf(t, of, "owner")
@@ -165,8 +168,8 @@ func (w *world) codes(t *testing.T, of *tenant) (codes []canary) {
 	return codes
 }
 
-// useTwice uses a code, and again, which is refused. That page holds the code for the one who typed
-// it, and is not kept here.
+// useTwice uses a code, and again, which is refused. That page holds the code
+// for the one who typed it, and is not kept here.
 func (w *world) useTwice(t *testing.T, path string, form url.Values) {
 	t.Helper()
 	for _, want := range []int{http.StatusSeeOther, http.StatusUnprocessableEntity} {
@@ -235,7 +238,8 @@ func misplaced(secret string, of *tenant) (requests []request) {
 // secretHeader stands for a header that nobody knows.
 const secretHeader = "a header that nobody knows"
 
-// signInWith signs a member in by a password of its own, and tries it where it is wrong.
+// signInWith signs a member in by a password of its own, and
+// tries it where it is wrong.
 func (w *world) signInWith(t *testing.T, answers *journal, password string) {
 	t.Helper()
 	of := w.tenant(t, "Cedar")
@@ -257,8 +261,8 @@ func (w *world) signInWith(t *testing.T, answers *journal, password string) {
 	}
 }
 
-// observe sends a request and keeps what is answered to one that fails. What succeeds may show a
-// secret: that it has just made.
+// observe sends a request and keeps what is answered to one that fails. What
+// succeeds may show a secret: that it has just made.
 func (w *world) observe(t *testing.T, answers *journal, r request) {
 	t.Helper()
 	got := w.send(t, r)

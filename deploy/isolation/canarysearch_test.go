@@ -27,8 +27,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// search looks for the canaries everywhere, and reports where it found which. It stops the modules,
-// which then keep their state.
+// search looks for the canaries everywhere, and reports where it found which.
+// It stops the modules, which then keep their state.
 func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary, answers *journal) (found []string) {
 	t.Helper()
 	places := map[string]string{"metrics": w.shown()}
@@ -53,8 +53,8 @@ func (w *world) search(t *testing.T, server *postgres.Server, canaries []canary,
 	return found
 }
 
-// in returns what is around the canary in a text: whole, its digits without the prefix, most of its
-// digits, or as hexadecimal text.
+// in returns what is around the canary in a text: whole, its digits without the
+// prefix, most of its digits, or as hexadecimal text.
 func (c canary) in(text string) string {
 	prefix, digits, _ := strings.Cut(c.secret, "_")
 	forms := []string{c.secret, hex.EncodeToString([]byte(c.secret))}

@@ -11,11 +11,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// open are routes that ask nobody who they are and show everybody the same, at any time.
+// open are routes that ask nobody who they are and show
+// everybody the same, at any time.
 var open = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /console/assets/{version}/{name}"}
 
-// Every route that asks who is calling limits how often they may, and answers with the limit: who
-// gets through and who is refused for lack of a scope or a permission alike.
+// Every authenticated route limits its callers, and answers with the limit,
+// also those who are refused for lack of a scope or a permission.
 func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
 	w := newWorld(t)
 	a := w.tenant(t, "Acorn")
@@ -50,8 +51,8 @@ func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
 	t.Logf("%d policies of authenticated routes", limited)
 }
 
-// Who reads or administers without pause is refused with a time to wait, by every module and for
-// every kind of credential, and nobody else is.
+// Who reads or administers without pause is refused with a time to wait, by
+// every module and for every kind of credential, and nobody else is.
 func TestReadsAreLimitedByOrganization(t *testing.T) {
 	const perMinute = 30
 	w := newWorldOn(t, testenv.Postgres(t), func(set *allinone.Modules) {
@@ -87,8 +88,9 @@ func TestReadsAreLimitedByOrganization(t *testing.T) {
 	}
 }
 
-// Until a module has the credentials it answers that it is starting, on every route and to
-// everybody: no valid key is called invalid, and nobody who has signed in is sent to do it again.
+// Until a module has the credentials it answers that it is starting, on
+// every route and to everybody: no valid key is called invalid, and no
+// signed-in member is sent to the sign-in.
 func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	w := builtWorld(t, testenv.Postgres(t), func(*allinone.Modules) {})
 	digits := strings.Repeat("a", 48)

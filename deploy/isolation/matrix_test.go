@@ -15,8 +15,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Every route has a policy, every policy a route, and every route is reached through the gateway: a
-// module's route that the gateway sends elsewhere would be open or dead, unnoticed.
+// Every route has a policy, every policy a route, and every route is
+// reached through the gateway: a module's route that the gateway sends
+// elsewhere would be open or dead, unnoticed.
 func TestEveryRouteHasAPolicy(t *testing.T) {
 	w := newWorld(t)
 	routes, listed := w.routes(t), map[string]bool{}
@@ -51,8 +52,8 @@ func suggestion(route string) string {
 	return line + "},"
 }
 
-// Everybody reaches what is theirs and nothing else. A refusal changes nothing, a success shows
-// nothing of anybody else.
+// Everybody reaches what is theirs and nothing else. A refusal changes nothing,
+// a success shows nothing of anybody else.
 func TestMatrix(t *testing.T) {
 	w := newWorldOn(t, testenv.Postgres(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than it makes
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
@@ -70,12 +71,12 @@ func TestMatrix(t *testing.T) {
 	t.Logf("%d policies, %d kinds of callers", len(policies), len(all))
 }
 
-// atOnce is how many routes are asked beside each other: whoever has a session that is unknown
-// waits for it to arrive.
+// atOnce is how many routes are asked beside each other: whoever has a session
+// that is unknown waits for it to arrive.
 const atOnce = 4
 
-// refuses checks those who do not get through: each is refused as its kind of route refuses, and
-// nothing has happened.
+// refuses checks those who do not get through: each is refused as its kind of
+// route refuses, and nothing has happened.
 func (w *world) refuses(t *testing.T, a, b *tenant, all []principal) {
 	t.Helper()
 	requests := make([]request, len(policies))
@@ -151,8 +152,8 @@ func (w *world) serves(t *testing.T, p policy, a, b *tenant, all []principal) {
 	}
 }
 
-// A foreign id and one that was never given are answered alike, to the byte, in body and headers;
-// also where only one of several ids is foreign.
+// A foreign id and one that was never given are answered alike, to the byte, in
+// body and headers; also where only one of several ids is foreign.
 func TestForeignLooksUnknown(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
@@ -171,8 +172,8 @@ func TestForeignLooksUnknown(t *testing.T) {
 	}
 }
 
-// alike sends a request that names one thing of A and else things of B, and the same with an id
-// that nobody has.
+// alike sends a request that names one thing of A and else things of B,
+// and the same with an id that nobody has.
 func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, foreign string) {
 	t.Helper()
 	theirs := a.fill(t, "{"+foreign+"}")[0]
@@ -193,12 +194,12 @@ func (w *world) alike(t *testing.T, p policy, caller principal, a, b *tenant, fo
 // requestID is what differs between any two answers.
 var requestID = regexp.MustCompile(`req_[0-9a-f]+`)
 
-// counted are the headers with how many requests the caller has left: they differ from answer to
-// answer, whatever is asked.
+// counted are the headers with how many requests the caller has left: they
+// differ from answer to answer, whatever is asked.
 var counted = []string{"X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit"}
 
-// without is all of an answer but the id that was asked for, the id of the request and how many are
-// left.
+// without is all of an answer but the id that was asked for, the
+// id of the request and how many are left.
 func (a answer) without(id string) string {
 	var all strings.Builder
 	fmt.Fprintln(&all, a.status)
@@ -222,7 +223,8 @@ func (p policy) request(t *testing.T, of *tenant) request {
 	return request{method: method, path: filled[0], body: filled[1]}
 }
 
-// sends is a request as the caller sends it. What a browser sends reports where it comes from.
+// sends is a request as the caller sends it. What a browser
+// sends reports where it comes from.
 func (caller principal) sends(r request) request {
 	r.header, r.cookies = maps.Clone(caller.header), caller.cookies
 	if r.header == nil {
@@ -255,8 +257,8 @@ func (p policy) names() (names []string) {
 	return names
 }
 
-// isForeignTo reports whether the things that a policy names are foreign to a tenant where they are
-// those of the owner.
+// isForeignTo reports whether the things that a policy names are foreign to a
+// tenant where they are those of the owner.
 func (p policy) isForeignTo(who, owner *tenant) bool {
 	return who != nil && who != owner && len(p.names()) > 0
 }
@@ -273,8 +275,8 @@ func (p policy) expects(caller principal, of *tenant) int {
 	return p.success()
 }
 
-// shownBy is the first thing of a tenant that a text shows and the request did not name; "" where
-// there is none.
+// shownBy is the first thing of a tenant that a text shows and the
+// request did not name; "" where there is none.
 func (of *tenant) shownBy(text string, r request) string {
 	for _, thing := range append(slices.Sorted(maps.Values(of.things)), of.name, of.key) {
 		if thing != "" && strings.Contains(text, thing) && !strings.Contains(r.path+r.body, thing) {

@@ -17,9 +17,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// startServer starts a database server of the test's own, whose log it can read: the one that Weir
-// runs where none is given. It also logs the parameters of what fails, as an administrator may have
-// it do.
+// startServer starts a database server of the test's own, whose
+// log it can read. It also logs the parameters of failing
+// statements, as an administrator may configure.
 func startServer(t *testing.T) *postgres.Server {
 	t.Helper()
 	server, err := testenv.LocalPostgres(t.Context())
@@ -66,9 +66,9 @@ func (w *world) states(t *testing.T) map[string]string {
 	return all
 }
 
-// processes are what every user of the machine reads of this process, its children and the database
-// server's: their command lines; and what they were given by their environment, which only their
-// own user reads. Elsewhere than on Linux there are none.
+// processes are what every user of the machine reads of this process, its
+// children and the database server's: their command lines; and their
+// environment, which only their own user reads. None except on Linux.
 func processes(t *testing.T, server *postgres.Server) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -8,16 +8,16 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A policy is who may use a route, and how the test uses it. A route may have several: for
-// different things in its path or body.
+// A policy is who may use a route, and how the test uses it. A route may have
+// several: for different things in its path or body.
 type policy struct {
 	route string // as the router has it
 	who   gate   // who gets through; all others are refused, and nothing happens
 
-	// How it is used, always with things of tenant A: {project} is A's project, {new-key} a key
-	// that is made for the call. tenant_test.go has all of them. Whoever gets through but belongs
-	// to tenant B is answered 404, exactly as about ids that nobody has; where nothing is named, B
-	// gets its own.
+	// How it is used, always with things of tenant A: {project} is A's project,
+	// {new-key} a key that is made for the call. tenant_test.go has all of
+	// them. Permitted callers of tenant B are answered 404, exactly as for
+	// unknown ids; where nothing is named, B gets its own.
 	path string // with its query; "": the route itself, its parameters named like the things
 	body string // JSON for the API, a form for the console
 	want int    // how those are answered who get through; 0: 200
@@ -32,7 +32,8 @@ var policies = []policy{
 	{route: "GET /readyz", who: everybody},
 	{route: "GET /v1/openapi.json", who: everybody},
 
-	// Entries: an API key is for all of its organization, unless it was made to read less.
+	// Entries: an API key is for all of its organization, unless
+	// it was made to read less.
 	{route: "POST /v1/logs", who: keys, body: logs("Anybody")},
 	{route: "GET /v1/logs", who: readers},
 	{route: "GET /v1/logs", who: readers, path: "/v1/logs?project={project}"},
@@ -251,8 +252,8 @@ var policies = []policy{
 	{route: "POST /console/settings/security", who: members(tenants.SecurityWrite), body: "leaked_keys=revoke&plain_http_keys=flag", want: 303},
 }
 
-// unreached are routes that a module has and the gateway does not lead to: its own description of
-// itself.
+// unreached are routes that a module has and the gateway does not
+// lead to: its own description of itself.
 var unreached = []string{
 	"GET /v1/ingest/openapi.json", "GET /v1/ledger/openapi.json", "GET /v1/grouping/openapi.json", "GET /v1/tenants/openapi.json",
 }
@@ -263,8 +264,8 @@ var ownOfGateway = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json
 // A gate is who gets through, and how others are refused.
 type gate struct {
 	line string // how the policy is written
-	// passes returns whose affairs a caller who gets through sees to, nil for the installation's;
-	// else how it is refused.
+	// passes returns whose affairs a caller who gets through sees to, nil for
+	// the installation's; else how it is refused.
 	passes func(p principal) (as *tenant, refusal int)
 	loose  bool // whoever has signed in may be sent somewhere else
 }
@@ -322,8 +323,8 @@ func tokens(scopes ...string) gate {
 	}}
 }
 
-// members lets members through whose role has a permission; "": all. Whoever has not signed in is
-// sent to do so.
+// members lets members through whose role has a permission; "": all.
+// Whoever has not signed in is sent to do so.
 func members(needs tenants.Permission) gate {
 	return gate{line: `members("` + string(needs) + `")`, passes: func(p principal) (*tenant, int) {
 		switch {

@@ -14,8 +14,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A principal is one kind of caller: what it sends, and what of that is worth something. Most have
-// one valid credential or none; some send several, and then the route decides which one counts.
+// A principal is one kind of caller: what it sends, and what of that is worth
+// something. Most have one valid credential or none; some send several, and
+// then the route decides which one counts.
 type principal struct {
 	name    string
 	header  map[string]string
@@ -86,8 +87,8 @@ func (w *world) memberOf(t *testing.T, of *tenant, role string) principal {
 		session: &grant{of: of, role: role, email: email}}
 }
 
-// several are callers that send more than one valid credential. What is meant for another kind of
-// route counts for nothing.
+// several are callers that send more than one valid credential. What is meant
+// for another kind of route counts for nothing.
 func several(all []principal) []principal {
 	find := func(name string) principal {
 		return all[slices.IndexFunc(all, func(p principal) bool { return p.name == name })]
@@ -99,7 +100,8 @@ func several(all []principal) []principal {
 	}
 }
 
-// worthless are callers whose credential is none, none any more, or in the wrong place.
+// worthless are callers whose credential is none, none any more,
+// or in the wrong place.
 func (w *world) worthless(t *testing.T, a *tenant) []principal {
 	t.Helper()
 	digits := strings.Repeat("f", 48)
@@ -166,7 +168,8 @@ func (w *world) endedSession(t *testing.T, of *tenant) string {
 	return cookie.Value
 }
 
-// refused waits until an API key is refused with a code, by every module that takes it.
+// refused waits until an API key is refused with a code, by
+// every module that takes it.
 func (w *world) refused(t *testing.T, code string, header map[string]string) {
 	t.Helper()
 	for _, path := range []string{"/v1/logs", "/v1/projects/none/error-groups"} {

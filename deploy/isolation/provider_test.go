@@ -18,8 +18,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// ticketCookie holds what a browser answers a question with: by a passkey, or by an identity
-// provider's token.
+// ticketCookie holds what a browser answers a question with: by a
+// passkey, or by an identity provider's token.
 const ticketCookie = "__Host-weir-challenge"
 
 // providerKnows is the address that the identity provider of a world has verified.
@@ -64,8 +64,8 @@ func (v *visitor) visit(t *testing.T, method, path string, form url.Values) answ
 	return got
 }
 
-// byProvider signs somebody in by the identity provider, and again with the same answer, which is
-// refused. It returns what of that was secret.
+// byProvider signs somebody in by the identity provider, and again with the
+// same answer, which is refused. It returns what of that was secret.
 func (w *world) byProvider(t *testing.T, answers *journal, of *tenant, provider *mockoidc.MockOIDC) []canary {
 	t.Helper()
 	of.member(t, "viewer", providerKnows)
@@ -94,7 +94,8 @@ func (w *world) byProvider(t *testing.T, answers *journal, of *tenant, provider 
 		canary{"the nonce for the provider", question.Query().Get("nonce")})
 }
 
-// sentBack goes to an address at the identity provider, and returns the one that it sends back to.
+// sentBack goes to an address at the identity provider, and
+// returns the one that it sends back to.
 func sentBack(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -107,9 +108,9 @@ func sentBack(t *testing.T, address string) string {
 // here is the site that passkeys belong to.
 var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
 
-// byPasskey adds a passkey to somebody's account, signs them in by it, and tries the same answer
-// again, which is refused. It returns what of that was secret: questions, their tickets, and the
-// proofs.
+// byPasskey adds a passkey to somebody's account, signs them in by it, and
+// tries the same answer again, which is refused. It returns the secrets:
+// challenges, their tickets, and the proofs.
 func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets []canary) {
 	t.Helper()
 	const passkeys, signIn = "/console/settings/account/passkeys", "/console/sign-in/passkey"
@@ -141,7 +142,8 @@ func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets [
 		canary{"a proof by a passkey", signatureOf(t, proof.Get("credential"))})
 }
 
-// signatureOf is what in the answer of an authenticator proves that it has a passkey.
+// signatureOf is what in the answer of an authenticator proves
+// that it has a passkey.
 func signatureOf(t *testing.T, credential string) string {
 	t.Helper()
 	var proof struct{ Response struct{ Signature string } }

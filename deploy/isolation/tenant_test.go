@@ -18,7 +18,8 @@ import (
 // password is that of every member.
 const password = "correct horse battery staple"
 
-// A tenant is an organization with one of everything: the things that a policy names in braces.
+// A tenant is an organization with one of everything: the things
+// that a policy names in braces.
 type tenant struct {
 	world  *world
 	name   string
@@ -26,8 +27,8 @@ type tenant struct {
 	key    string            // the secret of its API key
 }
 
-// makers make a thing anew for each use, because the route uses it up, and return its id. Their
-// names begin with "new-".
+// makers make a thing anew for each use, because the route uses it up, and
+// return its id. Their names begin with "new-".
 var makers = map[string]func(t *testing.T, of *tenant) string{
 	"new-key": func(t *testing.T, of *tenant) string {
 		return of.world.operate(t, "POST", "/v1/api-keys",
@@ -173,8 +174,8 @@ func (of *tenant) group(t *testing.T, project, secret string) (id string) {
 // named is what stands for a thing.
 var named = regexp.MustCompile(`\{([a-z-]+)\}`)
 
-// fill puts a tenant's things into a text that names them; a thing to be used up is made anew, once
-// for all its places.
+// fill puts a tenant's things into a text that names them; a thing to be used
+// up is made anew, once for all its places.
 func (of *tenant) fill(t *testing.T, texts ...string) []string {
 	t.Helper()
 	made := map[string]string{}

@@ -49,8 +49,8 @@ type module interface {
 	Run(ctx context.Context) error
 }
 
-// A world is a whole installation in this process: the four modules behind the gateway, a database
-// and a broker.
+// A world is a whole installation in this process: the four modules
+// behind the gateway, a database and a broker.
 type world struct {
 	modules  map[gateway.Module]module
 	gateway  *gateway.Gateway
@@ -188,7 +188,8 @@ type answer struct {
 	text    string
 }
 
-// get returns a member of a JSON body, "" where it has none of that name that is a text.
+// get returns a member of a JSON body, "" where it has none of
+// that name that is a text.
 func (a answer) get(member string) string {
 	var body map[string]any
 	_ = json.Unmarshal([]byte(a.text), &body)
@@ -199,9 +200,9 @@ func (a answer) get(member string) string {
 // brief is the beginning of the body.
 func (a answer) brief() string { return a.text[:min(len(a.text), 300)] }
 
-// send sends a request through the gateway, from an address that nobody has used before: limits per
-// client are tested elsewhere. Who had no turn asks again: the tests ask for one organization as its
-// members together never would.
+// send sends a request through the gateway, from an unused address: limits per
+// client are tested elsewhere. It retries a 429: the tests ask for one
+// organization more than its members ever would.
 func (w *world) send(t *testing.T, r request) (a answer) {
 	t.Helper()
 	testenv.Eventually(t, bustest.Patience, func() error {
@@ -278,8 +279,8 @@ func (w *world) history(t *testing.T, organization string) (names []string) {
 	return names
 }
 
-// routes are all routes of all modules and of the gateway, each once, as "GET /v1/logs", with the
-// modules that have it.
+// routes are all routes of all modules and of the gateway, each once, as "GET
+// /v1/logs", with the modules that have it.
 func (w *world) routes(t *testing.T) map[string][]gateway.Module {
 	t.Helper()
 	found := map[string][]gateway.Module{}

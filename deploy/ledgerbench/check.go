@@ -9,8 +9,9 @@ import (
 	ledger "github.com/weirlog/weir/ledger/app"
 )
 
-// measureChecks applies records without checking them, and then takes the time in which a ledger that has nothing else to do checks all of them, beyond that
-// in which it starts and finds nothing to check.
+// measureChecks applies records without checking them, then measures
+// how long an otherwise idle ledger takes to check all of them, less
+// the time to start with nothing to check.
 func measureChecks(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Events, organizations); err != nil {
 		return err
@@ -33,8 +34,9 @@ func measureChecks(ctx context.Context, w *world, r *Result) error {
 	return err
 }
 
-// checkRound takes the time from the start of a ledger to the end of its first round of checks, which is that of all there is, and returns how many ranges
-// it has checked.
+// checkRound measures from the start of a ledger to the end of
+// its first round of checks, which is of all there is, and
+// returns how many ranges it has checked.
 func (w *world) checkRound(ctx context.Context) (took time.Duration, ranges int64, err error) {
 	checker, err := w.replica(ctx, 0)
 	if err != nil {

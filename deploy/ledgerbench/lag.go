@@ -7,12 +7,13 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Requests come in bursts of this distance, as many as make half of what was applied at most.
+// Requests come in bursts of this distance, as many as make half
+// of what was applied at most.
 const burst = 20 * time.Millisecond
 
-// measureLag publishes at half the rate measured before, and takes the time from the broker's
-// acknowledgement of a burst to the commit of its last record. Meanwhile it reads a balance
-// repeatedly.
+// measureLag publishes at half the rate measured before, and takes the time
+// from the broker's acknowledgement of a burst to the commit of its last
+// record. Meanwhile it reads a balance repeatedly.
 func measureLag(ctx context.Context, w *world, r *Result) error {
 	secret, err := w.token(ctx)
 	if err != nil {

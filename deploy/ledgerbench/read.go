@@ -63,7 +63,8 @@ func (r *reader) read(ctx context.Context) error {
 // asks is how often the usage is asked for.
 const asks = 200
 
-// measureUsage charges a year of requests, each project's every day, and asks for all of it.
+// measureUsage charges a year of requests, each project's every
+// day, and asks for all of it.
 func measureUsage(ctx context.Context, w *world, r *Result) error {
 	secret, err := w.token(ctx)
 	if err != nil {

@@ -102,7 +102,8 @@ func (w *world) close() (err error) {
 
 func organization(i int) string { return fmt.Sprintf("org_%04d", i) }
 
-// accept creates the organizations, and publishes n requests of theirs as ingest would.
+// accept creates the organizations, and publishes n requests of
+// theirs as ingest would.
 func (w *world) accept(ctx context.Context, n, organizations int) error {
 	now := time.Now().UTC()
 	if err := w.create(ctx, organizations, now); err != nil {
@@ -125,7 +126,8 @@ const perPublish = 1000
 // projects are how many an organization has.
 const projects = 3
 
-// request is the i-th request, of each organization and each of its projects in turn.
+// request is the i-th request, of each organization and each of
+// its projects in turn.
 func request(i, organizations int, at time.Time) contract.LogsAccepted {
 	project := fmt.Sprintf("prj_%04d_%d", i%organizations, i/organizations%projects)
 	return contract.LogsAccepted{
@@ -153,7 +155,8 @@ func record(key string, headers map[string]string, value []byte) *message.Messag
 	return m
 }
 
-// create publishes what tenants would of new organizations. Periods that have ended since are closed beside what is measured.
+// create publishes what tenants would of new organizations. Periods that have
+// ended since are closed beside what is measured.
 func (w *world) create(ctx context.Context, organizations int, at time.Time) error {
 	messages := make([]*message.Message, organizations)
 	for i := range messages {

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// A dice makes up everything that varies. The same seed makes the same traffic, but for the time.
+// A dice makes up everything that varies. The same seed makes
+// the same traffic, but for the time.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64) dice {
 	return dice{rand.New(rand.NewPCG(seed, seed))}
 }
 
-// expand fills the placeholders of a template: {id}, {user}, {hex}, {ip}, {ms}, and {40~9} for a
-// number from 40 to 49.
+// expand fills the placeholders of a template: {id}, {user}, {hex}, {ip}, {ms},
+// and {40~9} for a number from 40 to 49.
 func (d dice) expand(template string) string {
 	var text strings.Builder
 	for {

@@ -1,3 +1,4 @@
-// Package loadgen makes believable traffic: several services on several hosts, all levels, errors
-// in the seven languages whose stack traces Weir parses. It sends through the public API alone.
+// Package loadgen makes believable traffic: several services on several
+// hosts, all levels, errors in the seven languages whose stack traces Weir
+// parses. It sends through the public API alone.
 package loadgen

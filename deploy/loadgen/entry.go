@@ -69,7 +69,8 @@ const (
 	largestBatch  = 60
 )
 
-// batch makes the body of one post of s: what has happened in the last second before now.
+// batch makes the body of one post of s: what has happened in
+// the last second before now.
 func (s service) batch(d dice, now time.Time) (body []byte, entries, failures int, err error) {
 	logs := make([]entry, smallestBatch+d.IntN(largestBatch-smallestBatch+1))
 	for i := range logs {

@@ -1,8 +1,8 @@
 package loadgen
 
-// A failure is one mistake in a program: however often it happens, with whatever ids, on whatever
-// host and a few lines up or down between releases, it is one kind of error. Texts are templates
-// (see dice.expand).
+// A failure is one mistake in a program: however often it happens, with
+// whatever ids, on whatever host and a few lines up or down between releases,
+// it is one kind of error. Texts are templates (see dice.expand).
 type failure struct {
 	log     string // what the service logs
 	kind    string // class of the error

@@ -21,7 +21,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Every service fails in a way of its own language, and every template is filled completely.
+// Every service fails in a way of its own language, and every
+// template is filled completely.
 func TestBatchesAreLegal(t *testing.T) {
 	d := newDice(2)
 	for _, s := range services {

@@ -24,11 +24,13 @@ type Config struct {
 	Seed         uint64
 }
 
-// concurrent is how many posts may be under way: enough that one that has to wait delays no other.
+// concurrent is how many posts may be under way: enough that one
+// that has to wait delays no other.
 const concurrent = 16
 
-// Run sends traffic for the configured time, shows progress on out, and at the end the balance and
-// the groups. It returns early, without an error, when ctx ends; what was accepted stays accepted.
+// Run sends traffic for the configured time, shows progress on out, and at the
+// end the balance and the groups. It returns early, without an error, when ctx
+// ends; what was accepted stays accepted.
 func Run(ctx context.Context, api *client.Client, config Config, out io.Writer) error {
 	before, err := api.Balance(ctx, config.ServiceToken, config.Organization)
 	if err != nil {
@@ -84,7 +86,8 @@ func send(ctx context.Context, api *client.Client, config Config, t *tally, out 
 	}
 }
 
-// finished shows the last progress, and returns an error for a refusal but not for an interruption.
+// finished shows the last progress, and returns an error for a
+// refusal but not for an interruption.
 func finished(ctx context.Context, out io.Writer, config Config, t *tally) error {
 	t.show(out, config)
 	fmt.Fprintln(out)

@@ -25,7 +25,8 @@ const (
 	renewBefore       = 30 * 24 * time.Hour
 )
 
-// Files are the authority and its server certificate. Keys are readable by their owner alone.
+// Files are the authority and its server certificate. Keys are
+// readable by their owner alone.
 type Files struct {
 	CA, CAKey         string
 	Server, ServerKey string
@@ -39,9 +40,9 @@ func In(dir string) Files {
 	}
 }
 
-// Ensure makes what is missing in dir or about to expire at now: the authority, and a certificate
-// for localhost, 127.0.0.1, ::1 and further hosts (names or addresses). Valid files stay, so
-// clients need no new trust.
+// Ensure makes what is missing in dir or about to expire at now: the authority,
+// and a certificate for localhost, 127.0.0.1, ::1 and further hosts (names or
+// addresses). Valid files stay, so clients need no new trust.
 func Ensure(dir string, now time.Time, hosts ...string) (Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, fmt.Errorf("cannot make the certificate directory: %w", err)
@@ -58,7 +59,8 @@ func Ensure(dir string, now time.Time, hosts ...string) (Files, error) {
 	return files, issue(files, authority, names, now)
 }
 
-// ensureAuthority loads the authority, or makes one where there is none or it is about to expire.
+// ensureAuthority loads the authority, or makes one where there
+// is none or it is about to expire.
 func ensureAuthority(files Files, now time.Time) (tls.Certificate, error) {
 	authority, err := tls.LoadX509KeyPair(files.CA, files.CAKey)
 	switch {
@@ -116,7 +118,8 @@ func issue(files Files, authority tls.Certificate, names []string, now time.Time
 	return nil
 }
 
-// create signs template, by itself where there is no authority, and writes certificate and key.
+// create signs template, by itself where there is no authority,
+// and writes certificate and key.
 func create(template *x509.Certificate, authority *tls.Certificate, now time.Time, certFile, keyFile string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -144,7 +147,8 @@ func create(template *x509.Certificate, authority *tls.Certificate, now time.Tim
 	return writePEM(certFile, "CERTIFICATE", certificate, 0o644)
 }
 
-// writePEM replaces a file in one step: after a crash the old one or the new one is there.
+// writePEM replaces a file in one step: after a crash the old
+// one or the new one is there.
 func writePEM(path, kind string, content []byte, mode fs.FileMode) error {
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content})
 	if err := os.WriteFile(path+".new", text, mode); err != nil {

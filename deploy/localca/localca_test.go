@@ -24,8 +24,8 @@ func TestCertificateServesLocalNames(t *testing.T) {
 	}
 }
 
-// Keys are for their owner alone; a second start changes nothing; an old certificate is renewed
-// under the same authority.
+// Keys are for their owner alone; a second start changes nothing; an old
+// certificate is renewed under the same authority.
 func TestEnsureKeepsAndRenews(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	files := ensure(t, dir, now)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The batch that is measured: 100 entries in 48 KB, every tenth with an error and its stack.
+// The batch that is measured: 100 entries in 48 KB, every tenth
+// with an error and its stack.
 const (
 	EntriesPerBatch = 100
 	ErrorEvery      = 10
@@ -20,14 +21,16 @@ const (
 	serialWidth = 10
 )
 
-// A Body is a batch whose entries can be stamped in place. It belongs to one sender.
+// A Body is a batch whose entries can be stamped in place. It
+// belongs to one sender.
 type Body struct {
 	Text    []byte
 	stamps  []int // where the timestamps stand
 	serials []int // where the serial numbers stand
 }
 
-// NewBody makes a batch of entries of a service; errors of the same kind are in one group.
+// NewBody makes a batch of entries of a service; errors of the
+// same kind are in one group.
 func NewBody(entries int) *Body {
 	var text bytes.Buffer
 	text.WriteString(`{"logs":[`)
@@ -54,7 +57,8 @@ func positions(text []byte, mark string) (at []int) {
 	}
 }
 
-// entryText is one entry of about 484 bytes on average, with marks for what is stamped.
+// entryText is one entry of about 484 bytes on average, with
+// marks for what is stamped.
 func entryText(i int) string {
 	serial := strings.Repeat("#", serialWidth)
 	failed := i%ErrorEvery == ErrorEvery-1
@@ -72,7 +76,8 @@ func entryText(i int) string {
 		stampForm, level, serial, 1000+i*37, 3+i%90, i%8, serial, i*257, i%24, i*9973%1000000, 200+i%5, 900+i*13, rest)
 }
 
-// Stamp gives every entry the time and a serial number of its own, the first being serial.
+// Stamp gives every entry the time and a serial number of its
+// own, the first being serial.
 func (b *Body) Stamp(at time.Time, serial int64) {
 	now := at.UTC().AppendFormat(make([]byte, 0, len(stampForm)), stampForm)
 	for _, position := range b.stamps {
@@ -84,7 +89,8 @@ func (b *Body) Stamp(at time.Time, serial int64) {
 	}
 }
 
-// StampOf reads the time that an entry was stamped with, in Unix milliseconds; 0 where it was not.
+// StampOf reads the time that an entry was stamped with, in Unix
+// milliseconds; 0 where it was not.
 func StampOf(entry string) int64 {
 	_, rest, _ := strings.Cut(entry, `"timestamp":"`)
 	if len(rest) < len(stampForm) {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/embedded/postgres"
 )
 
-// Database returns the URL of the given database, or starts a server that flushes to disk as in
-// production.
+// Database returns the URL of the given database, or starts a server
+// that flushes to disk as in production.
 func Database(ctx context.Context, url, dir string, logger *slog.Logger) (string, func() error, error) {
 	if url != "" {
 		return url, func() error { return nil }, nil

@@ -5,8 +5,8 @@ import "time"
 // peakPoll is how often the memory of a process is looked at.
 const peakPoll = 20 * time.Millisecond
 
-// WatchPeak watches a process's resident memory; the function that it returns ends that and returns
-// the peak in bytes.
+// WatchPeak watches a process's resident memory; the function that it returns
+// ends that and returns the peak in bytes.
 func WatchPeak(pid int) func() int64 {
 	stop, peak := make(chan struct{}), make(chan int64)
 	go func() {

@@ -19,8 +19,8 @@ func (s *Samples) Add(d time.Duration) {
 	s.all = append(s.all, d)
 }
 
-// Percentiles returns the p-th percentiles by the nearest-rank method; zeros where nothing was
-// measured.
+// Percentiles returns the p-th percentiles by the nearest-rank
+// method; zeros where nothing was measured.
 func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,9 +37,10 @@ func (s *Samples) Percentiles(ps ...float64) []time.Duration {
 // Unbounded is the upper end of an interval that too few samples leave open.
 const Unbounded = time.Duration(math.MaxInt64)
 
-// Interval returns between which samples the p-th percentile lies of all that could have been measured, with 90 % confidence, so that either end
-// is certain to 95 %, by the binomial distribution of ranks: no shape is assumed. It takes samples to be independent; those of one pause are not, so it is
-// rather too narrow.
+// Interval returns between which samples the p-th percentile lies with 90 %
+// confidence, so that either end is certain to 95 %, by the binomial
+// distribution of ranks: no shape is assumed. It takes samples to be
+// independent; those of one pause are not, so it is rather too narrow.
 func (s *Samples) Interval(p float64) (low, high time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +58,8 @@ func (s *Samples) Interval(p float64) (low, high time.Duration) {
 // tail is the doubt at each end of an interval.
 const tail = 0.05
 
-// ranks are the ranks, from 1, of the samples of n around the quantile q: 0 and n+1 where none is far enough.
+// ranks are the ranks, from 1, of the samples of n around the quantile
+// q: 0 and n+1 where none is far enough.
 func ranks(n int, q float64) (below, above int) {
 	fewer := 0.0 // the probability that fewer than rank samples are below the quantile
 	for above = 0; above <= n && 1-fewer > tail; above++ {

@@ -31,7 +31,8 @@ const (
 	subjectPoll  = 50 * time.Millisecond
 )
 
-// StartSubject runs program, which is this one, with `run` and waits until it is ready.
+// StartSubject runs program, which is this one, with `run` and
+// waits until it is ready.
 func StartSubject(ctx context.Context, program, dir string, variables map[string]string) (*Subject, error) {
 	s := &Subject{command: exec.Command(program, "run"), ended: make(chan error, 1)}
 	s.command.Env = append(os.Environ(), "WEIR_LISTEN=127.0.0.1:0", "WEIR_DATA_DIR="+dir)
@@ -69,8 +70,8 @@ func (s *Subject) awaitReady(ctx context.Context, envFile string) (err error) {
 	}
 }
 
-// serves reports whether the process answers at the address in its file, which may be of an earlier
-// run.
+// serves reports whether the process answers at the address in
+// its file, which may be of an earlier run.
 func (s *Subject) serves(ctx context.Context) bool {
 	api, err := s.Client(1)
 	if err != nil {

@@ -21,7 +21,8 @@ type Usage struct {
 	Peak   int64         // the most that it ever was resident, bytes
 }
 
-// clockTick is the unit of CPU times in /proc: USER_HZ is 100 on every Linux platform of Go.
+// clockTick is the unit of CPU times in /proc: USER_HZ is 100 on
+// every Linux platform of Go.
 const clockTick = 10 * time.Millisecond
 
 // UsageOf reads what a process has used.
@@ -48,7 +49,8 @@ func UsageOf(pid int) Usage {
 	return u
 }
 
-// readStat returns the CPU time of a process with its ended children, and its parent.
+// readStat returns the CPU time of a process with its ended
+// children, and its parent.
 func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	end := bytes.LastIndexByte(stat, ')') // the program's name may hold anything
@@ -68,8 +70,9 @@ func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 	return time.Duration(ticks) * clockTick, parent, err == nil
 }
 
-// FamilyUsage adds up a process and its children, as PostgreSQL has one for each connection. Shared
-// memory would count once for each, so memory is left out.
+// FamilyUsage adds up a process and its children, as PostgreSQL
+// has one for each connection. Shared memory would count once
+// for each, so memory is left out.
 func FamilyUsage(pid int) Usage {
 	total := UsageOf(pid)
 	total.Memory, total.Peak = 0, 0
@@ -86,7 +89,8 @@ func FamilyUsage(pid int) Usage {
 	return total
 }
 
-// Postmaster finds the process of the PostgreSQL server at url, 0 where it runs elsewhere.
+// Postmaster finds the process of the PostgreSQL server at url,
+// 0 where it runs elsewhere.
 func Postmaster(ctx context.Context, url string) int {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -123,7 +123,8 @@ func (d *Store) Replay(ctx context.Context, filter busparked.Filter) (int64, err
 	return d.count(ctx, filter, busparked.Replay)
 }
 
-// Discard empties the records, which are listed no more, and returns how many there were.
+// Discard empties the records, which are listed no more, and
+// returns how many there were.
 func (d *Store) Discard(ctx context.Context, filter busparked.Filter) (int64, error) {
 	return d.count(ctx, filter, busparked.Discard)
 }
@@ -138,8 +139,9 @@ func (d *Store) count(ctx context.Context, filter busparked.Filter,
 	return total, err
 }
 
-// Await waits until no consumer is at work on any of the records, at most wait, and returns those
-// that are left: they failed again, or, where AskedAt is set, no consumer has taken them yet.
+// Await waits until no consumer is at work on any of the records, at most
+// wait, and returns those that are left: they failed again, or, where AskedAt
+// is set, no consumer has taken them yet.
 func (d *Store) Await(ctx context.Context, filter busparked.Filter, wait time.Duration) (left []Record, err error) {
 	const look = 200 * time.Millisecond
 	for waited := time.Duration(0); ; waited += look {

@@ -70,7 +70,8 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 	return m
 }
 
-// The store sees the records of all modules of a database, and each module applies its own.
+// The store sees the records of all modules of a database, and
+// each module applies its own.
 func TestDesk(t *testing.T) {
 	url, brokers, topic := testenv.Postgres(t), testenv.Kafka(t), "test.store"
 	ctx := t.Context()
@@ -154,8 +155,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// What a record holds reaches a terminal as text and never as a command; a golden file shows the
-// whole.
+// What a record holds reaches a terminal as text and never as a
+// command; a golden file shows the whole.
 func TestDetailsAreSafe(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := parked.Record{Schema: "ledger", Item: busparked.Item{

@@ -93,8 +93,9 @@ func printableLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printable escapes what a terminal would obey or hide: control characters, invisible ones and
-// bytes that are no UTF-8, and the backslash that begins escapes.
+// printable escapes what a terminal would obey or hide: control
+// characters, invisible ones and bytes that are no UTF-8, and
+// the backslash that begins escapes.
 func printable(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {

@@ -38,7 +38,8 @@ func readDashboard(t *testing.T, file string) (read dashboard) {
 	return read
 }
 
-// Grafana takes every dashboard: each has an id and a title of its own, and is changed here, not there.
+// Grafana takes every dashboard: each has an id and a title of
+// its own, and is changed here, not there.
 func TestDashboardsAreWhole(t *testing.T) {
 	titles := map[string]string{}
 	for _, file := range glob(t, dashboards) {
@@ -59,7 +60,8 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
-// checkPanels reports panels that share an id or a place, and those that ask nothing or nobody.
+// checkPanels reports panels that share an id or a place, and
+// those that ask nothing or nobody.
 func checkPanels(t *testing.T, file string, panels []panel) {
 	t.Helper()
 	ids, places := map[int]bool{}, map[[2]int]string{}
@@ -85,7 +87,8 @@ func checkPanels(t *testing.T, file string, panels []panel) {
 	}
 }
 
-// No dashboard can show one tenant what another does: no metric names one, and no query asks for one.
+// No dashboard can show one tenant what another does: no metric
+// names one, and no query asks for one.
 func TestDashboardsNameNoTenant(t *testing.T) {
 	tenant := regexp.MustCompile(`\b(organization|project|tenant)\b`)
 	for _, file := range glob(t, dashboards) {

@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// external are the metrics that others measure: Prometheus itself, the process by client_golang,
-// the machine by node_exporter.
+// external are the metrics that others measure: Prometheus itself, the process
+// by client_golang, the machine by node_exporter.
 var external = map[string]bool{
 	"process_start_time_seconds": true, "process_open_fds": true, "process_max_fds": true, "process_cpu_seconds_total": true,
 	"process_resident_memory_bytes": true, "node_filesystem_avail_bytes": true, "node_filesystem_size_bytes": true,
 }
 
-// others are labels that a series has beside its metric's own: of a module, by Prometheus, of a
-// histogram.
+// others are labels that a series has beside its metric's own: of a
+// module, by Prometheus, of a histogram.
 var others = []string{"service", "instance", "job", "le"}
 
-// measured are the names that queries may use, each with its labels: those of the page of all
-// metrics, which a test of deploy/e2e holds against the registries, with what a histogram has beside
-// its name.
+// measured are the names that queries may use, each with its labels: those of
+// the page of all metrics, which a test of deploy/e2e holds against the
+// registries, with what a histogram has beside its name.
 func measured(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
@@ -49,7 +49,8 @@ func queried(t *testing.T) []string {
 	return append(files, glob(t, dashboards)...)
 }
 
-// Each metric that an alert, a dashboard or a runbook goes by is measured or recorded.
+// Each metric that an alert, a dashboard or a runbook goes by is
+// measured or recorded.
 func TestMetricsExist(t *testing.T) {
 	known := measured(t)
 	for _, record := range rules(t, "slo.yaml") {
@@ -70,7 +71,8 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// Each label that a query selects by is one of its metric: another is no error, and finds nothing.
+// Each label that a query selects by is one of its metric:
+// another is no error, and finds nothing.
 func TestLabelsExist(t *testing.T) {
 	known, compared := measured(t), 0
 	selector := regexp.MustCompile(`\b(weir_[a-z_]+[a-z])\{([^}]*)\}`)

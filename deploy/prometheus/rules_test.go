@@ -60,7 +60,8 @@ func glob(t *testing.T, pattern string) []string {
 	return files
 }
 
-// Whoever is woken reads what happened, how bad it is, and where it stands what to do.
+// Whoever is woken reads what happened, how bad it is, and where
+// it stands what to do.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	for _, alert := range rules(t, "alerts.yaml") {
 		if want := "deploy/docs/runbooks/" + alert.Alert + ".md"; alert.Annotations["runbook_url"] != want {
@@ -116,11 +117,12 @@ func TestRunbooksLinks(t *testing.T) {
 	}
 }
 
-// firing finds an alert's expectation in a test for promtool: its name, its severity, its labels.
+// firing finds an alert's expectation in a test for promtool:
+// its name, its severity, its labels.
 var firing = regexp.MustCompile(`^ALERTS\{alertname="(\w+)",alertstate="firing",severity="(\w+)"\}$`)
 
-// expectations are the samples of ALERTS that the tests for promtool expect, by alert and severity:
-// nil for a time at which it does not fire.
+// expectations are the samples of ALERTS that the tests for promtool expect, by
+// alert and severity: nil for a time at which it does not fire.
 func expectations(t *testing.T) map[string][][]string {
 	t.Helper()
 	found := map[string][][]string{}
@@ -152,8 +154,8 @@ func expectations(t *testing.T) map[string][][]string {
 	return found
 }
 
-// Each alert is tested where it fires and where it doesn't, and its description names no label that
-// it has not.
+// Each alert is tested where it fires and where it doesn't, and its
+// description names no label that it has not.
 func TestAlertsAreTested(t *testing.T) {
 	tested := expectations(t)
 	label := regexp.MustCompile(`\$labels\.(\w+)`)

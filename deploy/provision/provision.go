@@ -18,7 +18,8 @@ import (
 // Databases are the modules that have a database and a role of their own.
 var Databases = []string{"ingest", "ledger", "grouping", "tenants"}
 
-// Names of files in the directory. The certificates are in Certificates, by localca's names.
+// Names of files in the directory. The certificates are in
+// Certificates, by localca's names.
 const (
 	OperatorToken    = "operator_token"    // creates organizations
 	WebhookKeys      = "webhook_keys"      // which the secrets of webhooks follow from
@@ -31,14 +32,15 @@ const (
 // DatabaseURL is the file with the address of a module's database.
 func DatabaseURL(module string) string { return module + "_database_url" }
 
-// The containers run as users that this machine doesn't know, so files are read by everybody: the
-// directory lets nobody in but its owner.
+// The containers run as users that this machine doesn't know, so files are read
+// by everybody: the directory lets nobody in but its owner.
 const (
 	dirMode  = 0o700
 	fileMode = 0o644
 )
 
-// Ensure makes what is missing in dir. The certificate is for hosts, beside localhost.
+// Ensure makes what is missing in dir. The certificate is for
+// hosts, beside localhost.
 func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("cannot make the directory of secrets: %w", err)
@@ -50,7 +52,8 @@ func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
 	return errors.Join(readable(files.ServerKey), secrets(dir), databases(dir, postgresHost))
 }
 
-// readable lets the containers' user read the key of the server. That of the authority stays closed.
+// readable lets the containers' user read the key of the server.
+// That of the authority stays closed.
 func readable(key string) error {
 	return errors.Join(os.Chmod(filepath.Dir(key), 0o755), os.Chmod(key, fileMode)) //nolint:gosec // dir is closed
 }
@@ -64,8 +67,9 @@ func secrets(dir string) error {
 	)
 }
 
-// databases writes where each module's database is, and what makes them so. The latter is made
-// anew, so that it follows from addresses that somebody has changed.
+// databases writes where each module's database is, and what
+// makes them so. The latter is made anew, so that it follows
+// from addresses that somebody has changed.
 func databases(dir, host string) error {
 	var script strings.Builder
 	for _, module := range Databases {

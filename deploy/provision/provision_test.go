@@ -69,7 +69,8 @@ func TestSpoiledAddress(t *testing.T) {
 	}
 }
 
-// A role and a database that are there are not made again, and no password ends its quotes.
+// A role and a database that are there are not made again, and
+// no password ends its quotes.
 func TestRole(t *testing.T) {
 	address, err := url.Parse(testenv.Postgres(t))
 	must(t, err)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// roleScript makes a role that owns one database and can reach no other, and gives it the password
-// that it should have. It may run again and again.
+// roleScript makes a role that owns one database and can reach no other, and
+// gives it the password that it should have. It may run again and again.
 const roleScript = `SELECT 'CREATE ROLE %[1]s LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %[2]s)\gexec
 ALTER ROLE %[1]s PASSWORD %[3]s;
 SELECT 'CREATE DATABASE %[4]s OWNER %[1]s' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = %[5]s)\gexec

@@ -9,8 +9,8 @@ import (
 // entries are those of a post.
 const entries = 40
 
-// body is a post: mostly routine, some late entries, some daily errors, and some errors of new
-// kinds.
+// body is a post: mostly routine, some late entries, some daily
+// errors, and some errors of new kinds.
 func body(tenant, day, post int, now time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"logs":[`)

@@ -70,8 +70,9 @@ const (
 	logRetention  = 7 * day
 )
 
-// fleetingTombstones are all topics, with tombstones kept for a second instead of a day: the broker
-// compacts by the machine's clock, for which a month takes seconds.
+// fleetingTombstones are all topics, with tombstones kept for a
+// second instead of a day: the broker compacts by the machine's
+// clock, for which a month takes seconds.
 func fleetingTombstones() []contract.Topic {
 	all := contract.Topics(logPartitions, logRetention)
 	for i, topic := range all {
@@ -143,7 +144,8 @@ const (
 	appliedPoll    = 5 * time.Millisecond
 )
 
-// applied are each consumer's records of the log before its position, less the deferred ones.
+// applied are each consumer's records of the log before its
+// position, less the deferred ones.
 const applied = `SELECT least(
 	(SELECT coalesce(sum(next), 0) FROM ingest.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ingest.bus_deferred),
 	(SELECT coalesce(sum(next), 0) FROM ledger.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ledger.bus_deferred),

@@ -31,8 +31,8 @@ type Kept struct {
 	AuditDays       int
 }
 
-// Year is a year in which every bound is reached thrice. Its longest retentions are shorter than
-// the defaults, else a year would be too short.
+// Year is a year in which every bound is reached thrice. Its longest retentions
+// are shorter than the defaults, else a year would be too short.
 func Year() Config {
 	return Config{
 		Days: 360, Step: 1, Month: 30, FlatFrom: 270,
@@ -84,8 +84,8 @@ type run struct {
 	report   Report
 }
 
-// pass is a day, or several at once: what is sent is applied everywhere, then time passes, and what
-// is past is removed.
+// pass is a day, or several at once: what is sent is applied everywhere, then
+// time passes, and what is past is removed.
 func (r *run) pass(ctx context.Context) error {
 	for _, t := range r.tenants {
 		if err := t.end(ctx, r.api, r.day); err != nil {
@@ -113,7 +113,8 @@ func (r *run) pass(ctx context.Context) error {
 	return errors.Join(r.app.Prune(ctx), r.broker.Retain(ctx))
 }
 
-// endMonth starts everything anew, as operators do now and then, and looks at what is there.
+// endMonth starts everything anew, as operators do now and then,
+// and looks at what is there.
 func (r *run) endMonth(ctx context.Context, passed int) error {
 	if err := errors.Join(r.stop(), r.start(ctx)); err != nil {
 		return err

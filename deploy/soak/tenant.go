@@ -31,8 +31,8 @@ const (
 	deletedOn = 60
 )
 
-// newTenants makes two organizations of each tier. One goes up and down again now and then, one down
-// and up, one stops after a while, and one is deleted.
+// newTenants makes two organizations of each tier. One goes up and down again
+// now and then, one down and up, one stops after a while, and one is deleted.
 func newTenants(ctx context.Context, api *client.Client, operator string) (tenants []*tenant, err error) {
 	for n, tier := range slices.Concat(tiers, tiers) {
 		name := fmt.Sprintf("%s %d", tier, n)
@@ -90,8 +90,8 @@ func (t *tenant) end(ctx context.Context, api *client.Client, day int) error {
 	return api.DeleteOrganization(ctx, t.operator, t.organization)
 }
 
-// live sends a tenant's records of a day, and returns their number. Once a month it rotates its
-// key.
+// live sends a tenant's records of a day, and returns their
+// number. Once a month it rotates its key.
 func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, day, month int) (records int64, err error) {
 	if t.idleFrom > 0 && day >= t.idleFrom {
 		return 0, nil

@@ -21,9 +21,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Each error that was accepted counts once in the group of its kind, whatever is delivered twice
-// and whoever comes and goes: copies of a record, replays under an idempotency key and reused keys
-// add nothing. Every group is announced once.
+// Each accepted error counts once in the group of its kind, whatever
+// is delivered twice and whichever process comes and goes: copies of a
+// record, replays under an idempotency key and reused keys add
+// nothing. Every group is announced once.
 func TestCountsAreExact(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -75,8 +76,9 @@ func TestCountsAreExact(t *testing.T) {
 	}
 }
 
-// A record without errors but with an idempotency key is what later ones with the key are compared
-// with: an error that comes under the same key with another body never counts.
+// Later records are compared with the first of their idempotency
+// key, also where that had no errors: an error under the same
+// key with another body never counts.
 func TestAReusedKeyNeverCounts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -94,7 +96,8 @@ func TestAReusedKeyNeverCounts(t *testing.T) {
 	}
 }
 
-// A new kind of error that all partitions bring at once to several processes creates one group.
+// A new kind of error that all partitions bring at once to
+// several processes creates one group.
 func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -127,8 +130,8 @@ func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	}
 }
 
-// What can't be read is parked with its reason, as it was; records before and after it, of the same
-// partition too, count.
+// What can't be read is parked with its reason, as it was; records before and
+// after it, of the same partition too, count.
 func TestPoisonIsParked(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -155,8 +158,8 @@ func TestPoisonIsParked(t *testing.T) {
 	}
 }
 
-// What JSON allows and Postgres can't store is kept as far as people can read it: no text parks a
-// record, or is shown altered without need.
+// What JSON allows and Postgres can't store is kept as far as people can read
+// it: no text parks a record, or is shown altered without need.
 func TestOddTexts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -205,8 +208,9 @@ func TestOddTexts(t *testing.T) {
 	}
 }
 
-// A group shows what happened: its title, span, levels, environments, why it is one, and of its
-// occurrences the first five and the newest twenty as they came.
+// A group shows what happened: its title, span, levels,
+// environments, why it is one, and of its occurrences the first
+// five and the newest twenty as they came.
 func TestOneGroup(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -257,8 +261,9 @@ func TestOneGroup(t *testing.T) {
 	}
 }
 
-// A key sees its organization's groups and nothing else. What belongs to another is answered like
-// what does not exist, and a statement without an organization sees no rows.
+// A key sees its organization's groups and nothing else. What
+// belongs to another is answered like what does not exist, and a
+// statement without an organization sees no rows.
 func TestIsolation(t *testing.T) {
 	r := newRig(t)
 	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
@@ -318,8 +323,8 @@ func (r *rig) deleted(organizations ...string) {
 	}
 }
 
-// everyTableIsIsolated walks the catalogue: a table with organizations shows each its own rows, and
-// nobody's none.
+// everyTableIsIsolated walks the catalogue: a table with organizations
+// shows each its own rows, and nobody's none.
 func (r *rig) everyTableIsIsolated() {
 	r.t.Helper()
 	ctx := r.t.Context()
@@ -344,8 +349,8 @@ func (r *rig) everyTableIsIsolated() {
 	}
 }
 
-// A key that is for its own project reads the groups of that and nothing else, which looks as if it
-// were not there; one that may only write reads nothing.
+// A key for its own project reads that project's groups; others look as if they
+// did not exist. A key that may only write reads nothing.
 func TestKeysThatReadLess(t *testing.T) {
 	r := newRig(t)
 	full := r.project("acme", "shop")
@@ -376,7 +381,8 @@ func TestKeysThatReadLess(t *testing.T) {
 	}
 }
 
-// Reading groups is a use of the key, published when it happens first, and when the process ends.
+// Reading groups is a use of the key, published when it happens
+// first, and when the process ends.
 func TestReadsAreUses(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")

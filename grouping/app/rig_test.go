@@ -30,15 +30,15 @@ import (
 
 const partitions = 4
 
-// patience is how long a test waits for what has to happen. A partition of a process that went away
-// is only given away after its session has timed out.
+// patience is how long a test waits for what has to happen. A partition of a
+// process that went away is only given away after its session has timed out.
 const patience = 60 * time.Second
 
 // noon is when the events of the tests happen by default.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a broker with the topics of other services, a database, and what they would publish and
-// read there.
+// A rig is a broker with the topics of other services, a database, and
+// what they would publish and read there.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -93,8 +93,8 @@ func (r *rig) project(organization, project string) (key string) {
 	return r.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 }
 
-// logs is a LogsAccepted of one part with these entries. Each text is a whole entry; errors is how
-// many carry a payload.
+// logs is a LogsAccepted of one part with these entries. Each text is a whole
+// entry; errors is how many carry a payload.
 func logs(organization, project string, errors int, entries ...string) contract.LogsAccepted {
 	lines := strings.Join(entries, "\n") + "\n"
 	return contract.LogsAccepted{
@@ -185,8 +185,8 @@ func (r *rig) number(query string, args ...any) (n int) {
 	return n
 }
 
-// awaitFacts waits until as many facts were published, and returns the titles of the groups,
-// sorted.
+// awaitFacts waits until as many facts were published, and
+// returns the titles of the groups, sorted.
 func (r *rig) awaitFacts(n int) (titles []string) {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Six errors: two faults twice, one of them with another trace the second time, and two that are
-// new.
+// Six errors: two faults twice, one of them with another trace
+// the second time, and two that are new.
 const labelled = `{"id":"1","group":"A","project":"p","created":"2013-01-01T00:00:00Z","type":"E","message":"no space","stack_trace":["at a.A.f(A.java:1)"]}
 {"id":"2","group":"B","project":"p","created":"2013-01-02T00:00:00Z","type":"E","message":"no space","stack_trace":["at a.B.f(B.java:1)"]}
 {"id":"3","group":"A","project":"q","created":"2013-01-03T00:00:00.000+0000","type":"E","message":"no space","stack_trace":["at a.A.f(A.java:2)"]}
@@ -60,7 +60,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Between the points of a curve capture is in proportion, and never more than the last point has.
+// Between the points of a curve capture is in proportion, and
+// never more than the last point has.
 func TestCaptureAt(t *testing.T) {
 	curve := []point{{0.6, 0.3}, {0.2, 0.1}}
 	for at, want := range map[float64]float64{0: 0, 0.05: 0.1, 0.1: 0.2, 0.2: 0.4, 0.3: 0.6, 0.9: 0.6} {

@@ -18,8 +18,9 @@ type fold struct {
 // stretches is into how many parts of equal length the reports are cut by time.
 const stretches = 4
 
-// printFolds shows the default in each part, and the choice by the figures of all other parts: if
-// that is no better on parts it has not seen, the default is not tuned to the data.
+// printFolds shows the default in each part, and the choice by the
+// figures of all other parts. If that is no better on unseen
+// parts, the default is not tuned to the data.
 func printFolds(out io.Writer, b *bench) {
 	variants := variantsOf(b.reports)
 	fmt.Fprintln(out, "\ndefault in part\tduplicates\tcapture\tfalse joins\tchosen without the part\tcapture\tfalse joins")
@@ -60,8 +61,8 @@ func variantsOf(reports []report) (variants []variant) {
 	return variants
 }
 
-// choose is the variant that captures most outside the fold, at no more than so many false joins
-// there.
+// choose is the variant that captures most outside the fold, at
+// no more than so many false joins there.
 func choose(variants []variant, f fold, mistakes float64) variant {
 	const slack = 0.005 // variants are few: none stands exactly where another does
 	return slices.MaxFunc(variants, func(a, b variant) int {
@@ -109,8 +110,8 @@ func byTime(reports []report) (folds []fold) {
 	return folds
 }
 
-// printGrowth shows false joins by the length of history: with more groups, more can be joined by
-// mistake.
+// printGrowth shows false joins by the length of history: with more
+// groups, more can be joined by mistake.
 func printGrowth(out io.Writer, b *bench) {
 	fmt.Fprint(out, "\nfalse joins behind")
 	for n := range stretches {

@@ -8,9 +8,9 @@ import (
 	"github.com/weirlog/weir/grouping/internal/former"
 )
 
-// The rules of other products, written anew from their documentation, not from their code. All get
-// the frames that Weir has parsed, with what Weir takes for the sender's own code: more than they
-// would get from raw text.
+// The rules of other products, written anew from their documentation. All get
+// the frames that Weir has parsed, with what Weir takes for the sender's own
+// code: more than they would get from raw text.
 
 // peer is how one product groups by default.
 type peer struct {
@@ -23,8 +23,9 @@ var peers = []peer{
 	{"Weir before", weirBefore},
 }
 
-// sentry: the types of the chain and the frames of the sender's own code, without lines; all frames
-// where none is own; the parameterized message where there is no frame.
+// sentry: the types of the chain and the frames of the sender's own
+// code, without lines; all frames where none is own; the
+// parameterized message where there is no frame.
 func sentry(e *grouping.Description, sent grouping.Error) string {
 	own, all := "", ""
 	for _, x := range e.Exceptions {
@@ -48,13 +49,15 @@ func sentry(e *grouping.Description, sent grouping.Error) string {
 	return own
 }
 
-// datadog: type, message without what varies, file and function of the topmost meaningful frame.
+// datadog: type, message without what varies, file and function
+// of the topmost meaningful frame.
 func datadog(e *grouping.Description, sent grouping.Error) string {
 	f := top(e.Exceptions[0])
 	return e.Type + "\n" + withoutDigits(first(sent.Message)) + "\n" + base(f.File) + "\n" + f.Module + "." + f.Function
 }
 
-// bugsnag: class of the innermost exception, file and line of its topmost frame in the project.
+// bugsnag: class of the innermost exception, file and line of
+// its topmost frame in the project.
 func bugsnag(e *grouping.Description, _ grouping.Error) string {
 	x := e.Exceptions[0]
 	f := top(x)
@@ -75,8 +78,8 @@ func rollbar(e *grouping.Description, sent grouping.Error) string {
 	return key
 }
 
-// elastic: the types of the chain, module or file and function of every frame; the message where
-// there is no frame.
+// elastic: the types of the chain, module or file and function of every
+// frame; the message where there is no frame.
 func elastic(e *grouping.Description, sent grouping.Error) string {
 	key := ""
 	for _, x := range e.Exceptions {

@@ -8,8 +8,9 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// printRanking ranks, for each duplicate, the groups so far that share a frame with it, and prints
-// the place of the right one. Groups are the true ones, so that false joins do not count twice.
+// printRanking ranks, for each duplicate, the groups so far that share a
+// frame with it, and prints the place of the right one. Groups are the true
+// ones, so that false joins do not count twice.
 func printRanking(out io.Writer, b *bench) {
 	places := rank(b.reports)
 	var first, ten int
@@ -31,7 +32,8 @@ func printRanking(out io.Writer, b *bench) {
 		len(places), ratio(first, n), reciprocal/float64(n), ratio(ten, n))
 }
 
-// rank returns the place of the right group for each duplicate; 0: it shares no frame with it.
+// rank returns the place of the right group for each duplicate;
+// 0: it shares no frame with it.
 func rank(reports []report) (places []int) {
 	outlines := outlinesOf(reports)
 	byFrame := map[uint64][]int{}

@@ -9,8 +9,9 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 )
 
-// Bodies read to find the key in them have a share of the memory, and of the bytes that may be
-// wasted, so that those with a key in the header lose neither to them.
+// Bodies read to find the key in them have a share of the
+// memory, and of the bytes that may be wasted: those with a key
+// in the header lose neither to them.
 const (
 	anonymousShare   = 8
 	anonymousMaxBody = 8 << 20
@@ -38,11 +39,13 @@ func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
 	return keyed, anonymous
 }
 
-// throttledBodies are under way at once of who is throttled: one comes in while another is published.
+// throttledBodies are under way at once of who is throttled: one
+// comes in while another is published.
 const throttledBodies = 2
 
-// ordinaryRate is what one organization brings in ordinary bodies for each processor: about half of what one processor takes from the request to the views,
-// 26,000 entries of 480 bytes of which a tenth are errors.
+// ordinaryRate is what one organization may send in ordinary bodies for each
+// processor: about half of what one processor takes from the request to the
+// views, 26,000 entries of 480 bytes of which a tenth are errors.
 const ordinaryRate = 24 << 20
 
 // throttle is how fast an organization's bodies come in while others send, too.

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A stop waits for whatever is being published, as it is set by default and otherwise.
+// A stop waits for whatever is being published, as it is set by
+// default and otherwise.
 func TestDrainIsLongerThanAPublish(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -140,8 +140,8 @@ func TestPostStatuses(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// The answers to a good, a mixed and a strict request state exactly what was accepted, charged and
-// refused.
+// The answers to a good, a mixed and a strict request state exactly
+// what was accepted, charged and refused.
 func TestPostAnswers(t *testing.T) {
 	r := newRig(t)
 	account := r.account("org_a", func(a *contract.Account) { a.Quota, a.Used = 1000, 100 })
@@ -199,8 +199,8 @@ func TestPostFollowsState(t *testing.T) {
 	within("revoked", 401, "api_key_revoked")
 }
 
-// A repeated Idempotency-Key has the effect of one request: on the same replica, and on another
-// one.
+// A repeated Idempotency-Key has the effect of one request: on
+// the same replica, and on another one.
 func TestIdempotency(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -63,8 +63,8 @@ func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	})
 }
 
-// The first use of a key is published at once, and the rest when the process ends; the sums are
-// those of the answers.
+// The first use of a key is published at once, and the rest when the process
+// ends; the sums are those of the answers.
 func TestKeyUsesArePublished(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
@@ -94,8 +94,8 @@ func TestKeyUsesArePublished(t *testing.T) {
 	}
 }
 
-// A key that comes over plain HTTP is reported as exposed; one that only a proxy reports, as that;
-// unknown ones never.
+// A key that comes over plain HTTP is reported as exposed; one that only a
+// proxy reports, as that; unknown ones never.
 func TestExposedKeysAreSaid(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
@@ -139,7 +139,8 @@ func TestExposedKeysAreSaid(t *testing.T) {
 	})
 }
 
-// Who reads uses the key, too: reads are counted apart, also those that are refused.
+// Who reads uses the key, too: reads are counted apart, also
+// those that are refused.
 func TestReadsAreUses(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)

@@ -26,7 +26,8 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 	measureBodies(registerer, intake.AnonymousBodies, "none")
 }
 
-// measureBodies shows the memory of bodies; credential is where a request's key came.
+// measureBodies shows the memory of bodies; credential is where
+// a request's key came.
 func measureBodies(registerer prometheus.Registerer, bodies *http.Bodies, credential string) {
 	metrics := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"credential": credential}, registerer))
 	gauge := func(name, help string, labels prometheus.Labels, size func(http.BodyUse) int64) {

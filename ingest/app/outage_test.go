@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// While the ledger is silent, a process admits exactly the quota; a new process reads from the log
-// what the old one took.
+// While the ledger is silent, a process admits exactly the quota; a new process
+// reads from the log what the old one took.
 func TestQuotaSurvivesRestart(t *testing.T) {
 	r := newRig(t)
 	one := entry("12345678")
@@ -50,8 +50,8 @@ func TestPostWithoutBroker(t *testing.T) {
 	}
 }
 
-// Without a database entries are accepted too: the log holds them until it can be written.
-// Searching answers 500.
+// Without a database entries are accepted too: the log holds them until it
+// can be written. Searching answers 500.
 func TestPostWithoutDatabase(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was accepted is found again byte for byte, once, in order, whatever its spelling.
+// What was accepted is found again byte for byte, once, in
+// order, whatever its spelling.
 func TestReadBack(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -99,8 +100,9 @@ func TestReadBackLargeRequest(t *testing.T) {
 	})
 }
 
-// A project's key reads that project and nothing else, which looks as if it were not there; a
-// write-only key reads nothing and gets the reason. Both write as any other.
+// A project's key reads that project and nothing else, which
+// looks as if it were not there; a write-only key reads nothing
+// and gets the reason. Both write as any other.
 func TestKeysThatReadLess(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -34,8 +34,8 @@ import (
 // patience is how long a test waits for what has to happen.
 const patience = 60 * time.Second
 
-// A rig is a broker, a database, and what tenants and ledger would publish; replicas of ingest are
-// started on it.
+// A rig is a broker, a database, and what tenants and ledger would
+// publish; replicas of ingest are started on it.
 type rig struct {
 	*contracttest.Others
 	t       testing.TB

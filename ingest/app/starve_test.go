@@ -20,11 +20,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// emptyBlock is a deflate block without content: it keeps a stream going and brings nothing.
+// emptyBlock is a deflate block without content: it keeps a
+// stream going and brings nothing.
 var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
 
-// neverEnding sends a gzip body that inflates to size bytes of white space and goes on for ever
-// with empty blocks.
+// neverEnding sends a gzip body that inflates to size bytes of white space
+// and goes on for ever with empty blocks.
 func (p *replica) neverEnding(ctx context.Context, key string, size int) {
 	reader, writer := io.Pipe()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/v1/logs", reader)
@@ -66,8 +67,8 @@ func gauge(registry *telemetry.Registry, name string) (sum int) {
 	return sum
 }
 
-// Bodies that never end, of one organization, keep nobody else's requests out while they hold as
-// much memory as they can.
+// Bodies that never end, of one organization, keep nobody else's requests out
+// while they hold as much memory as they can.
 func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 	r := newRig(t)
 	r.account("org_noisy", nil)

@@ -8,8 +8,9 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Credentials and accounts are kept in WEIR_STATE_DIR, and the next replica begins with them: it
-// admits the same keys, and has revocations from in between.
+// Credentials and accounts are kept in WEIR_STATE_DIR, and the
+// next replica begins with them: it admits the same keys, and
+// has revocations from in between.
 func TestStateIsKept(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

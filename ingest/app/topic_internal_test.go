@@ -26,8 +26,8 @@ func (d *deadlines) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trac
 
 func (*deadlines) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A start does not wait for a long migration. The log store does, however long it takes: one that
-// ended would begin anew for ever.
+// A start does not wait for a long migration. The log store does, however long
+// it takes: one that ended would begin anew for ever.
 func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		migrate func(*App, context.Context) error

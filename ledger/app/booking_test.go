@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Who waits finds what was acknowledged before, each time, and how far the log is booked and checked.
+// Who waits finds what was acknowledged before, each time, and
+// how far the log is booked and checked.
 func TestOwnWritesAreFound(t *testing.T) {
 	r, ledger, token := billed(t)
 	const path = "/v1/organizations/acme/balance"
@@ -52,7 +53,8 @@ func TestOwnWritesAreFound(t *testing.T) {
 	}
 }
 
-// Where what is waited for does not come, that is the answer, and not a balance without it.
+// Where what is waited for does not come, that is the answer,
+// and not a balance without it.
 func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
 	_, ledger, token := billed(t)
 	if status, answer := get(t, ledger, token, "/v1/organizations/acme/balance?min_offset=0:1000000"); status != http.StatusInternalServerError || answer["code"] != "unavailable" {

@@ -23,7 +23,8 @@ func visit(ledger *app.App, session, query string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// The usage page shows the books, to members of the organization alone; texts stay texts.
+// The usage page shows the books, to members of the organization
+// alone; texts stay texts.
 func TestUsagePage(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>`
 	r := newRig(t)

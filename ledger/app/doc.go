@@ -1,3 +1,3 @@
-// Package app wires the ledger into one process. It holds settings and start-up order, and decides
-// nothing about balances.
+// Package app wires the ledger into one process. It holds settings and start-up
+// order, and decides nothing about balances.
 package app

@@ -20,7 +20,8 @@ func scrape(registry *telemetry.Registry) string {
 	return recorder.Body.String()
 }
 
-// What the ledger did is in its metrics, a broken invariant above all, without any tenant.
+// What the ledger did is in its metrics, a broken invariant
+// above all, without any tenant.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	registry := telemetry.New()

@@ -20,8 +20,8 @@ func refused(organization, request string, quota int64) contract.QuotaRefused {
 	}
 }
 
-// What one replica of ingest refused exhausts the account for all of them, although something is
-// left of it.
+// What one replica of ingest refused exhausts the account for all of
+// them, although something is left of it.
 func TestARefusalExhaustsTheAccount(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrReused is the error for an idempotency key under which something else was asked for before.
+// ErrReused is the error for an idempotency key under which
+// something else was asked for before.
 var ErrReused = errors.New("the idempotency key was used for another request")
 
 // A Request is one that has its effect once.
@@ -21,7 +22,8 @@ type Request struct {
 	key, input          []byte // hashes; nil: every request is a new one
 }
 
-// NewRequest is what somebody of an organization asks for, under a key that is their own. Without a key it is always a new one.
+// NewRequest is what somebody of an organization asks for, under a key of their
+// own. Without a key it is always a new one.
 func NewRequest(table, organization, key string, input []byte) Request {
 	if key == "" {
 		return Request{}
@@ -30,7 +32,8 @@ func NewRequest(table, organization, key string, input []byte) Request {
 	return Request{table: pgx.Identifier{table}.Sanitize(), organization: organization, key: hashed[:], input: of[:]}
 }
 
-// Load reads what was answered before into answer. ErrReused where the input was another.
+// Load reads what was answered before into answer. ErrReused
+// where the input was another.
 func (r Request) Load(ctx context.Context, tx pgx.Tx, answer any) (known bool, err error) {
 	if r.key == nil {
 		return false, nil

@@ -35,8 +35,8 @@ func (r Retention) Tables(clock func() time.Time) []prune.Table {
 	}}
 }
 
-// Fixed are the bounds of the other tables. A stopped lane stays: its last records may be in the
-// log, and would be applied without those before them if nothing marked it as stopped.
+// Fixed are the bounds of the other tables. A stopped lane stays: without its
+// mark, later records would be applied without its own.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "bus_positions", Keeps: "a row for each partition of a topic that is consumed", By: "the topics' partitions"},

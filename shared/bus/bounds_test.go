@@ -15,8 +15,9 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// A lane that was stopped stays stopped, however long ago its first record came: its last ones may
-// be in the log, and are not applied without those before them.
+// A lane that was stopped stays stopped, however long ago its
+// first record came: its last ones may be in the log, and are
+// not applied without those before them.
 func TestStoppedLanesStay(t *testing.T) {
 	pool := pgtest.Open(t, "bus", bus.Migrations())
 	bustest.AsSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since, halted)

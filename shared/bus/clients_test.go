@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What other clients write can be read, compressed in whatever way, and they read what we write and
-// find keys where we do.
+// What other clients write can be read, compressed in whatever way, and they
+// read what we write and find keys where we do.
 func TestOtherClients(t *testing.T) {
 	t.Parallel()
 	brokers := testenv.SharedKafka(t)

@@ -17,14 +17,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// These tests kill nodes of an Apache Kafka of three, where a record is acknowledged when two have
-// it (min.insync.replicas=2). They need Java, and a minute, as parts of TestFaults: `make
+// These tests kill nodes of an Apache Kafka of three, where a
+// record is acknowledged when two have it (min.insync.replicas=2).
+// They need Java, and a minute, as parts of TestFaults: `make
 // test-kafka` and `make test-faults` run them.
 
 var clusterFaults = []faultTest{{"leader killed", leaderKilled}, {"majority down", majorityDown}}
 
-// alive waits until n brokers are in the cluster and all partitions have all their replicas in
-// sync.
+// alive waits until n brokers are in the cluster and all
+// partitions have all their replicas in sync.
 func alive(t *testing.T, brokers []string, n int) {
 	t.Helper()
 	testenv.Eventually(t, 2*time.Minute, func() error {
@@ -99,9 +100,9 @@ func threeNodes(t *testing.T, topic string) *scene {
 	return s
 }
 
-// The leader of three nodes is killed again and again while messages are published and consumed:
-// nothing that was confirmed is lost, nothing is in the log twice, nothing takes effect twice, the
-// order of each key holds.
+// The leader of three nodes is killed again and again while messages are
+// published and consumed: nothing that was confirmed is lost, nothing is in the
+// log twice, nothing takes effect twice, the order of each key holds.
 func leaderKilled(t *testing.T) {
 	s := threeNodes(t, "test.leader")
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * bustest.Patience})
@@ -118,8 +119,8 @@ func leaderKilled(t *testing.T) {
 	}
 }
 
-// With two of three nodes down nothing is accepted and every caller gets an error; when they are
-// back everything goes on by itself.
+// With two of three nodes down nothing is accepted and every caller gets an
+// error; when they are back everything goes on by itself.
 func majorityDown(t *testing.T) {
 	s := threeNodes(t, "test.majority")
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})

@@ -18,8 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// scene is what most faults happen to: messages are published all the time, and a consumer applies
-// them.
+// scene is what most faults happen to: messages are published all
+// the time, and a consumer applies them.
 type scene struct {
 	cluster *testenv.Cluster
 	db      *testenv.Database
@@ -30,15 +30,15 @@ type scene struct {
 	random  *rand.Rand
 }
 
-// newScene starts traffic and consumer on one node. The consumer reaches its database over the
-// network that can be disturbed.
+// newScene starts traffic and consumer on one node. The consumer reaches its
+// database over the network that can be disturbed.
 func newScene(t *testing.T, topic string, partitions int) *scene {
 	t.Helper()
 	return newSceneOf(t, topic, partitions, 0)
 }
 
-// newSceneOf is newScene with organizations that share the consumer: always, some are over their
-// shares and some are not.
+// newSceneOf is newScene with organizations that share the consumer: always,
+// some are over their shares and some are not.
 func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 	t.Helper()
 	s := &scene{cluster: testenv.FaultyKafka(t, 1), db: testenv.FaultyPostgres(t), topic: topic, lanes: lanes, random: chance(t)}
@@ -65,8 +65,8 @@ func (s *scene) consumer() consumer.Config {
 	return cfg
 }
 
-// open is another pool of the same database: what happens to its connections does not happen to the
-// test's.
+// open is another pool of the same database: what happens to its
+// connections does not happen to the test's.
 func (s *scene) open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(context.Background(), s.db.URL, "bus")
@@ -99,9 +99,9 @@ type faultTest struct {
 	run  func(*testing.T)
 }
 
-// TestFaults does one fault after the other, as each takes the servers for itself, and beside the
-// tests that need none: it waits most of the time. `-run 'TestFaults/broker_killed'` does one of
-// them.
+// TestFaults does one fault after the other, as each takes the servers for
+// itself, and beside the tests that need none: it waits most of the time. `-run
+// 'TestFaults/broker_killed'` does one of them.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range append(clusterFaults, []faultTest{
@@ -123,15 +123,17 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// onApache reports whether the broker is Apache Kafka, which forgets no producer when it is killed.
+// onApache reports whether the broker is Apache Kafka, which
+// forgets no producer when it is killed.
 func onApache() bool {
 	return os.Getenv(testenv.EnvBackend) != "" && os.Getenv(testenv.EnvBackend) != "machine"
 }
 
-// A broker that is killed again and again while messages are on their way loses nothing that was
-// confirmed, and keeps the order of each key. The embedded broker forgets what it knew of producers
-// when it is killed, so that a batch whose answer was lost may be in the log again, for the inbox
-// of the reader to find; Apache Kafka does not.
+// A broker that is killed again and again while messages are on their way
+// loses nothing that was confirmed, and keeps the order of each key. The
+// embedded broker forgets what it knew of producers when it is killed, so that
+// a batch whose answer was lost may be in the log again, for the inbox of the
+// reader to find; Apache Kafka does not.
 func brokerKilled(t *testing.T) {
 	s := newScene(t, "test.broker", 3)
 	r := s.strike(t, "broker killed while messages are on their way", 1, 50, func() { s.cluster.Nodes[0].Restart(t) })
@@ -150,8 +152,8 @@ func brokerPaused(t *testing.T) {
 	})
 }
 
-// A consumer that is killed again and again between applying and committing neither loses an effect
-// nor takes one twice.
+// A consumer that is killed again and again between applying and committing
+// neither loses an effect nor takes one twice.
 func consumerKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed", testenv.Postgres(t)
@@ -173,8 +175,8 @@ func consumerKilled(t *testing.T) {
 	settleEffects(t, row{fault: "consumer killed between applying and committing", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
 }
 
-// So does one that leaves records to their lanes: wherever it is killed, each record takes effect
-// once, and those of one lane in their order.
+// So does one that leaves records to their lanes: wherever it is killed, each
+// record takes effect once, and those of one lane in their order.
 func consumerOfLanesKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed.lanes", testenv.Postgres(t)
@@ -199,8 +201,9 @@ func consumerOfLanesKilled(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A consumer that stands still in the middle of a transaction for longer than its session, and then
-// goes on, has no effect any more: the others have taken its work over.
+// A consumer that stands still in the middle of a transaction for
+// longer than its session, and then goes on, has no effect any
+// more: the others have taken its work over.
 func consumerStopped(t *testing.T) {
 	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.stopped", testenv.Postgres(t)
 	pool := bustest.DatabaseAt(t, url)
@@ -227,13 +230,14 @@ func consumerStopped(t *testing.T) {
 	settleEffects(t, row{fault: "consumer stopped for longer than its session", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
 }
 
-// Members that come and go all the time, and partitions that are added meanwhile, cost time and
-// nothing else.
+// Members that come and go all the time, and partitions that are added
+// meanwhile, cost time and nothing else.
 func membersComeAndGo(t *testing.T) {
 	newScene(t, "test.storm", 4).storm(t, "members come and go every 300 ms, partitions are added")
 }
 
-// So do members that leave records to their lanes: what one has left, the next one comes to.
+// So do members that leave records to their lanes: what one has
+// left, the next one comes to.
 func membersWithLanesComeAndGo(t *testing.T) {
 	newSceneOf(t, "test.storm.lanes", 4, 3).storm(t, "members with lanes come and go every 300 ms, partitions are added")
 }
@@ -282,7 +286,8 @@ func (s *scene) disturb(t *testing.T, name string, do func(*fault.Server), serve
 	})
 }
 
-// Whatever the network before the broker does, publishers and consumers come through it.
+// Whatever the network before the broker does, publishers and
+// consumers come through it.
 func brokerNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
@@ -302,8 +307,8 @@ func databaseNetwork(t *testing.T) {
 	}
 }
 
-// A database that is shut down immediately, in the middle of transactions, and started again, takes
-// each record once.
+// A database that is shut down immediately, in the middle of transactions, and
+// started again, takes each record once.
 func databaseRestarted(t *testing.T) {
 	s := newScene(t, "test.restarted", 3)
 	s.strike(t, "PostgreSQL shut down immediately and started", 3, 50, func() { s.db.Restart(t) })
@@ -318,7 +323,8 @@ func databaseKilled(t *testing.T) {
 	})
 }
 
-// The database throws everybody out, again and again: the consumers come back by themselves.
+// The database throws everybody out, again and again: the
+// consumers come back by themselves.
 func databaseSessionsKilled(t *testing.T) {
 	newScene(t, "test.sessions", 4).killSessions(t, "all sessions of PostgreSQL ended")
 }

@@ -33,8 +33,8 @@ type member struct {
 	Lanes    bool // whether it has lanes
 }
 
-// consume applies records, and prints a line in the middle of each transaction, where it pauses for
-// a moment.
+// consume applies records, and prints a line in the middle of each
+// transaction, where it pauses for a moment.
 func (r member) consume() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

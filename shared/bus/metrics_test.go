@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What is published, applied and parked is counted, and how far a consumer is behind is shown.
+// What is published, applied and parked is counted, and how far
+// a consumer is behind is shown.
 func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics", bustest.Database(t), telemetry.New()

@@ -9,6 +9,6 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations makes the tables bus_positions, bus_parked and bus_relays. Every module that consumes
-// or relays applies it to its own schema.
+// Migrations makes the tables bus_positions, bus_parked and bus_relays. Every
+// module that consumes or relays applies it to its own schema.
 func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "bus", FS: migrations} }

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Whatever the network does to requests and answers, each message is written exactly once, in the
-// order of its key.
+// Whatever the network does to requests and answers, each message is written
+// exactly once, in the order of its key.
 func TestPublishOverBadNetworks(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut by the test")
@@ -85,8 +85,8 @@ func TestPublishOverBadNetworks(t *testing.T) {
 	}
 }
 
-// A network on which the first answers never come in time is no reason to refuse a message that
-// still has time.
+// A network on which the first answers never come in time is no reason
+// to refuse a message that still has time.
 func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.late"
@@ -138,8 +138,8 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	bustest.Applied(t, pool, tr.confirmed(), bustest.Patience)
 }
 
-// When nothing answers, every caller gets the outcome of its message within the delivery timeout,
-// and Close does not hang.
+// When nothing answers, every caller gets the outcome of its message within the
+// delivery timeout, and Close does not hang.
 func TestPublishIntoABlackHole(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.hole"
@@ -175,9 +175,9 @@ func TestPublishIntoABlackHole(t *testing.T) {
 	tr.audit(t, bustest.ReadAll(t, brokers, topic))
 }
 
-// Records of a machine whose clock is hours ahead are refused by the brokers: their publisher
-// reports it at once, with the time and the way out, tries no more, and goes on when the clock is
-// right. Records of others are not touched.
+// Records of a machine whose clock is hours ahead are refused by the brokers:
+// their publisher reports it at once, with the time and the way out, tries no
+// more, and goes on when the clock is right. Records of others are not touched.
 func TestPublishByAWrongClock(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.clock"
@@ -208,8 +208,9 @@ func TestPublishByAWrongClock(t *testing.T) {
 	}
 }
 
-// setAhead changes the times of the batch in a Produce request for one partition, as if another
-// clock had stamped it. The request's strings are the client's id and the topic.
+// setAhead changes the times of the batch in a Produce request for
+// one partition, as if another clock had stamped it. The request's
+// strings are the client's id and the topic.
 func setAhead(request []byte, client, topic int, ahead time.Duration) {
 	batch := request[40+client+topic:]
 	for _, at := range []int{27, 35} { // its first time, its last one

@@ -16,8 +16,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A record that can never be applied is found among ten thousand, parked as it was with the reason,
-// and nothing else is lost or held up. It makes no difference how the handler reports it.
+// A record that can never be applied is found among ten thousand, parked as it
+// was with the reason, and nothing else is lost or held up. It makes no
+// difference how the handler reports it.
 func TestFaultPoison(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("this record is no good")

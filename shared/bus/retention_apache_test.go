@@ -19,8 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
-// What Apache Kafka itself removed after its retention is missed by a consumer that has never read it: it stops, names the offsets and what to set, and
-// goes on with what is left once that is set.
+// What Apache Kafka itself removed after its retention is missed by a consumer
+// that has never read it: it stops, names the offsets and what to set, and goes
+// on with what is left once that is set.
 func TestALogThatItsRetentionCut(t *testing.T) {
 	brokers, topic, pool := forgetful(t), "test.retention", bustest.Database(t)
 	bustest.Effects(t, pool)

@@ -18,7 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The fault tests are short unless testenv.EnvRounds is set; "full" is as often as in the README.
+// The fault tests are short unless testenv.EnvRounds is set;
+// "full" is as often as in the README.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(envMember); text != "" {
 		if err := runMember(text); err != nil {
@@ -72,7 +73,8 @@ func (c *tally) print(to io.Writer) {
 	}
 }
 
-// each runs one round after the other, and prints its progress when testenv.EnvRounds is set.
+// each runs one round after the other, and prints its progress
+// when testenv.EnvRounds is set.
 func each(t testing.TB, n int, round func(i int)) {
 	t.Helper()
 	begin := time.Now()
@@ -90,8 +92,8 @@ func chance(t testing.TB) *rand.Rand {
 	return testenv.Random(t, uint64(time.Now().UnixNano()))
 }
 
-// settle waits until everything that is in the log has taken effect, and counts what is lost, twice
-// or there again.
+// settle waits until everything that is in the log has taken effect, and
+// counts what is lost, twice or there again.
 func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, pool *pgxpool.Pool) row {
 	t.Helper()
 	tr.stop()
@@ -114,8 +116,9 @@ func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) ro
 	return r
 }
 
-// awaitEffects waits for n effects as long as more of them appear. It only counts rows: to look at
-// what they are takes the database, on which the consumers wait, much longer.
+// awaitEffects waits for n effects as long as more of them appear. It
+// only counts rows: to look at what they are takes the database, on
+// which the consumers wait, much longer.
 func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	begin := time.Now()

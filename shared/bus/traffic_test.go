@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// traffic publishes one message after the other from several goroutines until it is stopped, and
-// knows what became of each.
+// traffic publishes one message after the other from several goroutines until
+// it is stopped, and knows what became of each.
 type traffic struct {
 	mu       sync.Mutex
 	written  map[string]bool
@@ -80,8 +80,9 @@ func (tr *traffic) confirmed() int {
 	return len(tr.written)
 }
 
-// audit compares what was reported to the callers with the log: how many records that were reported
-// written are lost, and how many records are there more than once.
+// audit compares what was reported to the callers with the log:
+// how many records that were reported written are lost, and how
+// many records are there more than once.
 func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 	t.Helper()
 	found := make(map[string]int)

@@ -14,8 +14,8 @@ const (
 	AccountSuspended = "suspended"
 )
 
-// Account is the state of one organization's quota on weir.accounts.v1; the record's key is the
-// organization.
+// Account is the state of one organization's quota on
+// weir.accounts.v1; the record's key is the organization.
 type Account struct {
 	Organization      string          `json:"organization"`
 	Tier              string          `json:"tier"`
@@ -36,12 +36,12 @@ type Account struct {
 	Budgets           []AccountBudget `json:"budgets,omitempty"`        // of projects and keys
 }
 
-// Retention is for how many days present entries are kept. Accounts without it have their tier's
-// default.
+// Retention is for how many days present entries are kept.
+// Accounts without it have their tier's default.
 func (a Account) Retention() int { return cmp.Or(a.RetentionDays, tier.RetentionDays(a.Tier)) }
 
-// An AccountBudget is how much of the period one project or API key may use. One of Project and APIKey is empty. In a following period nothing of it
-// is used.
+// An AccountBudget is how much of the period one project or API key may use;
+// one of Project and APIKey is empty. In a following period none of it is used.
 type AccountBudget struct {
 	Project   string `json:"project,omitempty"`
 	APIKey    string `json:"api_key,omitempty"`   // its id
@@ -51,15 +51,17 @@ type AccountBudget struct {
 	Since     int64  `json:"since,omitempty"`     // the decision with which it began or was raised: what was refused before says nothing about it
 }
 
-// AccountsCountedKey is the key of the marker on weir.accounts.v1. No organization has it as its
-// id.
+// AccountsCountedKey is the key of the marker on
+// weir.accounts.v1. No organization has it as its id.
 const AccountsCountedKey = "counted"
 
-// AccountsCounted is the marker after every round of Accounts: what is below Counted is contained
-// in the accounts before it, also where it changed none (a replay, a parked record).
+// AccountsCounted is the marker after every round of Accounts: the
+// accounts before it contain what is below Counted, also where it
+// changed none (a replay, a parked record).
 type AccountsCounted struct {
 	Counted Positions `json:"counted"`
 }
 
-// Positions maps a partition of weir.logs.v1 to the next offset that is not yet counted.
+// Positions maps a partition of weir.logs.v1 to the next offset
+// that is not yet counted.
 type Positions map[int]int64

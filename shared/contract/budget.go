@@ -2,8 +2,8 @@ package contract
 
 import "time"
 
-// BudgetThresholdReached is a fact on weir.ledger.v1: once per budget, period and threshold. One of Project and APIKey is empty, as in the facts
-// below.
+// BudgetThresholdReached is a fact on weir.ledger.v1: once per budget, period
+// and threshold. One of Project and APIKey is empty, as in the facts below.
 type BudgetThresholdReached struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -18,7 +18,8 @@ type BudgetThresholdReached struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// BudgetExhausted is a fact on weir.ledger.v1: what the project or key sends is refused until the period ends or the budget is raised.
+// BudgetExhausted is a fact on weir.ledger.v1: what the project or key sends is
+// refused until the period ends or the budget is raised.
 type BudgetExhausted struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -31,7 +32,8 @@ type BudgetExhausted struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// BudgetRestored is a fact on weir.ledger.v1: a budget that was exhausted is so no more, by a larger one or the next period.
+// BudgetRestored is a fact on weir.ledger.v1: a budget that was exhausted is so
+// no more, by a larger one or the next period.
 type BudgetRestored struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`

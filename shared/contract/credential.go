@@ -19,17 +19,17 @@ const (
 	CredentialRevoked = "revoked"
 )
 
-// What an API key may read; every key may write. Without a scope it may read all of its
-// organization.
+// What an API key may read; every key may write. Without a scope
+// it may read all of its organization.
 const (
 	AccessFull    = "full"
 	AccessProject = "project" // its own project alone
 	AccessWrite   = "write"   // nothing
 )
 
-// Credential is the state of one credential on weir.credentials.v1; the record's key is
-// CredentialKey of the secret. A revoked credential stays, so that its holder gets the reason; a
-// tombstone makes it unknown.
+// Credential is the state of one credential on weir.credentials.v1; the
+// record's key is CredentialKey of the secret. A revoked credential stays, so
+// that its holder gets the reason; a tombstone makes it unknown.
 type Credential struct {
 	Kind          string     `json:"kind"`
 	ID            string     `json:"id"`
@@ -45,14 +45,15 @@ type Credential struct {
 
 	Access string `json:"access,omitempty"` // of an API key: what it may read; absent: full
 
-	// Of a session: when its member last authenticated, and from when a use renews it. Absent:
-	// unknown, and never.
+	// Of a session: when its member last authenticated, and from when a use
+	// renews it. Absent: unknown, and never.
 	AuthenticatedAt *time.Time `json:"authenticated_at,omitempty"`
 	RenewAt         *time.Time `json:"renew_at,omitempty"`
 }
 
-// CredentialKey is a secret's key on weir.credentials.v1: its SHA-256 in lower-case hexadecimal. A
-// secret has 192 random bits, so a slow hash would gain nothing.
+// CredentialKey is a secret's key on weir.credentials.v1: its
+// SHA-256 in lower-case hexadecimal. A secret has 192 random
+// bits, so a slow hash would gain nothing.
 func CredentialKey(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

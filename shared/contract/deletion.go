@@ -2,8 +2,8 @@ package contract
 
 import "time"
 
-// DeletionRequested is a fact on weir.tenants.v1: an organization, or only a Project of it, is
-// refused and hidden from now on. Nothing is erased yet.
+// DeletionRequested is a fact on weir.tenants.v1: an organization, or only a
+// Project of it, is refused and hidden from now on. Nothing is erased yet.
 type DeletionRequested struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -11,16 +11,17 @@ type DeletionRequested struct {
 	BeginsAt     time.Time `json:"begins_at"` // until then it can be cancelled
 }
 
-// DeletionCancelled is a fact on weir.tenants.v1: all is as before the DeletionRequested.
+// DeletionCancelled is a fact on weir.tenants.v1: all is as
+// before the DeletionRequested.
 type DeletionCancelled struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
 	CancelledAt  time.Time `json:"cancelled_at"`
 }
 
-// DeletionBegun is a fact on weir.tenants.v1: every module erases what it has, accepts nothing
-// more, and publishes Erased. It is final, and stays on the topic when all else of the organization
-// or project is gone.
+// DeletionBegun is a fact on weir.tenants.v1: every module erases what it has,
+// accepts nothing more, and publishes Erased. It is final, and stays on the
+// topic when the rest of the organization or project is gone.
 type DeletionBegun struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -28,8 +29,8 @@ type DeletionBegun struct {
 	GoneBy       time.Time `json:"gone_by"`
 }
 
-// Erased is a fact on weir.erasures.v1; the record's key is what was deleted and the module. It may
-// be published again.
+// Erased is a fact on weir.erasures.v1; the record's key is what was deleted
+// and the module. It may be published again.
 type Erased struct {
 	Organization string           `json:"organization"`
 	Project      string           `json:"project,omitempty"`
@@ -41,9 +42,9 @@ type Erased struct {
 // ErasingModules lists the modules that publish Erased.
 func ErasingModules() []string { return []string{"grouping", "ingest", "ledger", "tenants"} }
 
-// Holder is the state of all credentials of an organization, or of a project, on
-// weir.credentials.v1; the record's key is HolderKey. CredentialRevoked refuses each of them,
-// whatever its own state.
+// Holder is the state of all credentials of an organization, or of a project,
+// on weir.credentials.v1; the record's key is HolderKey. CredentialRevoked
+// refuses each of them, whatever its own state.
 type Holder struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project,omitempty"`

@@ -20,7 +20,8 @@ const (
 	HeaderTraceparent  = "traceparent"
 )
 
-// Event types: topic, then what happened, in the past tense. A type is never renamed.
+// Event types: topic, then what happened, in the past tense. A
+// type is never renamed.
 const (
 	TypeLogsAccepted           = "weir.logs.v1.accepted"
 	TypeCredentialChanged      = "weir.credentials.v1.changed"
@@ -82,7 +83,8 @@ func (a Attributes) Headers() map[string]string {
 	return headers
 }
 
-// ParseAttributes reads the attributes back; header returns "" for a name that is absent.
+// ParseAttributes reads the attributes back; header returns ""
+// for a name that is absent.
 func ParseAttributes(header func(name string) string) (Attributes, error) {
 	at, err := time.Parse(time.RFC3339Nano, header(HeaderTime))
 	if err != nil {

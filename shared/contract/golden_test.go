@@ -16,14 +16,15 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// -add writes the golden files that are missing. It never touches one that exists: what was
-// published stays readable.
+// -add writes the golden files that are missing. It never touches one that
+// exists: what was published stays readable.
 var add = flag.Bool("add", false, "write the golden files that are missing")
 
 var at = time.Date(2026, 11, 21, 9, 30, 0, 123456789, time.UTC)
 
-// samples has one value of every JSON event; its key names the golden file: <type>.json, or
-// <type>.<kind>.json where the same event has different members for different kinds of things.
+// samples has one value of every JSON event; its key names the golden file:
+// <type>.json, or <type>.<kind>.json where the same event has different
+// members for different kinds of things.
 func samples() map[string]any {
 	expires, renew := at.AddDate(0, 3, 0), at.Add(3*time.Hour)
 	return map[string]any{

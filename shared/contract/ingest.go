@@ -5,11 +5,12 @@ import "time"
 // MaxClient is how much of a client's User-Agent is kept, in bytes.
 const MaxClient = 200
 
-// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It is how an API key was used at
-// one process of ingest or grouping in the few seconds since its last such record; the counts of
-// all records of a key add up. Every request with the key, in time and over TLS, is in one of the
-// four counts. A process that dies loses the last seconds: the counts are for people, nothing is
-// charged by them.
+// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It is how
+// an API key was used at one process of ingest or grouping in the few
+// seconds since its last such record; the counts of all records of a key add
+// up. Every request with the key, in time and over TLS, is in one of the
+// four counts. A process that dies loses the last seconds: the counts are
+// for people, nothing is charged by them.
 type KeyUsed struct {
 	Organization    string     `json:"organization"`
 	Project         string     `json:"project"`
@@ -26,15 +27,17 @@ type KeyUsed struct {
 
 // Ways in which an API key can have been exposed.
 const (
-	// ExposedPlainHTTP: it arrived in plaintext at a socket of Weir. Whoever was on the way has it.
+	// ExposedPlainHTTP: it arrived in plaintext at a socket of
+	// Weir. Whoever was on the way has it.
 	ExposedPlainHTTP = "plain_http"
-	// ExposedForwarded: a trusted proxy reported that its client used plain HTTP. A misconfigured
-	// proxy reports that of every request: a reason to look, none to revoke.
+	// ExposedForwarded: a trusted proxy reported that its client used
+	// plain HTTP. A misconfigured proxy reports that of every
+	// request: a reason to look, not to revoke.
 	ExposedForwarded = "forwarded_proto"
 )
 
-// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A key in force travelled in
-// plaintext. It is published again while that continues.
+// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A valid
+// key travelled in plaintext. It is published again while that continues.
 type KeyExposed struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`

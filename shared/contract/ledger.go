@@ -2,7 +2,8 @@ package contract
 
 import "time"
 
-// ThresholdReached is a fact on weir.ledger.v1: once per organization, period and threshold.
+// ThresholdReached is a fact on weir.ledger.v1: once per
+// organization, period and threshold.
 type ThresholdReached struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -14,7 +15,8 @@ type ThresholdReached struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the period's quota, nor of the overage that is accepted.
+// QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the period's
+// quota, nor of the overage that is accepted.
 type QuotaExhausted struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -25,7 +27,8 @@ type QuotaExhausted struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// QuotaRestored is a fact on weir.ledger.v1: what was exhausted is so no more, by a grant, another plan or the next period.
+// QuotaRestored is a fact on weir.ledger.v1: what was exhausted is so no more,
+// by a grant, another plan or the next period.
 type QuotaRestored struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -36,7 +39,8 @@ type QuotaRestored struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// OverageBegun is a fact on weir.ledger.v1: more than the quota is used from now on, which the plan accepts.
+// OverageBegun is a fact on weir.ledger.v1: more than the quota is
+// used from now on, which the plan accepts.
 type OverageBegun struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -56,7 +60,8 @@ type TierChanged struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// GrantExpiring is a fact on weir.ledger.v1: what is left of a grant expires in a week.
+// GrantExpiring is a fact on weir.ledger.v1: what is left of a
+// grant expires in a week.
 type GrantExpiring struct {
 	Organization string    `json:"organization"`
 	Grant        string    `json:"grant"`
@@ -66,7 +71,8 @@ type GrantExpiring struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// GrantExpired is a fact on weir.ledger.v1: a grant has ended, and what was left of it with it.
+// GrantExpired is a fact on weir.ledger.v1: a grant has ended,
+// and what was left of it with it.
 type GrantExpired struct {
 	Organization string    `json:"organization"`
 	Grant        string    `json:"grant"`
@@ -75,7 +81,8 @@ type GrantExpired struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// PeriodClosed is a fact on weir.ledger.v1: nothing is booked in a period any more, and this is what it came to.
+// PeriodClosed is a fact on weir.ledger.v1: nothing is booked in a period
+// any more, and this is what it came to.
 type PeriodClosed struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -89,8 +96,9 @@ type PeriodClosed struct {
 	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// Adjusted is a fact on weir.ledger.v1: what was charged is made good in a period that is open: by somebody's decision, or because entries came
-// after their period was closed.
+// Adjusted is a fact on weir.ledger.v1: what was charged is made
+// good in an open period, by somebody's decision or because
+// entries came after their period was closed.
 type Adjusted struct {
 	Organization  string     `json:"organization"`
 	Adjustment    string     `json:"adjustment"`                // its id, or the event that came late
@@ -101,7 +109,8 @@ type Adjusted struct {
 	Test          bool       `json:"test,omitempty"` // of an organization with which billing only rehearses
 }
 
-// StatementReady is a fact on weir.ledger.v1: the statement of a closed period can be read.
+// StatementReady is a fact on weir.ledger.v1: the statement of a
+// closed period can be read.
 type StatementReady struct {
 	Organization string    `json:"organization"`
 	Statement    int64     `json:"statement"` // its number

@@ -31,13 +31,15 @@ const (
 	HeaderDigest      = "ce_digest"
 )
 
-// ContentTypeLines is the content-type of a LogsAccepted: one compact JSON object a line.
+// ContentTypeLines is the content-type of a LogsAccepted: one
+// compact JSON object a line.
 const ContentTypeLines = "application/x-ndjson"
 
-// LogsAccepted means: these entries were accepted. There is one record per accepted request, or per
-// part of a request larger than one record: such a request counts once all of its parts are in the
-// log, in one partition (RecordKey). If one could not be published whole, and so was not
-// acknowledged, no part has an effect. An entry's identity is (Batch, First + its line).
+// LogsAccepted means: these entries were accepted. There is one record per
+// accepted request, or per part of a request larger than one record. Such a
+// request counts once all of its parts are in the log, in one partition
+// (RecordKey). If one could not be published, the request was not acknowledged,
+// and no part has an effect. An entry's identity is (Batch, First + its line).
 type LogsAccepted struct {
 	Batch string // UUIDv7 in its canonical text form, new for every request
 	Part  int    // 1..Parts
@@ -70,8 +72,9 @@ func (l LogsAccepted) ID() string {
 	return l.Batch + "/" + strconv.Itoa(l.Part)
 }
 
-// Checksum tells this record from another of the same part: it covers what the headers say of whose entries they are, and how many. The sum of
-// those of several records is the same in any order.
+// Checksum distinguishes this record from another of the same part: it covers
+// whose entries they are by the headers, and how many. The sum of several
+// records' checksums is the same in any order.
 func (l LogsAccepted) Checksum() uint64 {
 	h := fnv.New64a()
 	buffer := make([]byte, 0, 256)
@@ -86,18 +89,21 @@ func (l LogsAccepted) Checksum() uint64 {
 	return h.Sum64()
 }
 
-// Retention is the days for which the entries are kept: their organization's at acceptance,
-// whatever its tier is later. Records without it are older than retention, and have the longest.
+// Retention is the days for which the entries are kept: their
+// organization's at acceptance, whatever its tier is later. Records without
+// it are older than retention, and have the longest.
 func (l LogsAccepted) Retention() int { return cmp.Or(l.RetentionDays, tier.LongestRetentionDays) }
 
-// EntryID is an entry's id as clients see it: opaque, URL-safe, at most 64 characters.
+// EntryID is an entry's id as clients see it: opaque, URL-safe,
+// at most 64 characters.
 func EntryID(batch string, index int) string {
 	return strings.ReplaceAll(batch, "-", "") + "-" + strconv.Itoa(index)
 }
 
-// RecordKey is the record's key on weir.logs.v1. A project is spread over sub-keys, so that a hot
-// one is not bound to one partition. The copies of one idempotency key share a sub-key, so all
-// consumers see them in one order and agree on which counts.
+// RecordKey is the record's key on weir.logs.v1. A project is spread
+// over sub-keys, so that a hot one is not bound to one partition. The
+// copies of one idempotency key share a sub-key, so all consumers see
+// them in one order and agree on which counts.
 func (l LogsAccepted) RecordKey(spread int) string {
 	if spread <= 1 {
 		return l.Project
@@ -144,8 +150,9 @@ func (l LogsAccepted) Headers() map[string]string {
 	return headers
 }
 
-// ParseLogsAccepted reads a record of weir.logs.v1. header returns "" for an absent name. The
-// result shares lines. A record that fails here can never be applied.
+// ParseLogsAccepted reads a record of weir.logs.v1. header
+// returns "" for an absent name. The result shares lines. A
+// record that fails here can never be applied.
 func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccepted, error) {
 	attributes, err := ParseAttributes(header)
 	if err != nil {
@@ -186,7 +193,8 @@ func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccep
 // Total is what is charged for the whole request. Older parts have only their own.
 func (l LogsAccepted) Total() int64 { return max(l.Bytes, l.RequestBytes) }
 
-// Split calls each with every entry's compact text, in order, and its index in the batch.
+// Split calls each with every entry's compact text, in order,
+// and its index in the batch.
 func (l LogsAccepted) Split(each func(index int, entry []byte) error) error {
 	rest := l.Lines
 	for i := range l.Entries {
@@ -221,7 +229,8 @@ func (l LogsAccepted) check() error {
 	return nil
 }
 
-// isUUID reports whether text is a UUID in its canonical form: lower-case, with hyphens.
+// isUUID reports whether text is a UUID in its canonical form:
+// lower-case, with hyphens.
 func isUUID(text string) bool {
 	if len(text) != 36 {
 		return false

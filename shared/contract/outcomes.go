@@ -11,10 +11,12 @@ const (
 	OutcomeOverloaded    = "overloaded"     // by Weir's fault, and to be sent again; the reason is the code of the answer
 )
 
-// ReasonSuspended is the reason of what is refused because its organization may not send anything.
+// ReasonSuspended is the reason of what is refused because its
+// organization may not send anything.
 const ReasonSuspended = "suspended"
 
-// The reasons of what is refused because the budget of its project, or of its key, does not cover it.
+// The reasons of what is refused because the budget of its
+// project, or of its key, does not cover it.
 const (
 	ReasonProjectBudget = "project_budget"
 	ReasonKeyBudget     = "key_budget"
@@ -25,11 +27,12 @@ func Outcomes() []string {
 	return []string{OutcomeAccepted, OutcomeRejected, OutcomeRateLimited, OutcomeQuotaExceeded, OutcomeOverloaded}
 }
 
-// RequestsCounted is a fact on weir.outcomes.v1; the record's key is Organization. It counts the
-// outcomes of an organization's requests at one process of ingest since its last such record. The
-// counts of all records add up; one published twice has the same Process and Sequence, and counts
-// once. A process that dies loses what it has not published. Accepted entries are charged by
-// weir.logs.v1, not by this.
+// RequestsCounted is a fact on weir.outcomes.v1; the record's key is
+// Organization. It counts the outcomes of an organization's requests at one
+// process of ingest since its last such record. The counts of all records
+// add up; one published twice has the same Process and Sequence, and counts
+// once. A process that dies loses what it has not published. Accepted
+// entries are charged by weir.logs.v1, not by this.
 type RequestsCounted struct {
 	Organization string         `json:"organization"`
 	Process      string         `json:"process"`  // a run of ingest
@@ -39,8 +42,8 @@ type RequestsCounted struct {
 	Counts       []RequestCount `json:"counts"`
 }
 
-// A RequestCount is how many requests of a key ended alike. With too many keys, project, key and
-// environment are absent.
+// A RequestCount is how many requests of a key ended alike. With too many keys,
+// project, key and environment are absent.
 type RequestCount struct {
 	Project     string `json:"project,omitempty"`
 	APIKey      string `json:"api_key,omitempty"` // its id
@@ -53,9 +56,9 @@ type RequestCount struct {
 	KeyInBody   int64  `json:"key_in_body,omitempty"` // of Requests: with the key in the body, which is deprecated
 }
 
-// QuotaRefused is a fact on weir.outcomes.v1; the record's key is Organization. The quota did not
-// cover a request. The first of a key is published at once, later ones are gathered for a while
-// into one fact about the last.
+// QuotaRefused is a fact on weir.outcomes.v1; the record's key is Organization.
+// The quota did not cover a request. The first of a key is published at once,
+// later ones are gathered for a while into one fact about the last.
 type QuotaRefused struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`

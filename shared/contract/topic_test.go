@@ -24,7 +24,8 @@ func TestOwnedBy(t *testing.T) {
 	}
 }
 
-// Each topic has a bound: it is compacted, its records expire, or it has a reason to keep them.
+// Each topic has a bound: it is compacted, its records expire,
+// or it has a reason to keep them.
 func TestTopicsHaveABound(t *testing.T) {
 	for _, topic := range contract.Topics(0, 7*24*time.Hour) {
 		forever := topic.Config["cleanup.policy"] == "delete" && topic.Config["retention.ms"] == "-1"

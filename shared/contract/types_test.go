@@ -33,8 +33,8 @@ func eventTypes(t *testing.T) (types []string) {
 	return types
 }
 
-// Every event type has a sample, hence a golden file, and begins with the topic that it is
-// published on.
+// Every event type has a sample, hence a golden file, and begins
+// with the topic that it is published on.
 func TestEveryEventTypeIsKnown(t *testing.T) {
 	types, known := eventTypes(t), samples()
 	known[contract.TypeLogsAccepted] = nil // has a golden file of its own form

@@ -1,3 +1,4 @@
-// Package cursorkey keeps the key that signs the cursors of a module's lists, so that a cursor
-// outlives its process. It touches one table, in the module's own schema.
+// Package cursorkey keeps the key that signs the cursors of a
+// module's lists, so that a cursor outlives its process. It touches
+// one table, in the module's own schema.
 package cursorkey

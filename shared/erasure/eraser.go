@@ -17,7 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Config is what an Eraser works with. All of it is required but Interval and Batch.
+// Config is what an Eraser works with. All of it is required but
+// Interval and Batch.
 type Config struct {
 	Module  string  // as in contract.ErasingModules
 	Tables  []Table // in the order in which they are erased
@@ -31,11 +32,11 @@ type Config struct {
 	Batch    int           // rows of one transaction; default 5,000
 }
 
-// An Eraser erases what is deleted. Replicas take turns, transaction by transaction, and continue
-// for each other.
+// An Eraser erases what is deleted. Replicas take turns, transaction by
+// transaction, and continue for each other.
 //
-// It goes over the tables until a pass has found nothing: what was moved in a table meanwhile is
-// found by the next.
+// It goes over the tables until a pass finds nothing: that finds
+// what was moved in a table meanwhile.
 type Eraser struct {
 	Config
 	metrics metrics
@@ -52,7 +53,8 @@ func (e *Eraser) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, e.Interval, e.RunOnce, lifecycle.Warn(e.Logger, "cannot erase what is deleted"))
 }
 
-// RunOnce erases and publishes all that it can; what fails keeps nothing else waiting.
+// RunOnce erases and publishes all that it can; what fails keeps
+// nothing else waiting.
 func (e *Eraser) RunOnce(ctx context.Context) error {
 	open, err := e.open(ctx)
 	if err != nil {
@@ -107,8 +109,8 @@ func (e *Eraser) erase(ctx context.Context, of Deletion) error {
 	return e.publish(ctx, of)
 }
 
-// again starts the pass over, next time: a row can't go because another came behind the pass in
-// another table.
+// again starts the pass over, next time: a row can't go because another
+// came behind the pass in another table.
 func (e *Eraser) again(ctx context.Context, of Deletion) error {
 	return e.asSystem(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE erasures SET step = 0, place = '', found = true WHERE organization = $1 AND project = $2 AND erased_at IS NULL`,
@@ -124,7 +126,8 @@ type progress struct {
 	found bool
 }
 
-// step is one transaction. more is false where nothing is left, or another replica is at it.
+// step is one transaction. more is false where nothing is left,
+// or another replica is at it.
 func (e *Eraser) step(ctx context.Context, of Deletion) (more bool, err error) {
 	var table string
 	var removed int64
@@ -153,8 +156,8 @@ func (e *Eraser) step(ctx context.Context, of Deletion) (more bool, err error) {
 	return more, nil
 }
 
-// advance records the progress after a step, and the end of the erasure where a whole pass has
-// found nothing.
+// advance records the progress after a step, and the end of the
+// erasure where a whole pass has found nothing.
 func (e *Eraser) advance(ctx context.Context, tx pgx.Tx, of Deletion, at progress, removed int64) (err error) {
 	switch {
 	case at.step < len(e.Tables):

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// publish publishes what was removed, where all is erased, and notes that. A crash in between
-// publishes it again.
+// publish publishes what was removed, where all is erased, and notes that.
+// A crash in between publishes it again.
 func (e *Eraser) publish(ctx context.Context, of Deletion) error {
 	erased := contract.Erased{Organization: of.Organization, Project: of.Project, Module: e.Module}
 	err := e.asSystem(ctx, func(tx pgx.Tx) error {

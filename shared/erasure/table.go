@@ -15,16 +15,17 @@ import (
 type Table struct {
 	Name string // as it stands in contract.Erased
 
-	// Erase removes about limit rows of what is deleted, from a place on: "" at first, then next.
-	// An empty next means that nothing is left. ErrNotYet rolls back and tries again later.
+	// Erase removes about limit rows of what is deleted, from a place on: ""
+	// at first, then next. An empty next means that nothing is left.
+	// ErrNotYet rolls back and tries again later.
 	Erase func(ctx context.Context, tx pgx.Tx, of Deletion, place string, limit int) (removed int64, next string, err error)
 }
 
 // ErrNotYet means that something else has to happen first.
 var ErrNotYet = errors.New("it can't be erased yet")
 
-// OfProject is the condition for tables with a column project: $1 is the organization, $2 the
-// project or ”.
+// OfProject is the condition for tables with a column project: $1 is
+// the organization, $2 the project or ”.
 const OfProject = `organization = $1 AND ($2 = '' OR project = $2)`
 
 // OfOrganization is the condition for tables that keep nothing of single projects.
@@ -54,8 +55,8 @@ func deleteRows(ctx context.Context, tx pgx.Tx, name, condition string, of Delet
 	return tag.RowsAffected(), nil
 }
 
-// Parked empties parked records: they are as the tenant sent them, also with headers that are no
-// text. Their places stay until they are old.
+// Parked empties parked records: they are as the tenant sent them, also with
+// headers that are no text. Their places stay until they are old.
 func Parked() Table {
 	return Table{Name: "bus_parked", Erase: func(ctx context.Context, tx pgx.Tx, of Deletion, _ string, limit int) (int64, string, error) {
 		emptied, err := parked.Erase(ctx, tx, of.Organization, of.Project, limit)
@@ -66,16 +67,16 @@ func Parked() Table {
 	}}
 }
 
-// partitionsAtOnce bounds the locks of a transaction: each partition takes one, and one for each of
-// its indexes.
+// partitionsAtOnce bounds the locks of a transaction: each partition
+// takes one, and one for each of its indexes.
 const partitionsAtOnce = 16
 
-// after begins the place of a partitioned table; the name of the last partition that is done
-// follows.
+// after begins the place of a partitioned table; the name of the
+// last partition that is done follows.
 const after = "after "
 
-// Partitions is Rows for a partitioned table. It takes few partitions at a time, and locks no
-// others.
+// Partitions is Rows for a partitioned table. It takes few
+// partitions at a time, and locks no others.
 func Partitions(name, condition string) Table {
 	return Table{Name: name, Erase: func(ctx context.Context, tx pgx.Tx, of Deletion, place string, limit int) (removed int64, next string, err error) {
 		last := strings.TrimPrefix(place, after)

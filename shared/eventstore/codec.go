@@ -2,9 +2,9 @@ package eventstore
 
 import "fmt"
 
-// A Codec encodes and decodes events. Names carry the version of the form, such as
-// "tenants.v1.project_created", and are literals, so that renaming a Go type changes no data.
-// Decode upgrades old versions: Apply sees the newest only.
+// A Codec encodes and decodes events. Names carry the version of the form, such
+// as "tenants.v1.project_created", and are literals, so that renaming a Go type
+// changes no data. Decode upgrades old versions: Apply sees only the newest.
 type Codec[E any] struct {
 	Encode func(event E) (name string, data []byte, err error) // data is JSON
 	Decode func(name string, data []byte) (E, error)
@@ -29,8 +29,8 @@ func (c Codec[E]) EncodeAll(events []E) ([]Encoded, error) {
 	return encoded, nil
 }
 
-// DecodeInto decodes one stored event into recorded, whose stream and version are in the error if
-// that fails.
+// DecodeInto decodes one stored event into recorded, whose stream and
+// version are in the error if that fails.
 func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
 	event, err := c.Decode(stored.Name, stored.Data)
 	if err != nil {

@@ -6,15 +6,17 @@ import (
 	"fmt"
 )
 
-// A Stream names one stream. The organization is part of the name, so that organizations can't
-// reach each other's; Installation replaces it where there is none.
+// A Stream names one stream. The organization is part of the
+// name, so that organizations can't reach each other's;
+// Installation replaces it where there is none.
 type Stream struct {
 	Organization string
 	Name         string
 }
 
-// Installation is the organization of the installation's own streams. Row level security takes it
-// for every organization, so no single one can read such a stream.
+// Installation is the organization of the installation's own
+// streams. In row level security it means every organization, so
+// no single one can read such a stream.
 const Installation = "*"
 
 func (s Stream) String() string {
@@ -32,8 +34,8 @@ func (s Stream) Validate() error {
 // Metadata is the context of a change: its actor, its request.
 type Metadata map[string]string
 
-// A Cursor is a place in the order of commits: everything up to it has been read. 0 is before the
-// first event.
+// A Cursor is a place in the order of commits: everything up to it has
+// been read. 0 is before the first event.
 type Cursor int64
 
 // Recorded is an event as it was stored.
@@ -48,19 +50,20 @@ type Recorded[E any] struct {
 
 // Store keeps streams of events of type E. See eventstorepg.Store.
 type Store[E any] interface {
-	// Read returns the events of a stream, oldest first; none of a missing one. The version of a
-	// stream is that of its last event.
+	// Read returns the events of a stream, oldest first; none of a missing one.
+	// The version of a stream is that of its last event.
 	Read(ctx context.Context, stream Stream) ([]Recorded[E], error)
-	// Append adds events after version expected, all or none. It fails with ErrConflict when the
-	// stream is at another version.
+	// Append adds events after version expected, all or none. It fails with
+	// ErrConflict when the stream is at another version.
 	Append(ctx context.Context, stream Stream, expected int64, metadata Metadata, events ...E) error
 }
 
-// ErrConflict means that a stream was at another version than an append expected: another decision
-// came first.
+// ErrConflict means that a stream was at another version than an append
+// expected: another decision came first.
 var ErrConflict = errors.New("the stream is at another version")
 
-// ErrErased means that a stream was erased: it has no state, and takes no more events.
+// ErrErased means that a stream was erased: it has no state, and
+// takes no more events.
 var ErrErased = errors.New("the stream was erased")
 
 // Conflict is ErrConflict with the stream and the version that was expected.

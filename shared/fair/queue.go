@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// ErrFull means that a key, or all of them together, have as many waiting as they may.
+// ErrFull means that a key, or all of them together, have as
+// many waiting as they may.
 var ErrFull = errors.New("too many are waiting")
 
 // Limits bound a Queue. Each is at least 1.
@@ -17,8 +18,9 @@ type Limits struct {
 	Queued  int // waiting at once for all keys
 }
 
-// A Queue lends slots. Keys are served in turn, one slot each, whatever the number of their
-// waiters, who are served in order. It is safe for concurrent use.
+// A Queue lends slots. Keys are served in turn, one slot each,
+// whatever the number of their waiters, who are served in order.
+// It is safe for concurrent use.
 type Queue struct {
 	limits Limits
 
@@ -45,9 +47,9 @@ type waiter struct {
 // NewQueue makes a queue.
 func NewQueue(limits Limits) *Queue { return &Queue{limits: limits, keys: map[string]*line{}} }
 
-// Acquire waits until key has a slot, which release returns; release may be called more than once.
-// The error is that of ctx, or ErrFull: at once, or when too many wait in all and key has most of
-// them.
+// Acquire waits until key has a slot, which release returns; release may be
+// called more than once. The error is that of ctx, or ErrFull: at once, or when
+// too many wait in all and key has most of them.
 func (q *Queue) Acquire(ctx context.Context, key string) (release func(), err error) {
 	own, w, err := q.join(key)
 	if err != nil {
@@ -105,8 +107,9 @@ func (q *Queue) free(own *line) bool {
 	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
 }
 
-// makeRoom removes the last waiter of the longest line for one more of own; false where no line
-// would still be longer than own: few keys must not shut the others out.
+// makeRoom removes the last waiter of the longest line for one
+// more of own; false where no line would still be longer than own:
+// few keys must not shut the others out.
 func (q *Queue) makeRoom(own *line) bool {
 	longest := own
 	for _, other := range q.turns {
@@ -126,7 +129,8 @@ func (q *Queue) makeRoom(own *line) bool {
 	return true
 }
 
-// serve gives free slots in turn. A key at its share keeps its place and is skipped.
+// serve gives free slots in turn. A key at its share keeps its
+// place and is skipped.
 func (q *Queue) serve() {
 	for i := 0; i < len(q.turns) && q.held < q.limits.Slots; {
 		next := q.turns[i]

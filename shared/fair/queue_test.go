@@ -19,8 +19,8 @@ func acquire(t *testing.T, q *fair.Queue, key string) func() {
 	return release
 }
 
-// One key never holds more than its share, so that another gets a slot at once however many of the
-// first wait.
+// One key never holds more than its share, so that another gets a slot
+// at once however many of the first wait.
 func TestOneKeyLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 4, PerKey: 3, Waiting: 100, Queued: 1000})
@@ -46,7 +46,8 @@ func TestOneKeyLeavesRoom(t *testing.T) {
 	})
 }
 
-// While several keys wait they are served in turn, and each key's in the order in which they came.
+// While several keys wait they are served in turn, and each
+// key's in the order in which they came.
 func TestKeysAreServedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 10, Queued: 10})
@@ -80,8 +81,8 @@ func TestKeysAreServedInTurn(t *testing.T) {
 	})
 }
 
-// A key with too many waiters is refused at once; others still may wait, until all together are too
-// many.
+// A key with too many waiters is refused at once; others still may
+// wait, until all together are too many.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 2, Queued: 3})
@@ -113,8 +114,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// A few keys that fill the whole queue shut nobody out: the last one of the longest line gives way
-// to who has fewer waiting, until all have as many.
+// A few keys that fill the whole queue shut nobody out: the last one of the
+// longest line gives way to who has fewer waiting, until all have as many.
 func TestTheLongestLineGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 4, Queued: 8})

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ClientAddress is where r was sent from: the peer, or behind trusted proxies the last address in
-// X-Forwarded-For that is none of theirs; what is before it may be forged. Zero where the peer has
-// no address.
+// ClientAddress is where r was sent from: the peer, or behind trusted proxies
+// the last address in X-Forwarded-For that is none of theirs; earlier ones may
+// be forged. Zero where the peer has no address.
 func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -26,8 +26,8 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return client
 }
 
-// ClientNetwork is what limits count a client by: an IPv4 address, or the first 64 bits of an IPv6
-// one, as a client chooses the rest.
+// ClientNetwork is what limits count a client by: an IPv4 address, or the first
+// 64 bits of an IPv6 one, as a client chooses the rest.
 func ClientNetwork(client netip.Addr) netip.Prefix {
 	bits := 64
 	if client.Is4() {

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Only trusted proxies decide a request's origin; no header of a client changes its address.
+// Only trusted proxies decide a request's origin; no header of a
+// client changes its address.
 func TestClientAddress(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	for name, c := range map[string]struct {

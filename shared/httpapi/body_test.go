@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A small body that does not come is given up in its time, and what had come counts as nothing.
+// A small body that does not come is given up in its time, and
+// what had come counts as nothing.
 func TestSmallBodiesAreNotWaitedFor(t *testing.T) {
 	failed := make(chan error, 1)
 	address, trust := start(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,8 @@ func (d *deadlined) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// A small body has ten seconds; the next request on its connection is not bound by them.
+// A small body has ten seconds; the next request on its
+// connection is not bound by them.
 func TestSmallBodiesHaveTenSeconds(t *testing.T) {
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
 	before := time.Now()

@@ -11,8 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// LoadTLS reads a certificate and its key, both PEM files. It reads them again once they have
-// changed, with the next connection: a renewed certificate needs no restart.
+// LoadTLS reads a certificate and its key, both PEM files. It
+// reads them again once they have changed, with the next
+// connection: a renewed certificate needs no restart.
 func LoadTLS(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
 	c := &certificate{files: [2]string{certFile, keyFile}, logger: logger}
 	if err := c.load(); err != nil {
@@ -64,8 +65,8 @@ func (c *certificate) load() error {
 	return c.refresh()
 }
 
-// refresh reads the files where they have changed. Of two that don't go together, one is about to
-// be replaced.
+// refresh reads the files where they have changed. Of two that don't go
+// together, one is about to be replaced.
 func (c *certificate) refresh() error {
 	now := [2]os.FileInfo{stat(c.files[0]), stat(c.files[1])}
 	if c.loaded != nil && unchanged(c.seen[0], now[0]) && unchanged(c.seen[1], now[1]) {
@@ -83,7 +84,8 @@ func (c *certificate) refresh() error {
 	return nil
 }
 
-// measureCertificate shows when the certificate in use expires: a renewed one with the next scrape.
+// measureCertificate shows when the certificate in use expires:
+// a renewed one with the next scrape.
 func measureCertificate(registerer prometheus.Registerer, config *tls.Config) {
 	if config == nil || config.GetCertificate == nil {
 		return

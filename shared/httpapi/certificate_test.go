@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A renewed certificate is used without a restart, one that is only half there is not, and what was
-// wrong is logged once.
+// A renewed certificate is used without a restart, one that is only half there
+// is not, and what was wrong is logged once.
 func TestRenewedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")

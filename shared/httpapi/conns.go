@@ -41,10 +41,11 @@ func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 	return ClientNetwork(client), within(s.TrustedProxies, client)
 }
 
-// queueHandshakes computes handshakes in turn, network by network: a signature costs the server
-// more than the client. A turn lasts from the client's first message until the answer is sent, not
-// while it waits for the client. After a HelloRetryRequest, which costs nothing, the turn is asked
-// for again with the certificate.
+// queueHandshakes computes handshakes in turn, network by network: a
+// signature costs the server more than the client. A turn lasts from the
+// client's first message until the answer is sent, without waiting for
+// the client. After a HelloRetryRequest, which costs nothing, the turn
+// is asked for again with the certificate.
 func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	given := config.GetCertificate

@@ -27,8 +27,8 @@ func callerOf(ctx context.Context) string {
 	return caller
 }
 
-// ask runs in the handler of a request that asks for a list, with cursors that have key; nil: none
-// yet.
+// ask runs in the handler of a request that asks for a list,
+// with cursors that have key; nil: none yet.
 func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Request) error) (problem *httpapi.Problem) {
 	t.Helper()
 	cursors := httpapi.NewCursors(callerOf)
@@ -54,7 +54,8 @@ func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Reques
 
 func key(b byte) []byte { return []byte{b, 31: 0} }
 
-// A cursor continues the list that it was made for, in any process with the same key, and no other.
+// A cursor continues the list that it was made for, in any
+// process with the same key, and no other.
 func TestACursorIsOfOneList(t *testing.T) {
 	var made string
 	const query = "/v1/things?level=warn&level=error&project=p"
@@ -91,7 +92,8 @@ func TestACursorIsOfOneList(t *testing.T) {
 	}
 }
 
-// Nobody makes up a cursor or changes one, and an old one without a signature is none.
+// Nobody makes up a cursor or changes one, and an old one
+// without a signature is none.
 func TestACursorIsNotMadeUp(t *testing.T) {
 	ask(t, key(1), "org_1", "/v1/things", func(r *http.Request) error {
 		made := httpapi.EncodeCursor(r, position{"b"})

@@ -9,17 +9,18 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// An answer made before the request's body was read goes out at once. The rest of the body is read
-// for this long and up to this size; then the connection can take the next request. Otherwise it is
-// closed.
+// An answer made before the request's body was read goes out at once. The rest
+// of the body is read for this long and up to this size, so that the connection
+// can take the next request; else it is closed.
 const (
 	restTimeout = time.Second
 	restBytes   = 256 << 10
 )
 
-// answerFirst lets answers not wait for the body of their request. net/http reads up to 256 KB of
-// it before the answer's first byte: a client that announces a body and sends none would get a
-// refusal only after a timeout. HTTP/2 needs none of this.
+// answerFirst lets answers not wait for the body of their request.
+// net/http reads up to 256 KB of it before the answer's first byte: a
+// client that announces a body and sends none would get a refusal only
+// after a timeout. HTTP/2 needs none of this.
 func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
@@ -123,7 +124,8 @@ func (e *earlyWriter) begin(status int) {
 	}
 }
 
-// finish sends an early answer and sees to the rest of the body, when the handler is done.
+// finish sends an early answer and sees to the rest of the body,
+// when the handler is done.
 func (e *earlyWriter) finish() {
 	if !e.begun && !e.body.ended.Load() {
 		e.Header().Set("Content-Length", "0")
@@ -150,8 +152,8 @@ func (e *earlyWriter) skipRest() bool {
 	return e.body.ended.Load()
 }
 
-// leave closes the connection without waiting for the rest of the body, as net/http would, and so
-// that the client can read the answer.
+// leave closes the connection without waiting for the rest of the body, as
+// net/http would, and lets the client read the answer.
 func (e *earlyWriter) leave() {
 	if e.settled {
 		return

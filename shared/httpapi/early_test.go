@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// refusing is a router that refuses every request without reading its body, as for a rate, and
-// counts them.
+// refusing is a router that refuses every request without reading
+// its body, as for a rate, and counts them.
 func refusing(t *testing.T, asked *atomic.Int32) http.Handler {
 	t.Helper()
 	router := NewRouter(Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
@@ -36,13 +36,15 @@ func refusing(t *testing.T, asked *atomic.Int32) http.Handler {
 
 const announce = "POST %s HTTP/1.1\r\nHost: weir\r\n%s\r\n"
 
-// patient is a server that would wait for the rest of a body for longer than any test runs.
+// patient is a server that would wait for the rest of a body for
+// longer than any test runs.
 func patient(t *testing.T, asked *atomic.Int32) *Server {
 	return &Server{Handler: refusing(t, asked), restTimeout: time.Hour}
 }
 
-// A refusal is answered while the client has sent nothing of the body that it announced; when the
-// body comes after all, the connection takes the next request.
+// A refusal is answered while the client has sent nothing of the
+// body that it announced; when the body comes after all, the
+// connection takes the next request.
 func TestAnswersDoNotWaitForTheBody(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, patient(t, &asked))
@@ -94,8 +96,8 @@ func TestAnswersDoNotWaitForTheBodyOverHTTP2(t *testing.T) {
 	}
 }
 
-// A client that does not send what it announced gets its answer and then an end; what it sends
-// later is no request.
+// A client that does not send what it announced gets its answer and then an
+// end; what it sends later is no request.
 func TestUnreadBodiesEndTheConnection(t *testing.T) {
 	for _, c := range []struct{ path, header, late string }{
 		{"/", "Content-Length: 48000\r\n", "POST / HTTP/1.1\r\nHost: weir\r\nContent-Length: 0\r\n\r\n"},
@@ -129,8 +131,8 @@ func TestUnreadBodiesEndTheConnection(t *testing.T) {
 	}
 }
 
-// A client that sends a large body to its end before it reads gets its answer: the connection is
-// not reset under it.
+// A client that sends a large body to its end before it reads gets its
+// answer: the connection is not reset under it.
 func TestLargeUnreadBodiesDoNotLoseTheAnswer(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, &Server{Handler: refusing(t, &asked)})

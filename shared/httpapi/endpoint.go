@@ -64,8 +64,8 @@ type Endpoint struct {
 	listener net.Listener // nil: none
 }
 
-// Open loads the certificate and opens the listener; without an address none. Its connections are
-// measured by metrics.
+// Open loads the certificate and opens the listener; without an address none.
+// Its connections are measured by metrics.
 func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func() time.Time, metrics prometheus.Registerer) (*Endpoint, error) {
 	if c.Listen == "" {
 		return &Endpoint{}, nil
@@ -89,8 +89,8 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 	return &Endpoint{server: server, listener: listener}, nil
 }
 
-// SeePlaintext makes the endpoint report requests over plain HTTP: see Server. It is called before
-// Run, if at all.
+// SeePlaintext makes the endpoint report requests over plain HTTP: see
+// Server. It is called before Run, if at all.
 func (e *Endpoint) SeePlaintext(see func(PlaintextRequest)) {
 	if e.server != nil {
 		e.server.SeePlaintext = see
@@ -115,7 +115,8 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	return e.server.Serve(ctx, e.listener)
 }
 
-// Close gives the address back where Run was never called; after Run it does nothing.
+// Close gives the address back where Run was never called; after
+// Run it does nothing.
 func (e *Endpoint) Close() {
 	if e.listener != nil {
 		_ = e.listener.Close()

@@ -5,7 +5,8 @@ import "net/http"
 // maxIdempotencyKey is the longest Idempotency-Key, in characters.
 const maxIdempotencyKey = 255
 
-// IdempotencyKey is the header Idempotency-Key of a request: "" or 1 to 255 printable ASCII characters.
+// IdempotencyKey is the header Idempotency-Key of a request: ""
+// or 1 to 255 printable ASCII characters.
 func IdempotencyKey(r *http.Request) (string, error) {
 	values, given := r.Header["Idempotency-Key"]
 	if !given {
@@ -23,7 +24,8 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// IdempotencyKeyReused is a 400 for a key under which another request was answered before.
+// IdempotencyKeyReused is a 400 for a key under which another
+// request was answered before.
 func IdempotencyKeyReused() *Problem {
 	return Invalid("", "idempotency_key_reused", "The Idempotency-Key was used for another request.", "Send a new Idempotency-Key with a new request.")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Requests are counted by route, method and class of status; nothing that a client makes up becomes
-// a label.
+// Requests are counted by route, method and class of status; nothing
+// that a client makes up becomes a label.
 func TestMetrics(t *testing.T) {
 	registry := telemetry.New()
 	metrics := httpapi.NewMetrics(registry.For("ledger"))

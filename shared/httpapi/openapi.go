@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// OpenAPI is as much of an OpenAPI document as joining needs. Everything below stays as it was
-// written.
+// OpenAPI is as much of an OpenAPI document as joining needs.
+// Everything below stays as it was written.
 type OpenAPI struct {
 	Version    string                                `json:"openapi"`
 	Info       map[string]string                     `json:"info"`

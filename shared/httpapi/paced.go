@@ -8,21 +8,23 @@ import (
 	"time"
 )
 
-// Bounds of an answer sent piece by piece. A reader slower than a piece in pieceTimeout is closed:
-// an answer's memory and place in a queue are not held for readers that don't read.
+// Bounds of an answer sent piece by piece. A reader slower than
+// a piece in pieceTimeout is closed: who does not read must not
+// hold memory and a place in a queue.
 const (
 	pieceSize     = 32 << 10
 	pieceTimeout  = 20 * time.Second
 	answerTimeout = 10 * time.Minute // for the whole answer, at whatever pace
 )
 
-// ErrReaderTooSlow is why a PacedWriter fails: the reader of the answer took too little, or has
-// gone.
+// ErrReaderTooSlow is why a PacedWriter fails: the reader of the
+// answer took too little, or has gone.
 var ErrReaderTooSlow = errors.New("the reader of the answer is too slow or has gone")
 
-// A PacedWriter sends a long answer in pieces, each with its own deadline, and fails with
-// ErrReaderTooSlow once a piece is not taken in time. It holds one piece; Flush sends it and must
-// be called at the end. Only Stop may be called concurrently.
+// A PacedWriter sends a long answer in pieces, each with its own
+// deadline, and fails with ErrReaderTooSlow once a piece is not taken in
+// time. It holds one piece; Flush sends it and must be called at the
+// end. Only Stop may be called concurrently.
 type PacedWriter struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
@@ -33,8 +35,8 @@ type PacedWriter struct {
 	deadline func() time.Time // of the next piece
 }
 
-// NewPacedWriter makes one for an answer that begins now. Headers and status are set on w before
-// the first write.
+// NewPacedWriter makes one for an answer that begins now. Headers and
+// status are set on w before the first write.
 func NewPacedWriter(w http.ResponseWriter) *PacedWriter {
 	return newPacedWriter(w, pieceTimeout, answerTimeout)
 }
@@ -87,8 +89,8 @@ func (p *PacedWriter) Flush() error {
 	return nil
 }
 
-// Stop makes the current write, and all later ones, fail. Any goroutine may call it until the
-// handler has returned.
+// Stop makes the current write, and all later ones, fail. Any goroutine may
+// call it until the handler has returned.
 func (p *PacedWriter) Stop() {
 	p.stopped.Store(true)
 	StopWriting(p.w)

@@ -45,8 +45,8 @@ func (p *pieces) Write(text []byte) (int, error) {
 	return p.ResponseRecorder.Write(text)
 }
 
-// A reader that takes nothing ends an answer that would never end, over HTTP/1 and HTTP/2; the
-// handler learns why.
+// A reader that takes nothing ends an answer that would never end, over
+// HTTP/1 and HTTP/2; the handler learns why.
 func TestPacedWriterClosesSlowReaders(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -91,7 +91,8 @@ func TestPacedWriterBoundsTheWhole(t *testing.T) {
 	}
 }
 
-// A failure after the answer has begun cuts the connection; a reader sees that this was not all.
+// A failure after the answer has begun cuts the connection; a
+// reader sees that this was not all.
 func TestHandleCutsWhatHasBegun(t *testing.T) {
 	server := httptest.NewServer(routerOf(t, func(w http.ResponseWriter, _ *http.Request) error {
 		out := NewPacedWriter(w)
@@ -118,7 +119,8 @@ func routerOf(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) 
 	return router
 }
 
-// smallWindow dials with a small buffer, so that a reader that reads nothing is felt early.
+// smallWindow dials with a small buffer, so that a reader that
+// reads nothing is felt early.
 func smallWindow(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
@@ -127,8 +129,8 @@ func smallWindow(ctx context.Context, network, address string) (net.Conn, error)
 	return conn, conn.(*net.TCPConn).SetReadBuffer(32 << 10)
 }
 
-// An answer that is stopped fails at once, in the middle of a piece that nobody takes and before
-// the next one.
+// An answer that is stopped fails at once, in the middle of a piece
+// that nobody takes and before the next one.
 func TestPacedWriterStops(t *testing.T) {
 	failed := make(chan error, 1)
 	writers := make(chan *PacedWriter, 1)

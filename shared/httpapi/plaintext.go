@@ -5,18 +5,21 @@ import (
 	"net/netip"
 )
 
-// HeaderPlaintext is what a proxy of ours sends over TLS when it repeats a request that came to its
-// own socket in plaintext and was refused. It counts only from trusted proxies.
+// HeaderPlaintext is what a proxy of ours sends over TLS when it
+// repeats a request that came to its own socket in plaintext and was
+// refused. It counts only from trusted proxies.
 const HeaderPlaintext = "Weir-Received-In-Clear"
 
-// PlaintextRequest is as much of a request over plain HTTP as matters once it was refused.
+// PlaintextRequest is as much of a request over plain HTTP as
+// matters once it was refused.
 type PlaintextRequest struct {
 	Key     string     // of the header x-api-key, as it was sent: perhaps a key, perhaps anything
 	Address netip.Addr // where the request came from
 	Client  string     // its User-Agent, of any length and content
 
-	// Forwarded means that a proxy reported plaintext, or that the request came in plaintext from a
-	// proxy trusted to end TLS. A misconfigured proxy makes that so for every request.
+	// Forwarded means that a proxy reported plaintext, or that the request
+	// came in plaintext from a proxy trusted to end TLS. A misconfigured
+	// proxy makes that so for every request.
 	Forwarded bool
 }
 

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Codes that every module uses. A code is part of the interface: it is never renamed.
+// Codes that every module uses. A code is part of the interface:
+// it is never renamed.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeNotFound         = "not_found"
@@ -33,8 +34,8 @@ type Fault struct {
 	Fix     string `json:"fix"`
 }
 
-// A Problem is an error answer: RFC 9457, with the members that all of Weir's errors have. It is an
-// error, so a handler returns it.
+// A Problem is an error answer: RFC 9457, with the members that all of Weir's
+// errors have. It is an error, so a handler returns it.
 type Problem struct {
 	Status int
 	Code   string
@@ -44,7 +45,8 @@ type Problem struct {
 	Header http.Header    // further headers, such as Retry-After
 }
 
-// NewProblem makes a problem. Detail is for people: it names the offending value and the way out.
+// NewProblem makes a problem. Detail is for people: it names the
+// offending value and the way out.
 func NewProblem(status int, code, detail string) *Problem {
 	return &Problem{Status: status, Code: code, Detail: detail}
 }
@@ -56,13 +58,14 @@ func Invalid(pointer, code, detail, fix string) *Problem {
 	return problem
 }
 
-// NotFound is the answer for an unknown id and for one of another organization, which look alike.
+// NotFound is the answer for an unknown id and for one of
+// another organization, which look alike.
 func NotFound(what, id string) *Problem {
 	return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is no %s %q.", what, id))
 }
 
-// Unavailable is a 500 for a dependency that can't be reached now. The whole request may be sent
-// again.
+// Unavailable is a 500 for a dependency that can't be reached
+// now. The whole request may be sent again.
 func Unavailable(detail string, retryAfter time.Duration) *Problem {
 	return NewProblem(http.StatusInternalServerError, CodeUnavailable, detail).RetryAfter(retryAfter)
 }
@@ -96,7 +99,8 @@ func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	return p.WithHeader("Retry-After", strconv.FormatInt(seconds, 10))
 }
 
-// redacted is the problem without credentials that the request had in the wrong place.
+// redacted is the problem without credentials that the request
+// had in the wrong place.
 func (p *Problem) redacted() *Problem {
 	redacted := *p
 	redacted.Detail, redacted.Faults = Redact(p.Detail), slices.Clone(p.Faults)

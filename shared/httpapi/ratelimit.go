@@ -11,8 +11,9 @@ import (
 // CodeRateLimited is the code of every 429 for asking too often.
 const CodeRateLimited = "rate_limited"
 
-// SetRateLimit sets the interface's headers X-RateLimit-*. RateLimit-Policy and RateLimit, of
-// draft-ietf-httpapi-ratelimit-headers, are made by AppendPolicy and AppendRateLimit.
+// SetRateLimit sets the interface's headers X-RateLimit-*.
+// RateLimit-Policy and RateLimit, of draft-ietf-httpapi-ratelimit-headers,
+// are made by AppendPolicy and AppendRateLimit.
 func SetRateLimit(header http.Header, result rate.Result) {
 	header.Set("X-RateLimit-Limit", strconv.Itoa(result.Limit))
 	header.Set("X-RateLimit-Remaining", strconv.Itoa(result.Remaining))
@@ -29,15 +30,16 @@ func AppendPolicy(text []byte, scope rate.Scope, perMinute int) []byte {
 	return append(strconv.AppendInt(text, int64(perMinute), 10), ";w=60"...)
 }
 
-// AppendRateLimit appends what is left at the tightest level to the text of RateLimit; now is
-// nanoseconds since 1970.
+// AppendRateLimit appends what is left at the tightest level to the text of
+// RateLimit; now is nanoseconds since 1970.
 func AppendRateLimit(text []byte, result rate.Result, now int64) []byte {
 	text = append(append(append(text, '"'), result.Scope...), `";r=`...)
 	text = strconv.AppendInt(text, int64(result.Remaining), 10)
 	return strconv.AppendInt(append(text, ";t="...), Seconds(time.Duration(result.Full-now)), 10)
 }
 
-// RateLimited is the 429 for too many requests; who is what the limit is for, such as "API key".
+// RateLimited is the 429 for too many requests; who is what the
+// limit is for, such as "API key".
 func RateLimited(result rate.Result, who string) *Problem {
 	return NewProblem(http.StatusTooManyRequests, CodeRateLimited,
 		"There are too many requests: the limit is "+strconv.Itoa(result.Limit)+" a minute for this "+who+".").RetryAfter(result.RetryAfter)

@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Who is refused again and again is answered at a pace, also at the end of a flood, and by no more
-// than a second each; another network, and other answers, at once.
+// Who is refused again and again is answered at a pace, also at
+// the end of a flood, and by no more than a second each; another
+// network, and other answers, at once.
 func TestRefusalsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusals := httpapi.NewRefusals()

@@ -44,8 +44,8 @@ func members(t *testing.T, recorder *httptest.ResponseRecorder) map[string]any {
 	return body
 }
 
-// A problem has all members of the interface, its request's id in body and header, and its own
-// additions.
+// A problem has all members of the interface, its request's id in
+// body and header, and its own additions.
 func TestProblem(t *testing.T) {
 	recorder, _ := call(t, func(http.ResponseWriter, *http.Request) error {
 		problem := httpapi.Invalid("/logs/3/level", "invalid_level", `level is "loud".`, "Use one of the five levels.")
@@ -81,7 +81,8 @@ func TestProblemTruncatesItsFaults(t *testing.T) {
 	}
 }
 
-// What goes wrong inside is logged under the request's id and never shown; neither is a panic.
+// What goes wrong inside is logged under the request's id and
+// never shown; neither is a panic.
 func TestInternalErrorsStayInside(t *testing.T) {
 	failures := map[string]func(http.ResponseWriter, *http.Request) error{
 		"error": func(http.ResponseWriter, *http.Request) error { return errors.New("relation secrets is broken") },
@@ -118,7 +119,8 @@ func TestUnknownPathAndMethod(t *testing.T) {
 	}
 }
 
-// A small body is exactly one JSON object with known members; each failure names what is wrong.
+// A small body is exactly one JSON object with known members;
+// each failure names what is wrong.
 func TestReadJSONRefuses(t *testing.T) {
 	cases := []struct{ name, contentType, body, code, pointer string }{
 		{"another type", "text/plain", `{}`, "unsupported_media_type", ""},
@@ -155,8 +157,8 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
-// An unreadable query is refused, as a dropped filter would widen a search. A path with other
-// methods names them, and HEAD is GET without a body.
+// An unreadable query is refused, as a dropped filter would widen a search. A
+// path with other methods names them, and HEAD is GET without a body.
 func TestQueriesAndMethods(t *testing.T) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	router.Get("/list", func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, http.StatusOK, "all") })
@@ -213,7 +215,8 @@ func TestSecretHides(t *testing.T) {
 	}
 }
 
-// Who asks on and on for paths and methods that there are not is answered at a pace, and another network at once.
+// Who asks on and on for paths and methods that there are not is answered
+// at a pace, and another network at once.
 func TestUnknownPathsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proxy := netip.MustParsePrefix("192.0.2.1/32")

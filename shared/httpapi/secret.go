@@ -8,7 +8,8 @@ import (
 // redacted is what a Secret shows of itself.
 const redacted = "[redacted]"
 
-// A Secret is a text that never shows itself: not in logs, not in errors, not in JSON.
+// A Secret is a text that never shows itself: not in logs, not
+// in errors, not in JSON.
 type Secret string
 
 // Reveal returns the text. Every call is a place to look at twice.

@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// Limits of a connection. A body may be large, so a request has minutes; a header has seconds.
+// Limits of a connection. A body may be large, so a request has
+// minutes; a header has seconds.
 const (
 	readHeaderTimeout = 5 * time.Second
 	requestTimeout    = 3 * time.Minute
@@ -28,11 +29,13 @@ const (
 	maxStreams        = 128
 )
 
-// DefaultDrain exceeds the slowest request: ingest publishes one of 128 MiB within 44 s.
+// DefaultDrain exceeds the slowest request: ingest publishes one
+// of 128 MiB within 44 s.
 const DefaultDrain = 45 * time.Second
 
-// A Server speaks HTTPS on one address. There it answers plain HTTP with 403 https_required and
-// closes the connection, except for requests of trusted proxies with X-Forwarded-Proto: https.
+// A Server speaks HTTPS on one address. There it answers plain HTTP with 403
+// https_required and closes the connection, except for requests of trusted
+// proxies with X-Forwarded-Proto: https.
 type Server struct {
 	Handler        http.Handler
 	TLS            *tls.Config
@@ -40,8 +43,9 @@ type Server struct {
 	Logger         *slog.Logger
 	Clock          func() time.Time
 
-	// SeePlaintext gets each request with an x-api-key that was refused as plain HTTP, once its
-	// answer is made: one for each connection. It must not wait. May be nil.
+	// SeePlaintext gets each request with an x-api-key that was
+	// refused as plain HTTP, once its answer is made: one for each
+	// connection. It must not wait. May be nil.
 	SeePlaintext func(PlaintextRequest)
 
 	Drain time.Duration // how long requests under way may go on after the end of Serve's context; 0: DefaultDrain
@@ -82,7 +86,8 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return proxies, nil
 }
 
-// Serve serves on listener until ctx ends, then lets the requests under way finish within Drain.
+// Serve serves on listener until ctx ends, then lets the
+// requests under way finish within Drain.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.limit(); err != nil {
 		return errors.Join(err, listener.Close())
@@ -131,8 +136,9 @@ func (s *Server) server(handler http.Handler) *http.Server {
 	}
 }
 
-// gate passes requests whose client used TLS, and refuses all others alike. It reads no body and
-// never redirects: that would hide that a secret just travelled in plaintext.
+// gate passes requests whose client used TLS, and refuses all
+// others alike. It reads no body and never redirects: that would
+// hide that a secret travelled in plaintext.
 func (s *Server) gate() http.Handler {
 	refuse := identify(s.Logger)(Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")
@@ -149,7 +155,8 @@ func (s *Server) gate() http.Handler {
 	})
 }
 
-// secured reports whether the client used TLS, to us or by the report of a trusted proxy.
+// secured reports whether the client used TLS, to us or by the
+// report of a trusted proxy.
 func (s *Server) secured(r *http.Request) bool {
 	protos := r.Header.Values("X-Forwarded-Proto")
 	trusted := trusts(s.TrustedProxies, r.RemoteAddr)

@@ -57,8 +57,8 @@ func TestServerSpeaksTLS(t *testing.T) {
 	}
 }
 
-// Plain HTTP gets the same 403 whatever the key, on a connection that is then closed, and never
-// reaches the handler.
+// Plain HTTP gets the same 403 whatever the key, on a connection that is then
+// closed, and never reaches the handler.
 func TestServerRefusesPlainHTTP(t *testing.T) {
 	address, _ := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a plain request reached the handler") }))
 	lines := map[string]string{"": "POST /v1/logs", "x-api-key: weir_1\r\n": "POST /v1/logs", "X-Forwarded-Proto: https\r\n": "GET /",
@@ -115,8 +115,8 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	}
 }
 
-// A trusted proxy's report of plaintext counts, even over TLS; two contradictory headers count as
-// none.
+// A trusted proxy's report of plaintext counts, even over TLS;
+// two contradictory headers count as none.
 func TestServerBelievesItsProxies(t *testing.T) {
 	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	for _, c := range []struct {
@@ -163,7 +163,8 @@ func TestParseProxies(t *testing.T) {
 	}
 }
 
-// What is under way at the end of the context is answered within Drain, and cut off after it.
+// What is under way at the end of the context is answered within
+// Drain, and cut off after it.
 func TestServerDrains(t *testing.T) {
 	for _, test := range []struct {
 		name     string

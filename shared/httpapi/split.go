@@ -13,11 +13,12 @@ import (
 // sniffTimeout is how long a connection may stay silent before its first byte.
 const sniffTimeout = 5 * time.Second
 
-// tlsHandshake is the first byte of every TLS connection (RFC 8446, 5.1: content type handshake).
+// tlsHandshake is the first byte of every TLS connection (RFC
+// 8446, 5.1: content type handshake).
 const tlsHandshake = 0x16
 
-// split makes two listeners of one: connections that begin a TLS handshake, and all others, if
-// table admits them.
+// split makes two listeners of one: connections that begin a TLS
+// handshake, and all others, if table admits them.
 func split(listener net.Listener, table *connections.Table) (secured, plain net.Listener) {
 	s, p := newBranch(listener), newBranch(listener)
 	admit := func(conn net.Conn) {
@@ -35,8 +36,9 @@ func split(listener net.Listener, table *connections.Table) (secured, plain net.
 	return s, p
 }
 
-// acceptAll accepts connections until the listener is closed. It retries after a transient failure,
-// such as too many open files, as net/http does: one burst of sockets must not end the service.
+// acceptAll accepts connections until the listener is closed. Like net/http
+// it retries after a transient failure, such as too many open files: one
+// burst of sockets must not end the service.
 func acceptAll(listener net.Listener, take func(net.Conn)) error {
 	for pause := time.Duration(0); ; {
 		conn, err := listener.Accept()

@@ -17,8 +17,8 @@ var (
 	ErrExpired = errors.New("the credential has expired")
 )
 
-// Credentials are all credentials of the installation, as weir.credentials.v1 has them. Safe for
-// concurrent use.
+// Credentials are all credentials of the installation, as
+// weir.credentials.v1 has them. Safe for concurrent use.
 type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
@@ -32,8 +32,8 @@ func NewCredentials(clock func() time.Time) *Credentials {
 	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{})}
 }
 
-// Apply takes one record of weir.credentials.v1; an empty value is a tombstone. An older state is
-// ignored, so that records may be read again.
+// Apply takes one record of weir.credentials.v1; an empty value is a tombstone.
+// An older state is ignored, so that records may be read again.
 func (c *Credentials) Apply(key string, value []byte) error {
 	if len(value) == 0 {
 		c.mu.Lock()
@@ -59,8 +59,8 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	return nil
 }
 
-// ApplyHolder takes the state of all credentials of an organization or project. An older state is
-// ignored.
+// ApplyHolder takes the state of all credentials of an organization
+// or project. An older state is ignored.
 func (c *Credentials) ApplyHolder(key string, value []byte) error {
 	var holder contract.Holder
 	if err := json.Unmarshal(value, &holder); err != nil {
@@ -75,7 +75,8 @@ func (c *Credentials) ApplyHolder(key string, value []byte) error {
 	return nil
 }
 
-// refused reports whether a credential is, or all of its holder are. The caller holds the lock.
+// refused reports whether a credential is, or all of its holder
+// are. The caller holds the lock.
 func (c *Credentials) refused(credential contract.Credential) bool {
 	return credential.State != contract.CredentialActive || c.isRevoked(contract.HolderKey(credential.Organization, "")) ||
 		credential.Project != "" && c.isRevoked(contract.HolderKey("", credential.Project))
@@ -85,8 +86,8 @@ func (c *Credentials) isRevoked(holder string) bool {
 	return c.holders[holder].State == contract.CredentialRevoked
 }
 
-// past reports whether a credential is an expired session. Every sign-in makes one, and its end
-// needs no reason, so they are dropped.
+// past reports whether a credential is an expired session. Every sign-in makes
+// one, and its end needs no reason, so they are dropped.
 func (c *Credentials) past(credential contract.Credential) bool {
 	return credential.Kind == contract.CredentialSession && credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
 }
@@ -97,8 +98,9 @@ func (c *Credentials) notify() {
 	c.changed = make(chan struct{})
 }
 
-// Lookup returns the holder of secret; else ErrUnknown, ErrRevoked or ErrExpired. It looks up a
-// hash, so its duration reveals nothing about a guess.
+// Lookup returns the holder of secret; else ErrUnknown,
+// ErrRevoked or ErrExpired. It looks up a hash, so its duration
+// reveals nothing about a guess.
 func (c *Credentials) Lookup(secret string) (Principal, error) {
 	key := contract.CredentialKey(secret)
 	c.mu.RLock()
@@ -116,8 +118,8 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 	return principal(credential), nil
 }
 
-// Ended returns who held a revoked or expired API key; false for a valid or unknown one. It is for
-// accounting, not for access.
+// Ended returns who held a revoked or expired API key; false for a valid or
+// unknown one. It is for accounting, not for access.
 func (c *Credentials) Ended(secret string) (holder Principal, ended bool) {
 	c.mu.RLock()
 	credential, known := c.byKey[contract.CredentialKey(secret)]

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Directory has the organization of each project, and the projects of each organization, from
-// weir.tenants.v1. Safe for concurrent use.
+// A Directory has the organization of each project, and the projects of each
+// organization, from weir.tenants.v1. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
@@ -24,8 +24,8 @@ func NewDirectory() *Directory {
 	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string][]string{}}
 }
 
-// Apply takes one record of weir.tenants.v1; facts about anything but projects pass by. Records may
-// be read again.
+// Apply takes one record of weir.tenants.v1; facts about anything but
+// projects pass by. Records may be read again.
 func (d *Directory) Apply(eventType string, value []byte) error {
 	switch eventType {
 	case contract.TypeProjectCreated:
@@ -81,7 +81,8 @@ func (d *Directory) deletionCancelled(fact contract.DeletionCancelled) {
 	d.hidden[fact.Organization] = slices.DeleteFunc(slices.Clone(d.hidden[fact.Organization]), func(id string) bool { return id == fact.Project })
 }
 
-// deletionBegun drops what was deleted, but keeps it hidden while it is being erased.
+// deletionBegun drops what was deleted, but keeps it hidden
+// while it is being erased.
 func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +110,8 @@ func (d *Directory) isHidden(organization, project string) bool {
 	return slices.Contains(d.hidden[organization], project) || slices.Contains(d.hidden[organization], "")
 }
 
-// Hidden returns the projects of an organization that nobody may see: deleted, or to be deleted.
+// Hidden returns the projects of an organization that nobody may
+// see: deleted, or to be deleted.
 func (d *Directory) Hidden(organization string) []string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -29,14 +29,14 @@ func (p Principal) Has(scope string) bool {
 	return slices.Contains(p.Scopes, scope)
 }
 
-// Reaches reports whether the principal may act for organization: its own, or any for one of the
-// installation.
+// Reaches reports whether the principal may act for organization: its
+// own, or any for one of the installation.
 func (p Principal) Reaches(organization string) bool {
 	return p.Organization == "" || p.Organization == organization
 }
 
-// ReadsNothing reports whether the principal is an API key that may only write. Unknown values of
-// newer versions count as that.
+// ReadsNothing reports whether the principal is an API key that may only write.
+// Unknown values of newer versions count as that.
 func (p Principal) ReadsNothing() bool {
 	switch p.Access {
 	case "", contract.AccessFull, contract.AccessProject:
@@ -45,8 +45,8 @@ func (p Principal) ReadsNothing() bool {
 	return true
 }
 
-// OnlyProject is the project that an API key reads alone; false where it reads all of its
-// organization.
+// OnlyProject is the project that an API key reads alone; false
+// where it reads all of its organization.
 func (p Principal) OnlyProject() (project string, alone bool) {
 	return p.Project, p.Access == contract.AccessProject
 }
@@ -64,14 +64,15 @@ func NewContext(ctx context.Context, principal Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, principal)
 }
 
-// PrincipalOf returns the principal of a request, if there is one: a process's own work is nobody's.
+// PrincipalOf returns the principal of a request, if there is
+// one: a process's own work is nobody's.
 func PrincipalOf(ctx context.Context) (principal Principal, ok bool) {
 	principal, ok = ctx.Value(contextKey{}).(Principal)
 	return principal, ok
 }
 
-// FromContext returns the principal of a request behind RequireAPIKey or RequireScope. Elsewhere it
-// panics: such a route would be open.
+// FromContext returns the principal of a request behind RequireAPIKey or
+// RequireScope. Elsewhere it panics: such a route would be open.
 func FromContext(ctx context.Context) Principal {
 	principal, ok := PrincipalOf(ctx)
 	if !ok {

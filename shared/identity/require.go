@@ -18,14 +18,15 @@ const (
 // secretDigits is how many hexadecimal characters follow a prefix: 192 random bits.
 const secretDigits = 48
 
-// WellFormed reports whether secret is prefix and 48 lower-case hexadecimal characters.
+// WellFormed reports whether secret is prefix and 48 lower-case
+// hexadecimal characters.
 func WellFormed(prefix, secret string) bool {
 	digits, ok := strings.CutPrefix(secret, prefix)
 	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// APIKey returns the holder of an API key, or the 401 with the reason. An unknown key and a
-// malformed one look alike.
+// APIKey returns the holder of an API key, or the 401 with the reason. An
+// unknown key and a malformed one look alike.
 func APIKey(credentials *Credentials, key string) (Principal, error) {
 	if key == "" {
 		return Principal{}, unauthorized("ApiKey", "missing_api_key", "There is no API key. Send it in the header x-api-key.")

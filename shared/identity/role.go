@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Read is what a module's pages show, as far as roles may see it. The names are those of tenants'
-// permissions; a test of tenants compares both tables.
+// A Read is what a module's pages show, as far as roles may see it. The names
+// are those of tenants' permissions; a test of tenants compares both tables.
 type Read string
 
 // The reads.
@@ -22,8 +22,8 @@ func Reads() []Read { return []Read{ReadLogs, ReadErrors, ReadUsage} }
 // roles are the roles of sessions, those who may do most first. They are data.
 var roles = []string{"owner", "admin", "developer", "viewer", "billing"}
 
-// RoleReads reports whether a role may see something. An unknown role, of a newer version or none,
-// may not.
+// RoleReads reports whether a role may see something. An unknown
+// role, of a newer version or none, may not.
 func RoleReads(role string, read Read) bool {
 	switch role {
 	case "owner", "admin", "developer", "viewer":
@@ -34,12 +34,14 @@ func RoleReads(role string, read Read) bool {
 	return false
 }
 
-// RoleSetsBudgets reports whether a role may decide about the budgets of its organization.
+// RoleSetsBudgets reports whether a role may decide about the
+// budgets of its organization.
 func RoleSetsBudgets(role string) bool {
 	return role == "owner" || role == "admin" || role == "billing"
 }
 
-// RoleOperates reports whether a role of the organization that runs the installation may look at all others.
+// RoleOperates reports whether a role of the organization that runs
+// the installation may look at all others.
 func RoleOperates(role string) bool { return role == "owner" }
 
 // RolesThatSetBudgets lists the roles that may, as those to ask.
@@ -60,7 +62,8 @@ func RolesThatRead(read Read) (able []string) {
 	return able
 }
 
-// OrganizationOf is the organization of a request's caller; empty where there is none.
+// OrganizationOf is the organization of a request's caller;
+// empty where there is none.
 func OrganizationOf(ctx context.Context) string {
 	principal, _ := PrincipalOf(ctx)
 	return principal.Organization

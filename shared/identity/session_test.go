@@ -31,13 +31,14 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
-// refused fails the test: nobody is to be refused otherwise than by being led to the sign-in.
+// refused fails the test: nobody is to be refused otherwise than
+// by being led to the sign-in.
 func refused(t *testing.T) func(http.ResponseWriter, *http.Request, error) {
 	return func(_ http.ResponseWriter, r *http.Request, err error) { t.Errorf("%s %s: %v", r.Method, r.URL, err) }
 }
 
-// withCookie sends a request with the session's cookie through RequireSession: 200 means that it
-// passed.
+// withCookie sends a request with the session's cookie through
+// RequireSession: 200 means that it passed.
 func withCookie(t *testing.T, credentials *identity.Credentials, secret string) *httptest.ResponseRecorder {
 	t.Helper()
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
@@ -88,8 +89,8 @@ func TestRequireSession(t *testing.T) {
 	}
 }
 
-// Long ended sessions take no room after a restart; an API key is kept, so that its holder gets the
-// reason.
+// Long ended sessions take no room after a restart; an API key is
+// kept, so that its holder gets the reason.
 func TestPastSessionsAreForgotten(t *testing.T) {
 	credentials := known(t)
 	past := session(contract.CredentialActive)
@@ -132,9 +133,9 @@ func TestAwaitMeetsALateCredential(t *testing.T) {
 	}
 }
 
-// Who looks at a page with a session that is due is led to its renewal and back; a form, a script
-// and the renewal itself are not led anywhere, and whoever has no session is led back behind the
-// sign-in.
+// Who looks at a page with a session that is due is led to its renewal and
+// back; a form, a script and the renewal itself are not led anywhere, and
+// whoever has no session is led back behind the sign-in.
 func TestSessionsAreRenewed(t *testing.T) {
 	credentials, past, future := known(t), now, now.Add(time.Second)
 	due, fresh := session(contract.CredentialActive), session(contract.CredentialActive)

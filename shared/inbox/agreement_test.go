@@ -24,7 +24,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A reader is a consumer of weir.logs.v1 that writes down what its inbox calls fresh.
+// A reader is a consumer of weir.logs.v1 that writes down what
+// its inbox calls fresh.
 type reader struct {
 	pool *pgxpool.Pool
 	name string
@@ -83,9 +84,10 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 	return seen
 }
 
-// A consumer that defers records of an organization comes to the same verdicts as one that reads
-// all in order: which of two requests with one Idempotency-Key counts does not depend on shares,
-// but on the order of an organization's records in a partition.
+// A consumer that defers records of an organization comes to the same verdicts
+// as one that reads all in order: which of two requests with one
+// Idempotency-Key counts does not depend on shares, but on the order of an
+// organization's records in a partition.
 func TestWhoIsLateAgrees(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -122,8 +124,8 @@ func TestWhoIsLateAgrees(t *testing.T) {
 	})
 }
 
-// copies are requests of a loud organization and some quiet ones: many with one of few keys, with
-// this body or that, and some of them twice.
+// copies are requests of a loud organization and some quiet ones: many with one
+// of few keys, with this body or that, and some of them twice.
 func copies(random *rand.Rand, n int) (messages []*message.Message) {
 	for i := range n {
 		organization := fmt.Sprint("org", max(0, random.IntN(8)-5))

@@ -18,20 +18,20 @@ type claim struct {
 	parts  int64 // of the batch that the inbox has, where whole is not known
 }
 
-// covers reports whether at is in the claim's window. Acceptance times of a partition are not quite
-// in order, so the window reaches both ways.
+// covers reports whether at is in the claim's window. Acceptance times of a
+// partition are not quite in order, so the window reaches both ways.
 func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
 }
 
-// binds reports whether a claim rules out a record of another batch. Where the claim's request is
-// not known to be complete, as many of its parts must be here as of the record's: half a request
-// must not block a whole one.
+// binds reports whether a claim rules out a record of another batch. Where the
+// claim's request may be incomplete, as many of its parts must be here as of
+// the record's: half a request must not block a whole one.
 func (c claim) binds(record *contract.LogsAccepted) bool {
 	return c.covers(record.Time) && (c.whole || c.digest != record.Digest || c.parts >= int64(record.Parts))
 }
 
-// judge returns what a record of another batch counts as that the claim binds.
+// judge returns the verdict on a record of another batch that the claim binds.
 func (c claim) judge(record *contract.LogsAccepted) Verdict {
 	if c.digest == record.Digest {
 		return Replayed
@@ -39,8 +39,8 @@ func (c claim) judge(record *contract.LogsAccepted) Verdict {
 	return Reused
 }
 
-// claims are those of the idempotency keys of records: the first request of a key that is whole
-// counts.
+// claims are those of the idempotency keys of records: the first
+// request of a key that is whole counts.
 type claims struct {
 	of   map[string][]claim // bounded by the records
 	made struct {           // by the records: columns
@@ -49,7 +49,8 @@ type claims struct {
 	}
 }
 
-// other is the claim of another batch that binds a record; nil: its own counts, or none yet.
+// other is the claim of another batch that binds a record; nil:
+// its own counts, or none yet.
 func (c *claims) other(record *contract.LogsAccepted) *claim {
 	held := c.of[record.Idempotency]
 	for i := range held {
@@ -97,8 +98,8 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	return c, err
 }
 
-// save stores new claims. A concurrent one binds nothing: it was made by a part, of this request or
-// another.
+// save stores new claims. A concurrent one binds nothing: it was made
+// by a part, of this request or another.
 func (c *claims) save(ctx context.Context, tx pgx.Tx) error {
 	if len(c.made.keys) == 0 {
 		return nil

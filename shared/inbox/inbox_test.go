@@ -106,7 +106,8 @@ func idempotent(digit, key, digest string, at time.Time) contract.LogsAccepted {
 	return r
 }
 
-// A batch has its effect once, whether its copies come together or in another transaction.
+// A batch has its effect once, whether its copies come together
+// or in another transaction.
 func TestBatchesCountOnce(t *testing.T) {
 	pool := open(t)
 	first := filter(t, pool, record("1", 1), record("2", 1), record("1", 1))
@@ -119,8 +120,8 @@ func TestBatchesCountOnce(t *testing.T) {
 	}
 }
 
-// A request of several parts has its effect once and whole, with the last part that comes, however
-// they come and how often.
+// A request of several parts has its effect once and whole, with the last part
+// that comes, however they come and how often.
 func TestRequestsAreWhole(t *testing.T) {
 	all := []string{"1/1 line 1", "1/2 line 2", "1/3 line 3"}
 	for _, test := range []struct {
@@ -239,8 +240,9 @@ func TestRollbackForgets(t *testing.T) {
 	}
 }
 
-// Of one idempotency key the first batch counts for 24 hours: with the same body the others are
-// replays, with another body they are reuses. Afterwards the key is free again.
+// Of one idempotency key the first batch counts for 24 hours: with
+// the same body the others are replays, with another body they are
+// reuses. Afterwards the key is free again.
 func TestIdempotencyKeys(t *testing.T) {
 	pool := open(t)
 	steps := []struct {
@@ -274,9 +276,10 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// Of an idempotency key the first request counts that is whole. One that was published in part
-// stands in nobody's way: neither in that of the same body, past midnight as well, nor of another;
-// and where the rest of it comes after all, it is a replay or a reuse.
+// Of an idempotency key the first request counts that is whole. One that was
+// published in part stands in nobody's way: neither in that of the same
+// body, past midnight as well, nor of another; and where the rest of it
+// comes after all, it is a replay or a reuse.
 func TestAHalfPublishedRequestIsSentAgain(t *testing.T) {
 	for _, test := range []struct {
 		digest string
@@ -299,8 +302,8 @@ func TestAHalfPublishedRequestIsSentAgain(t *testing.T) {
 	}
 }
 
-// Which of two requests with one key counts does not depend on which of their parts come in one
-// transaction.
+// Which of two requests with one key counts does not depend on which
+// of their parts come in one transaction.
 func TestOverlappingRequestsOfOneKey(t *testing.T) {
 	log := slices.Concat(
 		keyed("key", "same", noon, parts("1", 1)...), keyed("key", "same", noon.Add(time.Second), parts("2", 1, 2)...),
@@ -318,8 +321,8 @@ func TestOverlappingRequestsOfOneKey(t *testing.T) {
 	}
 }
 
-// Two consumers that hold copies of one part (two offsets in two partitions) let one effect
-// through.
+// Two consumers that hold copies of one part (two offsets in two
+// partitions) let one effect through.
 func TestCopiesRace(t *testing.T) {
 	pool := open(t)
 	var mu sync.Mutex
@@ -372,8 +375,8 @@ weir_pruned_total{table="inbox_idempotency"} 1
 	}
 }
 
-// A clock that runs a month ahead makes an inbox forget nothing of the week before what it has seen
-// last.
+// A clock that runs a month ahead makes an inbox forget nothing of
+// the week before what it has seen last.
 func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 	pool := open(t)
 	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
@@ -392,8 +395,9 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// Another record of a part that was seen is no copy of it, whether it comes with it or later; of one that was remembered without a checksum
-// nobody can tell.
+// Another record of a part that was seen is no copy of it,
+// whether it comes with it or later; of one that was remembered
+// without a checksum nobody can tell.
 func TestAnotherRecordOfAPartConflicts(t *testing.T) {
 	pool := open(t)
 	first, other := record("1", 1), record("1", 1)

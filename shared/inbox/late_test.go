@@ -18,7 +18,8 @@ import (
 // longAgo is when the inbox has forgotten, by noon.
 var longAgo = noon.AddDate(0, 0, -9)
 
-// prunedAtNoon takes what is kept for something kept days ago, and prunes when others are current.
+// prunedAtNoon takes what is kept for something kept days ago,
+// and prunes when others are current.
 func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	filter(t, pool, idempotent("9", "young", "d", noon))
@@ -39,8 +40,8 @@ func park(t *testing.T, pool *pgxpool.Pool, key string) {
 		VALUES ('acme', 'test', 'weir.logs.v1', 0, 0, now(), '{ce_id,%s}', ARRAY['x', '%s']::bytea[], 'test')`, contract.HeaderIdempotency, key))
 }
 
-// A part that was parked completes its request when it is replayed, though the inbox has forgotten
-// the day by then.
+// A part that was parked completes its request when it is replayed, though
+// the inbox has forgotten the day by then.
 func TestAPartIsReplayedLate(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
@@ -55,7 +56,8 @@ func TestAPartIsReplayedLate(t *testing.T) {
 	}
 }
 
-// Parts that nobody waits for go after a week, also where the one that is missing was parked and is discarded.
+// Parts that nobody waits for go after a week, also where the one that
+// is missing was parked and is discarded.
 func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
@@ -67,8 +69,8 @@ func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	}
 }
 
-// A part that is replayed late does not count where the request was sent again and counted, however
-// long that is ago.
+// A part that is replayed late does not count where the request was sent again
+// and counted, however long that is ago.
 func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("key", "same", longAgo, parts("1", 1, 2)...)...)
@@ -80,8 +82,8 @@ func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 	}
 }
 
-// A lane that is more than a week behind finds all that the inbox has seen of it, though the others
-// are current.
+// A lane that is more than a week behind finds all that the inbox has
+// seen of it, though the others are current.
 func TestALaneIsAWeekBehind(t *testing.T) {
 	pool := open(t)
 	asSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
@@ -96,7 +98,8 @@ func TestALaneIsAWeekBehind(t *testing.T) {
 	}
 }
 
-// A lane that was behind and is no more has its parts as well: they outlive the day of the inbox.
+// A lane that was behind and is no more has its parts as well:
+// they outlive the day of the inbox.
 func TestAPartOutlivesItsDay(t *testing.T) {
 	pool := open(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1)...)...)

@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// The inbox is asked by its index once it has grown, whatever was planned while the day was empty.
+// The inbox is asked by its index once it has grown, whatever
+// was planned while the day was empty.
 func TestQuestionsFollowTheInbox(t *testing.T) {
 	pool := onOneConnection(t, open(t))
 	made := 0

@@ -11,11 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// Retention is how long an inbox recognizes a part: longer than any producer retries.
+// Retention is how long an inbox recognizes a part: longer than
+// any producer retries.
 const Retention = 7 * 24 * time.Hour
 
-// aheadMost is how far the clock may be ahead of the newest part: a clock that runs ahead must not
-// make an inbox drop what it has just seen. Without newer parts nothing needs to go.
+// aheadMost is how far the clock may be ahead of the newest part: a
+// wrong clock must not make an inbox drop what it has just seen.
+// Without newer parts nothing needs to go.
 const aheadMost = 24 * time.Hour
 
 // Tables are those of an inbox, for a prune.Pruner.
@@ -47,8 +49,9 @@ func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(day)::timestamp AT TIME ZONE 'UTC' FROM inbox`)
 }
 
-// keys are the idempotency keys. One stays as long as the day of its request in inbox: parts it
-// ruled out would count as new. So does one with a parked record, which may be replayed.
+// keys are the idempotency keys. One stays as long as the day of its
+// request in inbox: parts it ruled out would count as new. So does one with
+// a parked record, which may be replayed.
 type keys struct{ clock func() time.Time }
 
 func (keys) Name() string { return "inbox_idempotency" }
@@ -73,8 +76,9 @@ func (keys) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
 }
 
-// cutoff is the start of the day before which rows go: Retention before the record that the slowest
-// lane has reached, as its records are still to be judged.
+// cutoff is the start of the day before which rows go: Retention
+// before the record that the slowest lane has reached, as its
+// records are still to be judged.
 func cutoff(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err
@@ -102,8 +106,9 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 	return *found, nil
 }
 
-// held are the parts of incomplete requests. One kept today stays, however late the consumer is:
-// the others may come at any moment. They may also be parked, and be replayed unless they are emptied.
+// held are the parts of incomplete requests. One kept today stays, however late
+// the consumer is: the others may come at any moment. They may also be parked,
+// and be replayed unless they are emptied.
 type held struct{ clock func() time.Time }
 
 func (held) Name() string { return "inbox_held" }

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 )
 
-// appliedBefore are parts of request 1 that a version applied which knew nothing of whole requests:
-// it claimed the key "key" with the first.
+// appliedBefore are parts of request 1 that a version applied which knew
+// nothing of whole requests: it claimed the key "key" with the first.
 func appliedBefore(t *testing.T, pool *pgxpool.Pool, parts int) {
 	t.Helper()
 	filter(t, pool, record("9", 1)) // makes the partition of the day
@@ -22,7 +22,8 @@ func appliedBefore(t *testing.T, pool *pgxpool.Pool, parts int) {
 		noon.Format(time.RFC3339), batch("1")))
 }
 
-// A request goes on in the middle of which Weir was upgraded, and counts for its key from then on.
+// A request goes on in the middle of which Weir was upgraded,
+// and counts for its key from then on.
 func TestARequestGoesOnAfterAnUpgrade(t *testing.T) {
 	pool := open(t)
 	appliedBefore(t, pool, 1)
@@ -35,8 +36,8 @@ func TestARequestGoesOnAfterAnUpgrade(t *testing.T) {
 	}
 }
 
-// What was published in part before an upgrade does not stand in the way of the whole, and what was
-// published whole does.
+// What was published in part before an upgrade does not stand in the way of the
+// whole, and what was published whole does.
 func TestARequestIsSentAgainAfterAnUpgrade(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -39,8 +39,9 @@ func key(id string) identity.Principal {
 	return identity.Principal{ID: id, Organization: "org_1", Project: "prj_1"}
 }
 
-// A key is published at once when it is first used, then at most every ten seconds, and never when
-// nothing happened; counts that could not be published are published later, each once.
+// A key is published at once when it is first used, then at most every ten
+// seconds, and never when nothing happened; counts that could not be
+// published are published later, each once.
 func TestMeterPublishesNowAndThen(t *testing.T) {
 	now, listener := start, &published{}
 	m := NewMeter(func() time.Time { return now })
@@ -81,8 +82,8 @@ func TestMeterPublishesNowAndThen(t *testing.T) {
 	}
 }
 
-// Whatever is noted at the same time is published once; nothing more than a bound of keys is
-// remembered.
+// Whatever is noted at the same time is published once; nothing
+// more than a bound of keys is remembered.
 func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	listener := &published{}
 	m := NewMeter(time.Now)
@@ -126,8 +127,8 @@ func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	}
 }
 
-// Several keys are published together: none waits for the answer to another. When all fail nothing
-// is lost.
+// Several keys are published together: none waits for the answer to
+// another. When all fail nothing is lost.
 func TestMeterPublishesOfKeysTogether(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	const keys = 100
@@ -168,7 +169,8 @@ func BenchmarkNote(b *testing.B) {
 	})
 }
 
-// A client's User-Agent is kept for each of many keys, so only a part of a long one.
+// A client's User-Agent is kept for each of many keys, so only a
+// part of a long one.
 func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	m.Note(key("key_1"), Accepted, home, "curl "+strings.Repeat("x", 1<<20))
@@ -178,8 +180,8 @@ func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 	}
 }
 
-// A key whose first use is being counted while somebody looks is not taken for one that nobody
-// uses.
+// A key whose first use is being counted while somebody looks is
+// not taken for one that nobody uses.
 func TestAKeyIsKeptWhileItsFirstUseIsCounted(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	s, _ := m.sum(key("key_1"), start.UnixNano()) // as far as Note has come

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Every runs do now and after each interval until ctx ends, and gives its failures to failed.
+// Every runs do now and after each interval until ctx ends, and
+// gives its failures to failed.
 func Every(ctx context.Context, interval time.Duration, do func(context.Context) error, failed func(context.Context, error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

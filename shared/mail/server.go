@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// timeout is how long handing over a message may take, from the look-up of the server's name on.
+// timeout is how long handing over a message may take, from the
+// look-up of the server's name on.
 const timeout = 30 * time.Second
 
 // ErrRefused means that the server will never take the message.
@@ -28,9 +29,11 @@ type Server struct {
 	from    string
 }
 
-// ParseServer reads an address such as smtp://user:password@mail.example:587, or smtps:// for a server that begins with TLS. Over smtp
-// TLS is begun where the server offers it, and has to be where there is a password. from is the sender, an address or
-// Name <address>. No error shows the address, which has the password.
+// ParseServer reads an address such as
+// smtp://user:password@mail.example:587, or smtps:// for a server that
+// begins with TLS. Over smtp, TLS is begun where the server offers it, and
+// required where there is a password. from is the sender, an address or Name
+// <address>. No error shows the address, which has the password.
 func ParseServer(address httpapi.Secret, from string, trust *tls.Config) (*Server, error) {
 	parsed, err := url.Parse(address.Reveal())
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "smtp" && parsed.Scheme != "smtps" {
@@ -90,7 +93,7 @@ type Message struct {
 	At      time.Time
 }
 
-// Send hands a message over. ErrRefused where it never will be taken; other errors pass.
+// Send sends a message. ErrRefused: it never will be taken; other errors pass.
 func (s *Server) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -121,7 +124,8 @@ func (s *Server) compose(m Message) (*gomail.Msg, error) {
 	return message, err
 }
 
-// judge tells what passes from what stays: a server says so of each message.
+// judge separates lasting errors from passing ones: a server
+// reports that for each message.
 func judge(err error) error {
 	var failed *gomail.SendError
 	if errors.As(err, &failed) && !failed.IsTemp() && failed.ErrorCode() >= 500 {

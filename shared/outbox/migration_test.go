@@ -20,9 +20,9 @@ func migrationFile(t *testing.T, name string) []byte {
 	return text
 }
 
-// What was not published while facts went by transaction is published behind the relay's new place,
-// and an outbox of which all was published stays where it is. A relay that has a page under way
-// meanwhile has lost its lease.
+// What was not published while facts went by transaction is published behind
+// the relay's new place, and an outbox of which all was published stays where
+// it is. A relay that has a page under way meanwhile has lost its lease.
 func TestPositionsOfBefore(t *testing.T) {
 	for _, test := range []struct {
 		name      string

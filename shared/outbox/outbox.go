@@ -30,7 +30,8 @@ type Fact struct {
 	Body         []byte // JSON
 }
 
-// Save puts facts into the outbox, in the transaction that makes them true, like Queue.
+// Save puts facts into the outbox, in the transaction that makes
+// them true, like Queue.
 func Save(ctx context.Context, tx pgx.Tx, facts []Fact) error {
 	if len(facts) == 0 {
 		return nil
@@ -67,9 +68,9 @@ type Outbox struct {
 	Source string // ce_source
 }
 
-// Read is for relay.Config: at most limit facts after a place, in the order of their commits. None
-// can appear before a fact that was read: writers take turns until they commit (see the trigger of
-// the table).
+// Read is for relay.Config: at most limit facts after a place, in the order of
+// their commits. None can appear before a fact that was read: writers take
+// turns until they commit (see the trigger of the table).
 func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err

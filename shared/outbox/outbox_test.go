@@ -79,7 +79,8 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// A fact is read as soon as it is committed, whatever else runs on the server for however long.
+// A fact is read as soon as it is committed, whatever else runs
+// on the server for however long.
 func TestForeignTransaction(t *testing.T) {
 	pool := open(t)
 	foreign, err := pool.Begin(t.Context())
@@ -98,8 +99,9 @@ func TestForeignTransaction(t *testing.T) {
 	expect(t, rest, "c")
 }
 
-// However transactions overlap, whoever reads while they run gets each fact that was committed
-// once, those of a writer in their order, and nothing of what was rolled back.
+// However transactions overlap, whoever reads while they run gets
+// each fact that was committed once, those of a writer in their
+// order, and nothing of what was rolled back.
 func TestOrderOfCommits(t *testing.T) {
 	const writers, each = 8, 40
 	pool := open(t)
@@ -142,8 +144,8 @@ func TestOrderOfCommits(t *testing.T) {
 	}
 }
 
-// write saves the nth fact of a writer in a transaction that began well before, and rolls every
-// fifth back.
+// write saves the nth fact of a writer in a transaction that began
+// well before, and rolls every fifth back.
 func write(t *testing.T, pool *pgxpool.Pool, writer, n int) error {
 	rollback := errors.New("rolled back")
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -17,8 +17,9 @@ const (
 	pruneBatch = 10_000 // facts that one transaction removes
 )
 
-// Table is the outbox behind a relay, for a prune.Pruner: published facts are removed, except the
-// newest. It is for modules that never write a fact twice: a removed one would be published again.
+// Table is the outbox behind a relay, for a prune.Pruner: published facts are
+// removed, except the newest. It is for modules that never write a fact twice:
+// a removed one would be published again.
 func Table(relay string) prune.Table {
 	return facts{relay: relay, retained: Retained, batch: pruneBatch}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// What was published is removed but for the newest; what is still to be published never is.
+// What was published is removed but for the newest; what is
+// still to be published never is.
 func TestTable(t *testing.T) {
 	pool := pgtest.Open(t, "outboxtest", bus.Migrations(), Migrations())
 	as := func(fn func(tx pgx.Tx) error) {

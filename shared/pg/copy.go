@@ -12,8 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Copy copies n rows into columns of a table: fill appends the values of row i, in the order and of the types of the columns. pgx's own CopyFrom
-// boxes each value and looks its type up, at several times the cost.
+// Copy copies n rows into columns of a table: fill appends the values of row i,
+// in the order and of the types of the columns. pgx's own CopyFrom boxes each
+// value and looks its type up, at several times the cost.
 func Copy(ctx context.Context, tx pgx.Tx, table string, columns []string, n int, fill func(i int, row *CopyRow)) error {
 	names := make([]string, len(columns))
 	for i, column := range columns {

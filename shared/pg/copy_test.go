@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// What is copied is what is read: of each type, at its ends, and where rows have nothing.
+// What is copied is what is read: of each type, at its ends, and
+// where rows have nothing.
 func TestCopiedRowsAreRead(t *testing.T) {
 	type value struct {
 		Text  string

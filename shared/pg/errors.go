@@ -13,14 +13,15 @@ func IsUnique(err error) bool {
 	return code(err) == "23505"
 }
 
-// IsReferenced reports that a row can't be removed because one of another table refers to it.
+// IsReferenced reports that a row can't be removed because one
+// of another table refers to it.
 func IsReferenced(err error) bool {
 	return code(err) == "23503"
 }
 
-// IsTransient reports whether the same transaction may succeed later: serialization failure,
-// deadlock, lock timeout, or an unavailable database. Such an error never parks or refuses
-// anything.
+// IsTransient reports whether the same transaction may succeed later:
+// serialization failure, deadlock, lock timeout, or an unavailable database.
+// Such an error never parks or refuses anything.
 func IsTransient(err error) bool {
 	switch code(err) {
 	case "40001", "40P01", "55P03":
@@ -29,8 +30,8 @@ func IsTransient(err error) bool {
 	return isUnavailable(err)
 }
 
-// isUnavailable reports whether the database was unreachable, shutting down, or out of connections
-// or space.
+// isUnavailable reports whether the database was unreachable,
+// shutting down, or out of connections or space.
 func isUnavailable(err error) bool {
 	if sqlstate := code(err); sqlstate != "" {
 		return class(sqlstate) == "08" || class(sqlstate) == "53" || class(sqlstate) == "57" || sqlstate == "25006"
@@ -41,8 +42,8 @@ func isUnavailable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
-// IsData reports whether the database refused a value itself (SQLSTATE class 22, 23 or 54): trying
-// again can't help.
+// IsData reports whether the database refused a value itself (SQLSTATE class
+// 22, 23 or 54): trying again can't help.
 func IsData(err error) bool {
 	switch class(code(err)) {
 	case "22", "23", "54":

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A password that stands in a file of its own may change while connections are in use: new ones
-// sign in with what the file has then.
+// A password that stands in a file of its own may change while connections are
+// in use: new ones sign in with what the file has then.
 func TestChangedPassword(t *testing.T) {
 	address, err := url.Parse(testenv.Postgres(t))
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Main reads a configuration of type C (kong's struct tags: help, env, default) and runs the
-// service until it ends or SIGINT or SIGTERM comes; a second signal ends it at once. A failure is
-// one line on standard error and exit status 1; --help shows every setting with its variable. The
-// commands version and ready take none of the settings that C demands.
+// Main reads a configuration of type C (kong's struct tags: help, env, default)
+// and runs the service until it ends or SIGINT or SIGTERM comes; a second
+// signal ends it at once. A failure is one line on standard error and exit
+// status 1; --help shows every setting with its variable. The commands version
+// and ready need none of the settings that C requires.
 func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
 	if len(os.Args) > 1 && isAside(os.Args[1]) {
 		Commands[struct{}](name, description)
@@ -27,9 +28,10 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 	end(name, run(ctx, options.Given, logger))
 }
 
-// Commands is Main for a program with several commands. C has a field for each (kong's struct tags:
-// cmd, help), with a method Run(ctx context.Context, logger *slog.Logger) error. A mistake in its
-// arguments is one line on standard error; standard output is for results.
+// Commands is Main for a program with several commands. C has a field for each
+// (kong's struct tags: cmd, help), with a method Run(ctx context.Context,
+// logger *slog.Logger) error. A mistake in its arguments is one line on
+// standard error; standard output is for results.
 func Commands[C any](name, description string) {
 	var options struct {
 		options[C]

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// ready asks the process that serves beside it: the health check of a container, in which there is
-// no other program that could.
+// ready asks the process that serves beside it: the health check of a
+// container, in which there is no other program that could.
 type ready struct {
 	Listen  string        `help:"Address that the process listens on." env:"WEIR_LISTEN" required:""`
 	Timeout time.Duration `help:"How long to wait for the answer." default:"5s"`
@@ -31,7 +31,8 @@ func (r ready) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The certificate is for the names that clients use, not for this address. Nothing secret is sent.
+	// The certificate is for the names that clients use, not for
+	// this address. Nothing secret is sent.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The health check is good only where the process says that it can serve, and passes on why not.
+// The health check is good only where the process says that it
+// can serve, and passes on why not.
 func TestReady(t *testing.T) {
 	var status int
 	var body string

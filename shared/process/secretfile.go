@@ -12,11 +12,13 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// FileSuffix is what the name of a secret's variable ends with where it names a file instead.
+// FileSuffix is what the name of a secret's variable ends with
+// where it names a file instead.
 const FileSuffix = "_FILE"
 
-// SecretFiles lets every secret setting be given as a file: WEIR_DATABASE_URL_FILE holds what
-// WEIR_DATABASE_URL would. Environments are shown by tools and inherited by children, files are not.
+// SecretFiles lets every secret setting be given as a file:
+// WEIR_DATABASE_URL_FILE names the file with WEIR_DATABASE_URL. Environments
+// are shown by tools and inherited by children, files are not.
 func SecretFiles() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		return errors.Join(kong.Resolvers(kong.ResolverFunc(fromFile)).Apply(k), kong.ValueFormatter(secretHelp).Apply(k))

@@ -17,8 +17,8 @@ type secretive struct {
 	Name  string         `help:"A name." env:"WEIR_TEST_NAME"`
 }
 
-// A secret comes from its variable, or from the file that the other variable names, and from no
-// other setting's.
+// A secret comes from its variable, or from the file that the other
+// variable names, and from no other setting's.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	full, empty := filepath.Join(dir, "token"), filepath.Join(dir, "empty")

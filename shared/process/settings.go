@@ -13,8 +13,8 @@ func CheckBrokers(brokers []string) error {
 	return nil
 }
 
-// CheckDatabaseURL reports what is wrong with the setting WEIR_DATABASE_URL, without showing it: it
-// holds a password.
+// CheckDatabaseURL reports what is wrong with the setting WEIR_DATABASE_URL,
+// without showing it: it holds a password.
 func CheckDatabaseURL(text string) error {
 	if u, err := url.Parse(text); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database")

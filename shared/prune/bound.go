@@ -1,7 +1,7 @@
 package prune
 
-// A Bound is what a table keeps, and what enforces it. Every table has one: a test walks the
-// catalogue.
+// A Bound is what a table keeps, and what enforces it. Every
+// table has one: a test walks the catalogue.
 type Bound struct {
 	Table string // as its schema calls it
 	Keeps string // such as "the newest 1,000 facts"

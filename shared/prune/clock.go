@@ -14,14 +14,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// ErrClocksDiffer means that nothing is pruned: one of two clocks is wrong, and what is old by it
-// may be new.
+// ErrClocksDiffer means that nothing is pruned: one of two clocks is
+// wrong, and what is old by it may be new.
 var ErrClocksDiffer = errors.New("nothing is pruned while the clocks of this machine and of the database differ by more than an hour")
 
 // apartMost is how far the two clocks may be apart.
 const apartMost = time.Hour
 
-// A clock is the earlier of this machine's and the database's: rows go late rather than early.
+// A clock is the earlier of this machine's and the database's:
+// rows go late rather than early.
 type clock struct {
 	machine func() time.Time
 	trusted bool         // from a source of its own: the database's clock does not matter

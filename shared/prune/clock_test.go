@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// onSystemClock is a pruner of one table, on a machine whose clock is ahead of the database's.
+// onSystemClock is a pruner of one table, on a machine whose
+// clock is ahead of the database's.
 func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table Table) *Pruner {
 	t.Helper()
 	p := New(Config{Pool: pool, Tables: fixed(table), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
@@ -22,8 +23,8 @@ func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table 
 	return p
 }
 
-// By a clock that the database contradicts nothing is removed, whether it is ahead or behind; once
-// it is set right, what is old is.
+// By a clock that the database contradicts nothing is removed, whether it is
+// ahead or behind; once it is set right, what is old is.
 func TestAWrongClockPrunesNothing(t *testing.T) {
 	pool := pgtest.Open(t, "prunetest")
 	for _, ahead := range []time.Duration{365 * 24 * time.Hour, 2 * time.Hour, -2 * time.Hour} {

@@ -21,8 +21,8 @@ type Table interface {
 	Name() string
 	// Keeps is the bound, as in Bound.
 	Keeps() string
-	// Prune removes at most one transaction's worth of rows beyond the bound, and reports whether
-	// more may be left.
+	// Prune removes at most one transaction's worth of rows beyond the bound,
+	// and reports whether more may be left.
 	Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error)
 	// Oldest is the time of the oldest row; zero in an empty table.
 	Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error)
@@ -31,7 +31,8 @@ type Table interface {
 // interval is the time between two runs.
 const interval = 10 * time.Minute
 
-// Config is what a Pruner works on. All of it is required but Fixed, Clock and Metrics.
+// Config is what a Pruner works on. All of it is required but
+// Fixed, Clock and Metrics.
 type Config struct {
 	Pool    *pgxpool.Pool
 	Tables  func(clock func() time.Time) []Table // by the clock of the Pruner, which is checked
@@ -63,8 +64,8 @@ func New(cfg Config) *Pruner {
 	return p
 }
 
-// Run prunes now and every ten minutes until ctx ends. A failure is logged and retried at the next
-// run.
+// Run prunes now and every ten minutes until ctx ends. A failure
+// is logged and retried at the next run.
 func (p *Pruner) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, interval, p.RunOnce, p.logFailure)
 }
@@ -81,8 +82,8 @@ func levelOf(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// RunOnce prunes every table to its bound, also after others have failed; none by a clock that the
-// database contradicts.
+// RunOnce prunes every table to its bound, also after others have failed; none
+// by a clock that the database contradicts.
 func (p *Pruner) RunOnce(ctx context.Context) error {
 	err := p.clock.check(ctx, p.cfg.Pool)
 	if err == nil {

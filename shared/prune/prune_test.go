@@ -18,8 +18,8 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fakeTable has some rows beyond its bound, each as many hours old as there are rows left, and
-// removes two of them in a transaction.
+// fakeTable has some rows beyond its bound, each as many hours old as there are
+// rows left, and removes two of them in a transaction.
 type fakeTable struct {
 	name  string
 	left  int64
@@ -60,8 +60,8 @@ func newPruner(t *testing.T, log *slog.Logger, tables ...Table) (*Pruner, *prome
 	}), metrics
 }
 
-// Each table is pruned until nothing is left beyond its bound, although another one fails, and what
-// was removed is counted.
+// Each table is pruned until nothing is left beyond its bound, although another
+// one fails, and what was removed is counted.
 func TestRunOnce(t *testing.T) {
 	broken := errors.New("broken")
 	tables := []*fakeTable{{name: "broken", left: 1, fails: broken}, {name: "empty"}, {name: "full", left: 5}}

@@ -13,7 +13,8 @@ import (
 // batch is how many rows one transaction removes at most.
 const batch = 10_000
 
-// Rows are a table whose rows go by age. Identifiers and conditions are SQL of the caller's own.
+// Rows are a table whose rows go by age. Identifiers and
+// conditions are SQL of the caller's own.
 type Rows struct {
 	Table  string
 	Bound  string           // see Table.Keeps

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Rows go once they are old, as far as their condition goes; those that somebody works with go
-// later. All tables are measured.
+// Rows go once they are old, as far as their condition goes; those that
+// somebody works with go later. All tables are measured.
 func TestRows(t *testing.T) {
 	pool := pgtest.Open(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (id int, at timestamptz, over boolean);

@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// sizes are how large a schema's tables are on disk, so that a failing bound is seen.
+// sizes are how large a schema's tables are on disk, so that a
+// failing bound is seen.
 type sizes struct{ bytes *prometheus.GaugeVec }
 
 func newSizes(registerer prometheus.Registerer) *sizes {

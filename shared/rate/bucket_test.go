@@ -22,9 +22,9 @@ func (m *modelBucket) refill(now int64, limit int) {
 	m.at = now
 }
 
-// Three levels behave like three textbook buckets of which a request takes one token each or none,
-// under random arrivals: admission, whole tokens left at the tightest level, and that waiting for
-// RetryAfter always helps.
+// Three levels behave like three textbook buckets of which a request takes one
+// token each or none, under random arrivals: admission, whole tokens left at
+// the tightest level, and that waiting for RetryAfter always helps.
 func TestTakeAgreesWithModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
@@ -83,8 +83,8 @@ func checkTake(t *testing.T, now int64, limits []rate.Limit, models []modelBucke
 	}
 }
 
-// A full bucket lets exactly its limit pass at once; then the limit's 60th, and no more, each
-// second.
+// A full bucket lets exactly its limit pass at once; then the
+// limit's 60th, and no more, each second.
 func TestTakeBurst(t *testing.T) {
 	limits := []rate.Limit{{Scope: rate.ScopeOrganization, PerMinute: 60, Bucket: &rate.Bucket{}}}
 	now := int64(1_800_000_000_000_000_000)
@@ -102,7 +102,8 @@ func TestTakeBurst(t *testing.T) {
 	}
 }
 
-// A request that one level refuses takes no token from the others, and the result is of that level.
+// A request that one level refuses takes no token from the
+// others, and the result is of that level.
 func TestTakeAllOrNone(t *testing.T) {
 	organization, key := &rate.Bucket{}, &rate.Bucket{}
 	limits := []rate.Limit{

@@ -2,14 +2,15 @@ package rate
 
 import "time"
 
-// Spend takes amount, not negative, from a bucket that gains perSecond, at least 1, even if it
-// holds less: what was used can't be refused, but what comes next can wait.
+// Spend takes amount, not negative, from a bucket that gains
+// perSecond, at least 1, even if it holds less: what was used can't be
+// refused, but what comes next can wait.
 func (b *Bucket) Spend(now, amount, perSecond int64) {
 	b.full = max(b.full, now) + int64(float64(amount)/float64(perSecond)*float64(time.Second))
 }
 
-// Wait is how long until a bucket of the given capacity, which gains perSecond, holds anything; 0
-// if it does.
+// Wait is how long until a bucket of the given capacity, which gains
+// perSecond, holds anything; 0 if it does.
 func (b *Bucket) Wait(now, capacity, perSecond int64) time.Duration {
 	filled := int64(float64(capacity) / float64(perSecond) * float64(time.Second))
 	return time.Duration(max(0, b.full-now-filled))

@@ -13,16 +13,17 @@ type Registry struct {
 	metrics *prometheus.Registry
 }
 
-// New returns a registry that measures the process itself: the Go runtime, CPU, memory and open
-// files.
+// New returns a registry that measures the process itself: the
+// Go runtime, CPU, memory and open files.
 func New() *Registry {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &Registry{metrics: metrics}
 }
 
-// For is where a service registers its instruments, with the label service, so that services in one
-// process stay apart. Registering one twice for a service panics.
+// For is where a service registers its instruments, with the
+// label service, so that services in one process stay apart.
+// Registering one twice for a service panics.
 func (r *Registry) For(service string) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, r.metrics)
 }

@@ -14,13 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limits of a connection. A profile takes as long as its reader asks for, so writing has no limit.
+// Limits of a connection. A profile takes as long as its reader
+// asks for, so writing has no limit.
 const (
 	readTimeout  = 5 * time.Second
 	drainTimeout = time.Second
 )
 
-// Config sets where a process shows its metrics. Embed it in a service's configuration.
+// Config sets where a process shows its metrics. Embed it in a
+// service's configuration.
 type Config struct {
 	MetricsListen string `help:"Address of a plain HTTP listener with /metrics and /debug/pprof, such as 127.0.0.1:9464. Keep it off public networks. Empty: none." env:"WEIR_METRICS_LISTEN"`
 
@@ -46,7 +48,8 @@ func (c Config) Service(name string, logger *slog.Logger) *Service {
 	return &Service{Registerer: registry.For(name), registry: registry, listen: c.MetricsListen, logger: logger}
 }
 
-// Addr is where Run shows the metrics; "" before it does, or where no address is configured.
+// Addr is where Run shows the metrics; "" before it does, or
+// where no address is configured.
 func (s *Service) Addr() string {
 	if addr := s.addr.Load(); addr != nil {
 		return *addr
@@ -54,8 +57,8 @@ func (s *Service) Addr() string {
 	return ""
 }
 
-// Run serves the metrics until ctx ends, if an address is configured. It fails if the address is in
-// use.
+// Run serves the metrics until ctx ends, if an address is
+// configured. It fails if the address is in use.
 func (s *Service) Run(ctx context.Context) error {
 	if s.listen == "" {
 		<-ctx.Done()

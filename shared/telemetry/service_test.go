@@ -72,7 +72,8 @@ func TestMetricsAreShown(t *testing.T) {
 	}
 }
 
-// Services of one process share a registry, and the same instrument of each stays apart.
+// Services of one process share a registry, and the same
+// instrument of each stays apart.
 func TestServicesShareARegistry(t *testing.T) {
 	registry := telemetry.New()
 	for _, name := range []string{"ledger", "ingest"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// withAdmin runs do on a connection that may create databases. Its context outlives the test's, for
-// cleanups.
+// withAdmin runs do on a connection that may create databases. Its
+// context outlives the test's, for cleanups.
 func withAdmin(t testing.TB, admin string, do func(context.Context, *pgx.Conn) error) {
 	t.Helper()
 	if err := asAdmin(context.WithoutCancel(t.Context()), admin, do); err != nil {
@@ -37,7 +37,8 @@ func asAdmin(ctx context.Context, admin string, do func(context.Context, *pgx.Co
 // admins are the connections of this process that may create databases.
 var admins = idleConns{of: map[string][]*pgx.Conn{}}
 
-// idleConns keeps connections, by their address, for the next who needs one: a new one costs the server as much as to copy a database.
+// idleConns keeps connections, by their address, for the next who needs one: a
+// new one costs the server as much as to copy a database.
 type idleConns struct {
 	mu sync.Mutex
 	of map[string][]*pgx.Conn
@@ -46,7 +47,8 @@ type idleConns struct {
 // mostIdle is how many are kept for each address.
 const mostIdle = 2
 
-// take returns a connection that works: a test may have killed the server since the last use.
+// take returns a connection that works: a test may have killed
+// the server since the last use.
 func (c *idleConns) take(ctx context.Context, address string) (*pgx.Conn, error) {
 	for conn := c.pop(address); conn != nil; conn = c.pop(address) {
 		if conn.Ping(ctx) == nil {

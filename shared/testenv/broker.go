@@ -14,18 +14,21 @@ func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // Kafka gives the test a broker without topics and returns its addresses.
 //
-// A top-level test and its subtests share one broker while any of them that asked for it runs;
-// other tests never see it. An embedded broker is the test's own; it refuses what Apache Kafka 4 no
-// longer serves, and fails the test that tried. A given broker is used in turn by the tests of all
-// packages, as the contract fixes the names of topics: the topics and groups of the contract, and
-// those whose names begin with "test.", are deleted before. So a test uses no other names.
+// A top-level test and its subtests share one broker while any of them that
+// asked for it runs; other tests never see it. An embedded broker is the
+// test's own; it refuses what Apache Kafka 4 no longer serves, and fails
+// the test that tried. A given broker is used in turn by the tests of all
+// packages, as the contract fixes the names of topics. The topics and
+// groups of the contract, and those whose names begin with "test.", are
+// deleted before: a test uses no other names.
 func Kafka(t testing.TB) []string {
 	t.Helper()
 	return broker(t, topLevel(t))
 }
 
-// SharedKafka is Kafka for parallel tests with names of topics and groups of their own, which also
-// begin with "test.": a given broker is theirs together, for one turn.
+// SharedKafka is Kafka for parallel tests with names of topics and
+// groups of their own, which also begin with "test.": a given
+// broker is theirs together, for one turn.
 func SharedKafka(t testing.TB) []string {
 	t.Helper()
 	if os.Getenv(EnvBrokers) == "" {
@@ -63,7 +66,8 @@ func open(given string) (lease, error) {
 	return openGiven(strings.Split(given, ","))
 }
 
-// A register holds brokers by name: that of a top-level test, or none for those who share.
+// A register holds brokers by name: that of a top-level test, or
+// none for those who share.
 type register struct {
 	mu    sync.Mutex
 	holds map[string]*hold

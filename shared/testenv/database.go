@@ -20,8 +20,8 @@ import (
 // setUpTime bounds how long a backend may take to start, downloads included.
 const setUpTime = 3 * time.Minute
 
-// Postgres makes a new database for the test, owned by a new role that is not a superuser, and
-// returns its URL. Both are dropped when the test ends.
+// Postgres makes a new database for the test, owned by a new role that is not a
+// superuser, and returns its URL. Both are dropped when the test ends.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return newDatabase(t, adminURL(t))
@@ -47,8 +47,8 @@ func create(ctx context.Context, conn *pgx.Conn, name string) error {
 	return createDatabase(ctx, conn, name, name, "template1")
 }
 
-// createDatabase copies files where the server does not flush them anyway: through its log, the
-// default since version 15, takes four times as long.
+// createDatabase copies files where the server does not flush them anyway:
+// through its log, the default since version 15, takes four times as long.
 func createDatabase(ctx context.Context, conn *pgx.Conn, name, owner, template string) error {
 	var strategy string
 	err := conn.QueryRow(ctx, `SELECT CASE WHEN current_setting('fsync') = 'off' AND current_setting('server_version_num')::int >= 150000
@@ -79,7 +79,8 @@ func drop(t testing.TB, admin string, objects ...string) {
 	})
 }
 
-// urlOf is the server's URL for a database and its role, whose name is its password too.
+// urlOf is the server's URL for a database and its role, whose
+// name is its password too.
 func urlOf(admin, role, database string) string {
 	u, err := url.Parse(admin)
 	if err != nil {
@@ -106,9 +107,10 @@ func adminURL(t testing.TB) string {
 
 var announceGivenDatabase = sync.OnceFunc(func() { announce("PostgreSQL", "given by "+EnvDatabase) })
 
-// localServer starts this package's own server. Only the end of the process stops it, by its
-// watchdog: the testing package has no hook for a package's end. The result refers to the server:
-// once that were garbage, its watchdog's pipe would be closed.
+// localServer starts this package's own server. Only the end of the
+// process stops it, by its watchdog: the testing package has no hook for
+// a package's end. The result refers to the server: once that were
+// garbage, its watchdog's pipe would be closed.
 var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 	server, err := LocalPostgres(context.Background())
 	if err != nil {
@@ -118,7 +120,8 @@ var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 	return server, nil
 })
 
-// LocalPostgres starts a throwaway server on this machine. It ends with this process, or by Stop.
+// LocalPostgres starts a throwaway server on this machine. It
+// ends with this process, or by Stop.
 func LocalPostgres(ctx context.Context) (*postgres.Server, error) { return localPostgres(ctx, false) }
 
 func localPostgres(ctx context.Context, killable bool) (*postgres.Server, error) {

@@ -33,8 +33,9 @@ func KafkaImage() string {
 // RedisImage is the image of Redis's.
 func RedisImage() string { return cmp.Or(os.Getenv("WEIR_TEST_REDIS_IMAGE"), "redis:7") }
 
-// A dockerProcess is a container of the test's own, controlled by the command docker: a test with
-// faults does not need the library that starts the containers of a whole run.
+// A dockerProcess is a container of the test's own, controlled by
+// the command docker: a test with faults does not need the library
+// that starts the containers of a whole run.
 type dockerProcess struct {
 	id     string
 	answer func(context.Context) error
@@ -82,8 +83,9 @@ func (p *dockerProcess) do(what string) error {
 	return err
 }
 
-// Pause retries: freezing a busy container's threads one by one, as control groups of version 1 do,
-// may fail (github.com/opencontainers/runc/pull/2791), and then leaves all of them running.
+// Pause retries: freezing a busy container's threads one by one, as control
+// groups of version 1 do, may fail (github.com/opencontainers/runc/pull/2791),
+// and then leaves all of them running.
 func (p *dockerProcess) Pause() error {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()
@@ -114,7 +116,8 @@ func containerNode() (kafkaSet, error) {
 	return kafkaSet{[]string{address}, []fault.Process{p}, p.remove}, nil
 }
 
-// containerPostgres returns the URL of the superuser of a PostgreSQL in a container.
+// containerPostgres returns the URL of the superuser of a
+// PostgreSQL in a container.
 func containerPostgres(t testing.TB) (admin string, _ fault.Process, err error) {
 	t.Helper()
 	port, err := port.Free()
@@ -137,7 +140,8 @@ func containerPostgres(t testing.TB) (admin string, _ fault.Process, err error) 
 	return admin, p, nil
 }
 
-// redisDurable are Redis's arguments for keeping through a kill what it has acknowledged.
+// redisDurable are Redis's arguments for keeping through a kill
+// what it has acknowledged.
 var redisDurable = []string{"--appendonly", "yes", "--appendfsync", "always", "--save", ""}
 
 // containerRedis returns the URL of a database of a Redis in a container.

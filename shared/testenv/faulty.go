@@ -15,8 +15,8 @@ import (
 // A Cluster is a Kafka that faults can be done to.
 type Cluster struct{ Nodes []*fault.Server }
 
-// Brokers are the addresses of the nodes, as their clients are to have them: those of their
-// networks.
+// Brokers are the addresses of the nodes, as their clients are
+// to have them: those of their networks.
 func (c *Cluster) Brokers() []string {
 	var addresses []string
 	for _, n := range c.Nodes {
@@ -25,25 +25,28 @@ func (c *Cluster) Brokers() []string {
 	return addresses
 }
 
-// A Database is one of the test's own on a PostgreSQL server that faults can be done to.
+// A Database is one of the test's own on a PostgreSQL server
+// that faults can be done to.
 type Database struct {
 	*fault.Server
 	URL string // through the network
 }
 
-// A Cache is a database of the test's own on a Redis server that faults can be done to.
+// A Cache is a database of the test's own on a Redis server that
+// faults can be done to.
 type Cache struct {
 	*fault.Server
 	URL string // through the network
 }
 
-// FaultyKafka gives the test a cluster of its own, of so many nodes, without topics: an embedded
-// broker in a process of its own, Apache Kafka from its jars, or a container, as the run uses.
-// Several nodes are always Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the networks
-// before them can be disturbed.
+// FaultyKafka gives the test a cluster of its own, of so many nodes,
+// without topics: an embedded broker in a process of its own, Apache
+// Kafka from its jars, or a container, as the run uses. Several nodes are
+// always Apache Kafka. With nodes from WEIR_TEST_BROKERS, only the
+// networks before them can be disturbed.
 //
-// All faults are healed when the test ends. Tests with faults take turns, parallel or not: one that
-// also needs a shared server asks for it after this.
+// All faults are healed when the test ends. Tests with faults take turns,
+// parallel or not: one that also needs a shared server asks for it after this.
 func FaultyKafka(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	turn(t)
@@ -64,9 +67,9 @@ func FaultyKafka(t testing.TB, nodes int) *Cluster {
 	return c
 }
 
-// FaultyPostgres gives the test a database of its own as Postgres does, on a server that no test
-// without faults uses. Where only WEIR_TEST_DATABASE_URL names the server, only the network before
-// it can be disturbed.
+// FaultyPostgres gives the test a database of its own as Postgres does, on a
+// server that no test without faults uses. Where only WEIR_TEST_DATABASE_URL
+// names the server, only the network before it can be disturbed.
 func FaultyPostgres(t testing.TB) *Database {
 	t.Helper()
 	turn(t)
@@ -82,9 +85,9 @@ func FaultyPostgres(t testing.TB) *Database {
 	return &Database{server, through.url}
 }
 
-// FaultyRedis gives the test a database of its own as Redis does, on a server that no test without
-// faults uses. Where WEIR_TEST_REDIS_URL names the server, only the network before it can be
-// disturbed.
+// FaultyRedis gives the test a database of its own as Redis does, on a server
+// that no test without faults uses. Where WEIR_TEST_REDIS_URL names the server,
+// only the network before it can be disturbed.
 func FaultyRedis(t testing.TB) *Cache {
 	t.Helper()
 	turn(t)
@@ -99,8 +102,8 @@ func FaultyRedis(t testing.TB) *Cache {
 	return &Cache{server, through.url}
 }
 
-// heal undoes the faults when the test ends, before end. What the servers of a failed test have
-// logged may be why.
+// heal undoes the faults when the test ends, before end. What the servers
+// of a failed test have logged may be why.
 func heal(t testing.TB, end func() error, servers ...*fault.Server) {
 	t.Cleanup(func() {
 		for _, s := range servers {
@@ -141,8 +144,8 @@ func reroute(t testing.TB, direct string) (address string, through rerouted) {
 	return address, rerouted{network, u.String()}
 }
 
-// turns lets one top-level test at a time do faults: several would wonder what happens to their
-// servers.
+// turns lets one top-level test at a time do faults: several
+// would wonder what happens to their servers.
 var turns = struct {
 	mu      sync.Mutex
 	holders register
@@ -170,8 +173,8 @@ func announceOnce(what, where string) {
 	}
 }
 
-// backend is what the run takes for its servers: machine, kafka (Apache Kafka, the rest from the
-// machine), containers.
+// backend is what the run takes for its servers: machine, kafka (Apache Kafka,
+// the rest from the machine), containers.
 func backend() string { return cmp.Or(os.Getenv(EnvBackend), "machine") }
 
 // given is a variable's value unless a server can be had in another way.

@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// givenNodes finds the nodes of a given cluster, by the addresses that they advertise.
+// givenNodes finds the nodes of a given cluster, by the
+// addresses that they advertise.
 func givenNodes(brokers []string, want int) (kafkaSet, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()
@@ -55,8 +56,8 @@ func advertised(ctx context.Context, brokers []string) ([]string, error) {
 	return addresses, nil
 }
 
-// apacheClusters are those of this process, by size: each takes seconds to start, so tests share
-// them.
+// apacheClusters are those of this process, by size: each takes
+// seconds to start, so tests share them.
 var apacheClusters struct {
 	mu     sync.Mutex
 	bySize map[int][]*apache.Broker

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// faultyServer is this package's second server: what happens to it must not happen to tests without
-// faults.
+// faultyServer is this package's second server: what happens to it
+// must not happen to tests without faults.
 var faultyServer = sync.OnceValues(func() (*postgres.Server, error) { return localPostgres(context.Background(), true) })
 
 // databaseServer returns the URL of a superuser on a server for faults.

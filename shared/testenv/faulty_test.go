@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// faults does each fault to a server and looks for its effect: ask fails while it lasts, and works
-// again after it.
+// faults does each fault to a server and looks for its effect: ask fails
+// while it lasts, and works again after it.
 func faults(t *testing.T, s *fault.Server, ask func(context.Context) error) {
 	t.Helper()
 	works := func() {
@@ -85,8 +85,8 @@ func TestFaultsOfKafka(t *testing.T) {
 	})
 }
 
-// throughTheNetwork asks where the brokers and a group's coordinator are, which must be the
-// network.
+// throughTheNetwork asks where the brokers and a group's
+// coordinator are, which must be the network.
 func throughTheNetwork(ctx context.Context, client *kgo.Client, want string) error {
 	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
 	if err != nil {

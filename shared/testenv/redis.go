@@ -20,11 +20,12 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// Redis gives the test an empty database of its own on a Redis or Valkey server and returns its
-// URL, redis://host:port/number. It is emptied when the test begins.
+// Redis gives the test an empty database of its own on a Redis
+// or Valkey server and returns its URL,
+// redis://host:port/number. It is emptied when the test begins.
 //
-// A server from WEIR_TEST_REDIS_URL is for tests only: each of its sixteen databases is lent to one
-// test at a time, of any package.
+// A server from WEIR_TEST_REDIS_URL is for tests only: each of its sixteen
+// databases is lent to one test at a time, of any package.
 func Redis(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv(EnvRedis); given != "" {
@@ -89,8 +90,8 @@ func startRedis() (*redisServer, error) {
 // redisDatabases is the default number of a server's databases.
 const redisDatabases = 16
 
-// lend takes a database that no test has, in this process or another; the kernel ends a loan with
-// its process.
+// lend takes a database that no test has, in this process or another;
+// the kernel ends a loan with its process.
 func lend(t testing.TB, server string) string {
 	t.Helper()
 	var lent string
@@ -123,7 +124,8 @@ func withDatabase(server string, n int) (string, error) {
 	return u.String(), nil
 }
 
-// command sends one command to a database and returns what is wrong with the answer.
+// command sends one command to a database and returns what is
+// wrong with the answer.
 func command(ctx context.Context, redis, line string) error {
 	u, err := url.Parse(redis)
 	if err != nil {

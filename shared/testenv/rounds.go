@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// EnvRounds is how often a fault is to happen, or "full"; `make test-faults` sets it.
+// EnvRounds is how often a fault is to happen, or "full"; `make
+// test-faults` sets it.
 const EnvRounds = "WEIR_FAULT_ROUNDS"
 
 // Rounds is how often a test repeats a fault: short without EnvRounds.

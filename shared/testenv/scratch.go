@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Scratch makes a folder for the data of a test's server, in memory if there is room: a database is
-// three hundred files, and each test makes one, which takes five times the CPU on a disk, and
-// waits.
+// Scratch makes a folder for the data of a test's server, in memory if there is
+// room: a database is three hundred files, and each test makes one, which takes
+// five times the CPU on a disk, and waits.
 func Scratch(pattern string) (string, error) {
 	if InMemory() {
 		return os.MkdirTemp(inMemory, pattern)
@@ -43,7 +43,8 @@ func hasRoom(dir string) bool {
 	return available(info) >= leastMemory
 }
 
-// available reads the memory available to processes from /proc/meminfo; 0 where it is missing.
+// available reads the memory available to processes from
+// /proc/meminfo; 0 where it is missing.
 func available(info io.Reader) (bytes uint64) {
 	for lines := bufio.NewScanner(info); lines.Scan(); {
 		if _, err := fmt.Sscanf(lines.Text(), "MemAvailable: %d kB", &bytes); err == nil {

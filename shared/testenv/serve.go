@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/redis"
 )
 
-// envServe makes a test program a server: that is how one gets a process of its own.
+// envServe makes a test program a server: that is how one gets a
+// process of its own.
 const envServe = "WEIR_TEST_SERVE"
 
 // served is what envServe holds.
@@ -37,7 +38,8 @@ func serving(s served) (*fault.Command, error) {
 	return &fault.Command{Line: []string{program}, Env: []string{envServe + "=" + string(text)}}, nil
 }
 
-// A test of any package may need such a process, and a package has at most one TestMain.
+// A test of any package may need such a process, and a package
+// has at most one TestMain.
 func init() { //nolint:gochecknoinits // see above
 	text := os.Getenv(envServe)
 	if text == "" {

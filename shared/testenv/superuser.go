@@ -7,7 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Superuser runs statements on the server of Postgres as a role that may do everything, such as giving another role rights.
+// Superuser runs statements on the server of Postgres as a role that may do
+// everything, such as giving another role rights.
 func Superuser(t testing.TB, statements ...string) {
 	t.Helper()
 	withAdmin(t, adminURL(t), func(ctx context.Context, conn *pgx.Conn) error { return execAll(ctx, conn, statements...) })

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresOf is Postgres for a database filled by fill, once per server and name, and copied for
-// each test. All copies have the same owner. So the name must cover everything that fill depends
-// on.
+// PostgresOf is Postgres for a database filled by fill, once per server and
+// name, and copied for each test. All copies have the same owner. So the name
+// must cover everything that fill depends on.
 func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
 	t.Helper()
 	template := template{admin: adminURL(t), name: "weir_template_" + name, fill: fill}
@@ -25,16 +25,16 @@ func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url st
 // templates are those that this process has made sure of.
 var templates sync.Map
 
-// A template is a database that is copied instead of filled again: migrating one takes longer than
-// most tests.
+// A template is a database that is copied instead of filled again:
+// migrating one takes longer than most tests.
 type template struct {
 	admin, name string
 	fill        func(ctx context.Context, url string) error
 }
 
-// provide makes a missing or unfinished template. Packages test in parallel: one makes it, the
-// others wait. They look in a statement of its own: one that waits for the lock sees what was there
-// before.
+// provide makes a missing or unfinished template. Packages test in parallel:
+// one makes it, the others wait. They look in a statement of its own: one that
+// waits for the lock sees what was there before.
 func (p template) provide() error {
 	return asAdmin(context.Background(), p.admin, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtextextended($1, 0))`, p.name); err != nil {

@@ -19,8 +19,8 @@ const (
 	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
 )
 
-// mustBeGiven fails a test that lacks a server from the command that starts them: one per package
-// would take longer than the tests.
+// mustBeGiven fails a test that lacks a server from the command that starts
+// them: one per package would take longer than the tests.
 func mustBeGiven(t testing.TB, variable string, elsewhere ...string) {
 	t.Helper()
 	if backend := backend(); slices.Contains(elsewhere, backend) {
@@ -39,8 +39,8 @@ func Logger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// logWriter drops what a goroutine still logs after its test: the testing package would panic, and
-// looks at what it changes itself when a test ends.
+// logWriter drops what a goroutine still logs after its test: the testing
+// package would panic, and looks at what it changes itself when a test ends.
 type logWriter struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -65,8 +65,8 @@ func (w *logWriter) Write(line []byte) (n int, err error) {
 // poll is the longest pause between two looks of Eventually.
 const poll = 50 * time.Millisecond
 
-// Eventually calls check until it returns nil, and fails the test with its last error after
-// timeout.
+// Eventually calls check until it returns nil, and fails the
+// test with its last error after timeout.
 func Eventually(t testing.TB, timeout time.Duration, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(timeout)

@@ -31,7 +31,8 @@ func TestDatabaseIsFreshAndItsRoleOrdinary(t *testing.T) {
 	}
 }
 
-// Copies of one filled database are independent, their owner is ordinary, and it is filled once.
+// Copies of one filled database are independent, their owner is
+// ordinary, and it is filled once.
 func TestDatabaseIsCopied(t *testing.T) {
 	name, fills := strings.ToLower(rand.Text()), 0
 	fill := func(ctx context.Context, url string) error {

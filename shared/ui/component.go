@@ -5,7 +5,8 @@ import (
 	"net/url"
 )
 
-// A Field is one field of a form, with its fault beside it. The template "field" shows it.
+// A Field is one field of a form, with its fault beside it. The
+// template "field" shows it.
 type Field struct {
 	Name         string
 	Label        string
@@ -37,16 +38,16 @@ func Choose(value string, pairs ...[2]string) []Choice {
 	return choices
 }
 
-// An Empty is shown where a list has nothing: what would be here, and how to get it. The template
-// "empty" shows it.
+// An Empty is shown where a list has nothing: what would be here, and how to
+// get it. The template "empty" shows it.
 type Empty struct {
 	Title  string
 	Text   string
 	Action *Link // may be nil
 }
 
-// A Code is a text to copy, such as a key, a link or a command, in a frame with a button by the
-// script "copy". The template "code" shows it.
+// A Code is a text to copy, such as a key, a link or a command, in a frame with
+// a button by the script "copy". The template "code" shows it.
 type Code struct {
 	ID     string // of the element that holds the text
 	Label  string // what the text is, for those who do not see where it stands
@@ -55,8 +56,9 @@ type Code struct {
 	Secret bool   // is shown this once: it stands out, and is selected as a whole
 }
 
-// Variants are alternative codes, such as in several languages, of which the reader sees one at a
-// time. The template "variants" shows them, without a script; at most four.
+// Variants are alternative codes, such as in several languages, of
+// which the reader sees one at a time. The template "variants"
+// shows them, without a script; at most four.
 type Variants struct {
 	Label string // what the reader chooses between, such as Language
 	Of    []Variant
@@ -68,8 +70,9 @@ type Variant struct {
 	Code Code
 }
 
-// An Awaited is something expected while the reader looks. The template "awaited" shows it, and the
-// script "poll" asks until it has happened: see WriteAwaited.
+// An Awaited is something expected while the reader looks. The
+// template "awaited" shows it, and the script "poll" asks until
+// it has happened: see WriteAwaited.
 type Awaited struct {
 	Text string // how it stands
 	Done bool
@@ -91,8 +94,9 @@ type Pager struct {
 	Next  string // address of the next page; empty on the last
 }
 
-// NewPager makes the pager of the page that r asks for; nextCursor is that of the list, nil on the
-// last page. The rest of the address, such as filters, stays.
+// NewPager makes the pager of the page that r asks for;
+// nextCursor is that of the list, nil on the last page. The rest
+// of the address, such as filters, stays.
 func NewPager(r *http.Request, nextCursor *string) Pager {
 	var pager Pager
 	query := r.URL.Query()

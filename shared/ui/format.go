@@ -45,8 +45,8 @@ func Count(n int64) string {
 	return sign + strings.Join(append([]string{digits}, groups...), ",")
 }
 
-// Bytes is a size for people: exact below 1 KiB, else with one decimal place, rounded down so that
-// nothing looks used up or whole before it is.
+// Bytes is a size for people: exact below 1 KiB, else with one decimal place,
+// rounded down so that nothing looks used up or whole before it is.
 func Bytes(n int64) string {
 	if n > -1024 && n < 1024 {
 		return fmt.Sprintf("%d B", n)

@@ -31,8 +31,8 @@ type Pages struct {
 	templates map[string]*template.Template // by the file's name without .html; bounded by the files
 }
 
-// NewPages reads a module's templates, templates/*.html in files: each defines "content", whose dot
-// is the View. It panics for an invalid template.
+// NewPages reads a module's templates, templates/*.html in files: each defines
+// "content", whose dot is the View. It panics for an invalid template.
 func NewPages(section Section, files fs.FS) *Pages {
 	base := template.Must(template.New("").Funcs(functions()).ParseFS(shell, "templates/*.html"))
 	pages := &Pages{section: section, templates: map[string]*template.Template{}}
@@ -48,8 +48,8 @@ func NewPages(section Section, files fs.FS) *Pages {
 	return pages
 }
 
-// Mount adds the pages' assets to router and, for signed-in people whose role may read the section,
-// a module's own pages.
+// Mount adds the pages' assets to router and, for signed-in people whose role
+// may read the section, a module's own pages.
 func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(signedIn chi.Router)) {
 	MountAssets(router)
 	router.Group(func(signedIn chi.Router) {
@@ -67,8 +67,8 @@ type View struct {
 	Data  any    // the page's own
 }
 
-// Write answers r with a page. It panics for a page that can't be rendered, before anything is
-// sent.
+// Write answers r with a page. It panics for a page that can't
+// be rendered, before anything is sent.
 func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page string, view View) {
 	var rendered bytes.Buffer
 	data := struct {

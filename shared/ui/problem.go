@@ -8,8 +8,8 @@ import (
 
 const problemPage = "problem"
 
-// Handle makes a handler of a function whose error becomes a page: an httpapi.Problem with its
-// text, anything else without details.
+// Handle makes a handler of a function whose error becomes a page: an
+// httpapi.Problem with its text, anything else without details.
 func (p *Pages) Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := handle(w, r); err != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// policy allows the console's own stylesheet, scripts, images and forms, and nothing else: no
-// inline or foreign script, no frame. So a client's text that escaped the templates could not act.
+// policy allows the console's own stylesheet, scripts, images and forms, and
+// nothing else: no inline or foreign script, no frame. So a client's text
+// that escaped the templates could not act.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Protect sets the headers that protect pages, and refuses changes that a browser reports to come
-// from another site (cross-site request forgery). Every route of the console goes through it, the
-// sign-in too.
+// Protect sets the headers that protect pages, and refuses changes that a
+// browser reports to come from another site (cross-site request forgery). Every
+// route of the console goes through it, the sign-in too.
 func (p *Pages) Protect(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(p.Handle(func(http.ResponseWriter, *http.Request) error {
@@ -25,21 +26,24 @@ func (p *Pages) Protect(next http.Handler) http.Handler {
 	return withHeaders(protection.Handler(next))
 }
 
-// RequireSession passes signed-in people; others get a page with the reason, or the sign-in.
+// RequireSession passes signed-in people; others get a page with
+// the reason, or the sign-in.
 func (p *Pages) RequireSession(guard *identity.Guard) func(http.Handler) http.Handler {
 	return guard.RequireSession(p.refuse)
 }
 
-// RequireReady passes everybody once the guard can judge, and shows others a page with the reason.
+// RequireReady passes everybody once the guard can judge, and
+// shows others a page with the reason.
 func (p *Pages) RequireReady(guard *identity.Guard) func(http.Handler) http.Handler {
 	return guard.RequireReady(p.refuse)
 }
 
-// lookAgain is after how many seconds a browser asks again for a page of a process that is
-// starting.
+// lookAgain is after how many seconds a browser asks again for a
+// page of a process that is starting.
 const lookAgain = "3"
 
-// refuse answers those that a guard does not pass. The page of a starting service reloads itself.
+// refuse answers those that a guard does not pass. The page of a
+// starting service reloads itself.
 func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && problem.Code == httpapi.CodeUnavailable && r.Method == http.MethodGet {

@@ -53,7 +53,8 @@ func Home(member identity.Principal) string {
 	panic("BUG: there is no section for everybody")
 }
 
-// permit refuses members whose role may not read the section, and names the roles to ask.
+// permit refuses members whose role may not read the section,
+// and names the roles to ask.
 func (p *Pages) permit(next http.Handler) http.Handler {
 	return p.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		reader := identity.FromContext(r.Context())

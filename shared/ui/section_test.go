@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 )
 
-// A role sees the sections that it may read and no others: neither in the navigation nor by their
-// addresses. A refusal names whom to ask.
+// A role sees the sections that it may read and no others: neither in the
+// navigation nor by their addresses. A refusal names whom to ask.
 func TestSectionsByRole(t *testing.T) {
 	for role, open := range map[string]map[ui.Section]bool{
 		"owner":   {ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},

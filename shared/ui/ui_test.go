@@ -36,8 +36,8 @@ type formData struct {
 	Awaited  ui.Awaited
 }
 
-// serve answers a request by a router with one page of everything, a form to submit, a fault and a
-// panic.
+// serve answers a request by a router with one page of everything,
+// a form to submit, a fault and a panic.
 func serve(t *testing.T, request *http.Request, view ui.View) *httptest.ResponseRecorder {
 	t.Helper()
 	pages := ui.NewPages(ui.Logs, formPage)
@@ -97,8 +97,9 @@ func TestTextsStayTexts(t *testing.T) {
 	}
 }
 
-// Every page, also one that reports what went wrong, allows no script but the console's own, no
-// markup made by a script, no frame and nothing from elsewhere.
+// Every page, also one that reports what went wrong, allows no
+// script but the console's own, no markup made by a script, no
+// frame and nothing from elsewhere.
 func TestPagesAreProtected(t *testing.T) {
 	for _, path := range []string{"/console/form", "/console/broken", "/console/none"} {
 		header := get(t, path, hostileView()).Header()
@@ -129,8 +130,8 @@ func TestShellHasNoInlineCode(t *testing.T) {
 	}
 }
 
-// A form that another site sends is refused before it reaches a page, by the headers that browsers
-// set.
+// A form that another site sends is refused before it reaches a
+// page, by the headers that browsers set.
 func TestOtherSitesCannotPost(t *testing.T) {
 	cases := []struct {
 		name, site, origin string
@@ -200,7 +201,8 @@ func TestPagerKeepsFilters(t *testing.T) {
 	}
 }
 
-// An asset may be kept for ever under its own address, and not under that of another version.
+// An asset may be kept for ever under its own address, and not
+// under that of another version.
 func TestAssets(t *testing.T) {
 	page := get(t, "/console/form", ui.View{Data: formData{}}).Body.String()
 	for name, contentType := range map[string]string{"weir.css": "text/css; charset=utf-8", "weir.svg": "image/svg+xml", "copy.js": "text/javascript; charset=utf-8"} {

@@ -34,7 +34,8 @@ func message(url string, with ...httpapi.Secret) webhook.Message {
 	return webhook.Message{ID: "msg_1", URL: url, Body: []byte(`{"type":"quota.exhausted"}`), At: time.Now(), With: with}
 }
 
-// Whoever has either secret finds its signature right, by the library that receivers use.
+// Whoever has either secret finds its signature right, by the
+// library that receivers use.
 func TestBothSecretsSign(t *testing.T) {
 	all := keys(t, first)
 	of := webhook.SecretName{Key: all.Current(), Endpoint: "whk_1", Generation: 2}
@@ -79,7 +80,8 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// A name is judged by the address that it comes to when the connection is made: one that leads home reaches nothing, with TLS and without.
+// A name is judged by the address that it comes to when the connection is made:
+// one that leads home reaches nothing, with TLS and without.
 func TestNamesThatLeadHome(t *testing.T) {
 	var reached atomic.Bool
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) })

@@ -18,7 +18,8 @@ const secretPrefix = "whsec_"
 // keyBytes is how long a key is, and each secret that follows from one.
 const keyBytes = 32
 
-// Keys are what the secrets of endpoints follow from, so that no secret is kept anywhere. The first makes new ones, the others those of
+// Keys are what the secrets of endpoints follow from, so that no
+// secret is kept. The first makes new ones, the others those of
 // endpoints that were made while they were first.
 type Keys struct{ all []masterKey }
 
@@ -30,7 +31,8 @@ type masterKey struct {
 // ErrUnknownKey means that the key of a secret is configured no more.
 var ErrUnknownKey = errors.New("the key that the secret follows from is not configured")
 
-// ParseKeys reads keys of 64 hexadecimal characters each, with commas between them; none from an empty text.
+// ParseKeys reads keys of 64 hexadecimal characters each, with commas
+// between them; none from an empty text.
 func ParseKeys(text httpapi.Secret) (Keys, error) {
 	var keys Keys
 	for field := range strings.FieldsFuncSeq(text.Reveal(), func(r rune) bool { return strings.ContainsRune(", \n\r\t", r) }) {
@@ -44,7 +46,8 @@ func ParseKeys(text httpapi.Secret) (Keys, error) {
 	return keys, nil
 }
 
-// Current is the id of the key that new secrets follow from; "" where there is none.
+// Current is the id of the key that new secrets follow from; ""
+// where there is none.
 func (k Keys) Current() string {
 	if len(k.all) == 0 {
 		return ""

@@ -30,7 +30,8 @@ func secret(t *testing.T, from webhook.Keys, of webhook.SecretName) httpapi.Secr
 	return got
 }
 
-// A secret is the same whenever it is needed, and another one for each endpoint, rotation and key.
+// A secret is the same whenever it is needed, and another one
+// for each endpoint, rotation and key.
 func TestSecretsFollowFromKeys(t *testing.T) {
 	both := keys(t, second+", "+first)
 	old, current := keys(t, first).Current(), both.Current()

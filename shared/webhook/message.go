@@ -20,7 +20,8 @@ type Payload struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// A Message is one POST. Its id stays the same however often it is sent, so that a receiver knows what it has had.
+// A Message is one POST. Its id stays the same however often it is sent, so
+// that a receiver knows what it has had.
 type Message struct {
 	ID   string
 	URL  string

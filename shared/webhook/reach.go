@@ -17,8 +17,9 @@ import (
 // ErrUnreachable means that an address is none that messages are sent to.
 var ErrUnreachable = errors.New("webhooks reach the public network only, by port 443 or one from 1024")
 
-// A reach is which addresses may be connected to. It judges the address that a name has come to in the moment of connecting: what a name
-// was before, or will be after, does not matter.
+// A reach is which addresses may be connected to. It judges the
+// address to which a name resolves in the moment of connecting:
+// earlier and later ones do not matter.
 type reach struct {
 	guard    *ssrf.Guardian
 	networks []netip.Prefix
@@ -60,10 +61,12 @@ func (r reach) isOwn(address netip.Addr) bool {
 	return slices.ContainsFunc(r.networks, func(network netip.Prefix) bool { return network.Contains(address.Unmap()) })
 }
 
-// allowedPort keeps off the services that machines have for themselves, such as mail and shells.
+// allowedPort keeps off the services that machines have for
+// themselves, such as mail and shells.
 func allowedPort(port int) bool { return port == 443 || port >= 1024 && port < 1<<16 }
 
-// CheckURL refuses an address that no message could reach, as far as that can be seen without looking up its name.
+// CheckURL refuses an address that no message could reach, as far as that
+// can be seen without looking up its name.
 func (c *Client) CheckURL(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Hostname() == "" {

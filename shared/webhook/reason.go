@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// Reason is why there was no answer, in fixed words for the receiver: an error may have addresses, names and the resolver of this network.
-// Names that nobody has and those that lead home read alike.
+// Reason is why there was no answer, in fixed words for the receiver: an error
+// may have addresses, names and the resolver of this network. Names that nobody
+// has and those that lead home read alike.
 func Reason(err error) string {
 	var lookup *net.DNSError
 	var connection *net.OpError
@@ -31,7 +32,8 @@ func Reason(err error) string {
 	return "The endpoint gave no answer that can be read."
 }
 
-// Cause is why there was no answer, for the log: a log outlives an endpoint that is deleted, so it has neither names nor addresses of it.
+// Cause is why there was no answer, for the log: a log outlives an endpoint
+// that is deleted, so it has neither names nor addresses of it.
 func Cause(err error) string {
 	var lookup *net.DNSError
 	var number syscall.Errno

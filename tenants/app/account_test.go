@@ -28,8 +28,8 @@ func emailOf(of tenant, role string) string {
 	return role + "@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
 }
 
-// Members see where they are signed in, and end there what they do not recognize: one session, or
-// all others.
+// Members see where they are signed in, and end there what they do not
+// recognize: one session, or all others.
 func TestOwnSessions(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -62,7 +62,8 @@ func TestOwnSessions(t *testing.T) {
 	}
 }
 
-// The sessions of others are neither shown nor ended, also those of the same organization.
+// The sessions of others are neither shown nor ended, also those
+// of the same organization.
 func TestSessionsAreOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -82,8 +83,8 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// An administrator's token sees and ends the sessions of its organization's members, but not those
-// of owners; an operator's those of all.
+// An administrator's token sees and ends the sessions of its organization's
+// members, but not those of owners; an operator's those of all.
 func TestSessionsByTheAPI(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -132,7 +133,8 @@ func TestSessionsByTheAPI(t *testing.T) {
 	n.knows(t, second.secret(), nil)
 }
 
-// A session is distinguished from others by its browser's User-Agent, shown as text.
+// A session is distinguished from others by its browser's
+// User-Agent, shown as text.
 func TestClientsAreShownAsText(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

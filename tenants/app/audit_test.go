@@ -18,8 +18,8 @@ func (p *process) auditOf(t *testing.T, organization, more string) []map[string]
 	return p.must(t, 200, "GET", "/v1/audit-events?limit=1000&organization="+organization+more, "").items(t)
 }
 
-// Every decision is in the audit: what changed, who decided it, in which role, from where and in
-// which request, and names as they were at the time.
+// Every decision is in the audit: what changed, who decided it, in which role,
+// from where and in which request, and names as they were at the time.
 func TestAuditHasWhoAndWhat(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -64,7 +64,8 @@ func TestAuditHasWhoAndWhat(t *testing.T) {
 	}
 }
 
-// The filters work together and each alone, and pages continue where the one before ended.
+// The filters work together and each alone, and pages continue
+// where the one before ended.
 func TestAuditIsFiltered(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -104,7 +105,8 @@ func TestAuditIsFiltered(t *testing.T) {
 	}
 }
 
-// A token that may do nothing but read the audit reads that of its organization, and nothing else.
+// A token that may do nothing but read the audit reads that of
+// its organization, and nothing else.
 func TestAuditorsToken(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -118,7 +120,8 @@ func TestAuditorsToken(t *testing.T) {
 	}
 }
 
-// All that matches comes as CSV, by the parameter or by Accept, and no field is a formula.
+// All that matches comes as CSV, by the parameter or by Accept,
+// and no field is a formula.
 func TestAuditAsCSV(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -153,8 +156,8 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 	return rows
 }
 
-// Members whose role may read the audit see who did what as text, find it without scripts, and take
-// it away as a file.
+// Members whose role may read the audit see who did what as text, find it
+// without scripts, and take it away as a file.
 func TestAuditPage(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -186,7 +189,8 @@ func TestAuditPage(t *testing.T) {
 	}
 }
 
-// An invalid filter is reported beside its field, and nothing is shown instead of too much.
+// An invalid filter is reported beside its field, and nothing is
+// shown instead of too much.
 func TestAuditPageRefuses(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// BoundsConfig bounds what an organization may have, as all of it is in the memory of every
-// process. A lower limit removes nothing.
+// BoundsConfig bounds what an organization may have, as all of it is in the
+// memory of every process. A lower limit removes nothing.
 type BoundsConfig struct {
 	MaxProjects      int `help:"How many projects an organization may have." env:"WEIR_MAX_PROJECTS" default:"200"`
 	MaxAPIKeys       int `help:"How many API keys of an organization may be in force; three times as many with those that ended in the last 30 days." env:"WEIR_MAX_API_KEYS" default:"1000"`

@@ -48,8 +48,8 @@ func (w world) program(t *testing.T) program {
 	return program{path, []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
 }
 
-// run runs a command and returns what it prints on standard output and on standard error, and
-// whether it succeeded.
+// run runs a command and returns what it prints on standard output and on
+// standard error, and whether it succeeded.
 func (p program) run(t *testing.T, args ...string) (out, notes string, ok bool) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), p.path, args...)
@@ -77,9 +77,9 @@ func (p program) refused(t *testing.T, want string, args ...string) {
 	}
 }
 
-// Whoever runs an installation gets it going from the command line: what they make is in force when
-// the command ends, also for processes that were serving before, and secrets are on standard output
-// alone.
+// An installation is set up from the command line: what is made there is in
+// force when the command ends, also for processes that were serving before,
+// and secrets are on standard output alone.
 func TestFirstStepsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	w.database = testenv.Postgres(t) // not migrated yet
@@ -121,8 +121,8 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	}
 }
 
-// answers waits until a token gets a status: what is in force for the process that changed it is
-// about to be for the others.
+// answers waits until a token gets a status: what is in force for the process
+// that changed it is about to be for the others.
 func (p *process) answers(t *testing.T, token, path string, status int) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -133,7 +133,8 @@ func (p *process) answers(t *testing.T, token, path string, status int) {
 	})
 }
 
-// A refusal is notes with a remedy, and nothing is printed that a script could take for a result.
+// A refusal is notes with a remedy, and nothing is printed that
+// a script could take for a result.
 func TestRefusalsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -178,7 +179,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The audit of each organization and of the installation is verified, and tampering is reported.
+// The audit of each organization and of the installation is
+// verified, and tampering is reported.
 func TestVerifyAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -221,8 +223,8 @@ func (w world) sql(t *testing.T, statements ...string) {
 	}
 }
 
-// Whoever runs an installation gets the first owner in, and a member who lost the password, by a
-// link that is on standard output alone.
+// Whoever runs an installation gets the first owner in, and a member who lost
+// the password, by a link that is on standard output alone.
 func TestLinksAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -251,8 +253,8 @@ func TestLinksAtTheServer(t *testing.T) {
 	program.refused(t, `there is no member "nobody@example.com"`, "reset-link", "nobody@example.com")
 }
 
-// What is deleted at the server is deleted as elsewhere, and can be restored as long as its grace
-// lasts.
+// What is deleted at the server is deleted as elsewhere, and can
+// be restored as long as its grace lasts.
 func TestDeletedByCommand(t *testing.T) {
 	w := newWorld(t)
 	acme := w.start(t, operatorToken).tenant(t, "Acme")

@@ -68,8 +68,8 @@ func TestPagesNeedASession(t *testing.T) {
 	}
 }
 
-// Another site can't make a member's browser do anything, and can't show the console in a frame or
-// run scripts in it.
+// Another site can't make a member's browser do anything, and can't show the
+// console in a frame or run scripts in it.
 func TestOtherSitesCanDoNothing(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -96,8 +96,8 @@ func TestOtherSitesCanDoNothing(t *testing.T) {
 	}
 }
 
-// A key is made with a few clicks, shown once, works, is recognizable, and is revoked with a
-// reason.
+// A key is made with a few clicks, shown once, works, is
+// recognizable, and is revoked with a reason.
 func TestAPIKeyByTheConsole(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -195,7 +195,8 @@ func TestFaultsStandBesideTheirFields(t *testing.T) {
 	}
 }
 
-// What a role may not do is refused with the reason and whom to ask, and not offered.
+// What a role may not do is refused with the reason and whom to
+// ask, and not offered.
 func TestRolesInTheConsole(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -252,8 +253,8 @@ func refused(got page, role tenants.Role) bool {
 	return got.status == 403 && strings.Contains(got.body, "Your role here is "+string(role)) && strings.Contains(got.body, "Ask ")
 }
 
-// Members see and reach what belongs to their organization only; what is foreign looks like what is
-// not there.
+// Members see and reach what belongs to their organization only; what
+// is foreign looks like what is not there.
 func TestConsoleIsolation(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	a, b := p.tenant(t, "Alpha"), p.tenant(t, "Beta")

@@ -44,9 +44,10 @@ func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.Del
 	return found
 }
 
-// What is deleted is hidden and refused when the answer comes, then gone: from every table, and
-// from the topics once they are compacted. What is not deleted is whole, and so is the chain of the
-// audit. A process that ends in the middle is no loss.
+// What is deleted is hidden and refused when the answer comes, then
+// gone from every table, and from the topics once they are
+// compacted. The rest is whole, and so is the audit's chain. A
+// process that ends in the middle changes nothing.
 func TestDeletedIsGone(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -121,8 +122,9 @@ func TestDeletedIsGone(t *testing.T) {
 	}
 }
 
-// Facts about a key go from the topic with the key's events, which are what leads to them, also where its organization is deleted later; and so does a
-// project's name that was replaced.
+// Facts about a key leave the topic with the key's events, which are
+// the only way to find them, also if its organization is deleted
+// later. So does a project's replaced name.
 func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	clock := &watch{}
 	w := newWorld(t)
@@ -189,8 +191,8 @@ func (n *neighbour) forgets(t *testing.T, mark string) {
 	})
 }
 
-// As long as the grace lasts, a deletion can be cancelled in whatever replica; then all is as
-// before.
+// As long as the grace lasts, a deletion can be cancelled in
+// whatever replica; then all is as before.
 func TestDeletionIsCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.grace = time.Hour
@@ -215,7 +217,8 @@ func TestDeletionIsCancelled(t *testing.T) {
 	w.auditsHold(t)
 }
 
-// Only owners delete, and with the name typed; a token of the organization does not.
+// Only owners delete, and with the name typed; a token of the
+// organization does not.
 func TestWhoDeletes(t *testing.T) {
 	w := newWorld(t)
 	w.grace = time.Hour
@@ -285,7 +288,8 @@ func (w world) rows(t *testing.T) map[string]string {
 	return all
 }
 
-// compacted is what compaction leaves of what a neighbour has read: the newest of each key.
+// compacted is what compaction leaves of what a neighbour has
+// read: the newest of each key.
 func (n *neighbour) compacted() map[string]string {
 	left := map[string]string{}
 	for _, record := range n.kept() {

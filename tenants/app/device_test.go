@@ -10,7 +10,8 @@ import (
 
 const deviceCookie = "__Host-weir-device"
 
-// guess lets strangers of ever new networks try to sign in as a member until they are refused.
+// guess lets strangers of ever new networks try to sign in as a
+// member until they are refused.
 func (p *process) guess(t *testing.T, email string) {
 	t.Helper()
 	for i := range 11 {
@@ -30,9 +31,9 @@ func (b *browser) signOut(t *testing.T) {
 	}
 }
 
-// Strangers who guess at a password slow strangers alone: whoever has signed in before does so
-// again from the same browser, also in the network that the guesses come from. What is tried there
-// is limited too, by itself.
+// Wrong passwords of strangers slow strangers alone: who has signed in before
+// does so again from the same browser, even in the network of the guesses.
+// Attempts there have a limit of their own.
 func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -67,8 +68,8 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	}
 }
 
-// A device is one member's: with another address, made up, or of somebody who was removed, it is a
-// stranger's.
+// A device is one member's: with another address, made up, or of
+// somebody who was removed, it is a stranger's.
 func TestADeviceIsItsMembersAlone(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -119,8 +120,8 @@ func TestABrowserOfSeveralMembers(t *testing.T) {
 	}
 }
 
-// Whatever ends sessions elsewhere makes strangers of the browsers there, and the members who go
-// are known nowhere.
+// Whatever ends sessions elsewhere makes strangers of the browsers there,
+// and the members who go are known nowhere.
 func TestDevicesAreForgotten(t *testing.T) {
 	const other = "another horse battery staple"
 	for name, test := range map[string]struct {

@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Whoever was removed, or signed out elsewhere, while the broker is away is led to the sign-in:
-// that is not consumed here yet, so their cookie still counts, but it is no error of ours, and they
-// are not led in circles.
+// A member who was removed, or signed out elsewhere, while the broker is
+// away is sent to the sign-in: the cookie still counts here, but that is
+// neither a server error nor an endless redirect.
 func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	clock := &watch{}
@@ -60,8 +60,8 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }
 
-// A member who lost their role, or was removed, while the broker is away issues and changes nothing
-// by a session that still has it.
+// A member who lost their role, or was removed, while the broker is away issues
+// and changes nothing by a session that still has it.
 func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
@@ -111,7 +111,8 @@ func (b *browser) tries(t *testing.T, of tenant) map[string]page {
 	}
 }
 
-// settled returns a browser in which a new member has signed in, once that is consumed here.
+// settled returns a browser in which a new member has signed in,
+// once that is consumed here.
 func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser, string) {
 	t.Helper()
 	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")

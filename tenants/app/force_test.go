@@ -65,7 +65,8 @@ func (w world) follow(t *testing.T) *neighbour {
 	return n
 }
 
-// knows waits until a neighbour answers for a secret with want, and returns the holder that it has.
+// knows waits until a neighbour answers for a secret with want,
+// and returns the holder that it has.
 func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Principal {
 	t.Helper()
 	var holder identity.Principal
@@ -167,8 +168,8 @@ func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
 	return types
 }
 
-// What a replica decides that does not hold the relay is in force in the other one, too. How
-// quickly is measured by make bench-revocation.
+// What a replica decides that does not hold the relay is in force in the other
+// one, too. How quickly is measured by make bench-revocation.
 func TestRevocationCrossesReplicas(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.start(t, operatorToken), w.start(t, operatorToken)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whoever writes another host into a request gets no link to it, in no page and no redirect: a link
-// that carries a code would hand that code to the other host.
+// A forged Host gets into no link of a page or redirect: a link that carries a
+// code would send that code to the other host.
 func TestForgedHostsMakeNoLinks(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -25,8 +25,8 @@ import (
 // operatorToken is the operator of every test.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// atOnce is how many tests run at the same time without -parallel: they mostly wait, so more than
-// there are cores.
+// atOnce is how many tests run at the same time without -parallel: they
+// mostly wait, so more than there are cores.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
@@ -63,7 +63,8 @@ type world struct {
 	leakKeys string // file with the keys that sign leak reports; empty: none are taken
 }
 
-// newWorld makes a world of the test's own. The test runs in parallel: it mostly waits.
+// newWorld makes a world of the test's own. The test runs in
+// parallel: it mostly waits.
 func newWorld(t *testing.T) world {
 	t.Parallel()
 	return world{

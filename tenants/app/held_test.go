@@ -34,8 +34,8 @@ func (p *process) send(t *testing.T, path, kind, body string, h header, happens 
 	return answer
 }
 
-// Who is shut out while they hold a request open does not carry it out any more: neither by a token
-// nor by a session.
+// Who is shut out while they hold a request open does not carry it out any
+// more: neither by a token nor by a session.
 func TestHeldRequestsEndWithTheirCredential(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -68,7 +68,8 @@ func TestInvitations(t *testing.T) {
 	}
 }
 
-// An inviter can't find out whether an address is somebody's in another organization.
+// An inviter can't find out whether an address is somebody's in
+// another organization.
 func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")

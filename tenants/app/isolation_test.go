@@ -15,8 +15,8 @@ type principal struct {
 	token string
 }
 
-// A probe is one route, used on what belongs to organization A. Each builds what it needs, so that
-// probes do not meet.
+// A probe is one route, used on what belongs to organization A. Each builds
+// what it needs, so that probes do not meet.
 type probe struct {
 	route string
 	call  func(t *testing.T, p *process, token string, a tenant) answer
@@ -24,9 +24,9 @@ type probe struct {
 	want [3]int
 }
 
-// Everyone reaches what is their own and nothing else: what belongs to another organization looks
-// exactly like what does not exist. The routes are those of the router: one that is added without a
-// probe fails here.
+// Each caller reaches their own and nothing else: what belongs to another
+// organization looks exactly like what does not exist. The routes are those of
+// the router: one that is added without a probe fails here.
 func TestIsolation(t *testing.T) {
 	w := newWorld(t)
 	w.bounds.MaxWebhooks = 1000 // each call has one of its own
@@ -153,8 +153,8 @@ func probes() []probe {
 	}
 }
 
-// revokeFresh revokes a token that it has the operator make, since revoking the callers' own would
-// end the test. An unknown tenant gets no token.
+// revokeFresh revokes a token that it has the operator make, since revoking the
+// callers' own would end the test. An unknown tenant gets no token.
 func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	id := a.tokenID
@@ -167,8 +167,8 @@ func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
 	return got
 }
 
-// rotateFresh rotates a key that it has the operator make: one that was rotated can't be rotated
-// again. An unknown tenant gets no key.
+// rotateFresh rotates a key that it has the operator make: one that was rotated
+// can't be rotated again. An unknown tenant gets no key.
 func rotateFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	id := a.key
@@ -186,7 +186,8 @@ func addFresh(t *testing.T, p *process, token string, a tenant) answer {
 	return p.call(t, token, "POST", "/v1/members", text(member(a.organization, "m"+rand.Text()+"@example.com", "viewer")))
 }
 
-// listFreshSessions asks for the sessions of a member whom it adds; an unknown tenant has none.
+// listFreshSessions asks for the sessions of a member whom it
+// adds; an unknown tenant has none.
 func listFreshSessions(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	id, _ := freshSession(t, p, a)

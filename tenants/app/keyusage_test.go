@@ -81,8 +81,8 @@ func usage(a answer) map[string]any {
 	return usage
 }
 
-// Published uses of keys add up, once per record, also across a restart; unknown ones change
-// nothing, and impossible ones stop nothing.
+// Published uses of keys add up, once per record, also across a restart;
+// unknown ones change nothing, and impossible ones stop nothing.
 func TestKeyUsageAddsUp(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)
@@ -131,8 +131,8 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	}
 }
 
-// A key that was seen in plaintext is flagged, and revoked everywhere by the organization's policy;
-// a proxy's report never revokes anything.
+// A key that was seen in plaintext is flagged, and revoked everywhere by the
+// organization's policy; a proxy's report never revokes anything.
 func TestExposedKeys(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)

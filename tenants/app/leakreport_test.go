@@ -69,8 +69,9 @@ func (s scanner) report(t *testing.T, p *process, body string, forged bool) (sta
 	return recorder.Code, labels, recorder.Body.String()
 }
 
-// Whoever signs learns which of the tokens are keys, by their hashes; the policy decides what
-// becomes of a key, and the tokens are in no answer, no table, no record and no line of the log.
+// The signed report's sender learns which of the tokens are keys, by
+// their hashes. The policy decides what becomes of a key. No answer,
+// table, record or log line holds the tokens.
 func TestLeakReports(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -126,8 +127,8 @@ func TestLeakReports(t *testing.T) {
 	}
 }
 
-// A match that can't be acted on does not save the keys behind it, and whoever reports sends all of
-// it again.
+// A match that can't be acted on does not save the keys behind it, and
+// whoever reports sends all of it again.
 func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -147,7 +148,8 @@ func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	}
 }
 
-// A report that can't be acted on at all leaves one short line in the log, whatever its size.
+// A report that can't be acted on at all leaves one short line
+// in the log, whatever its size.
 func TestLeaksThatAllFail(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)

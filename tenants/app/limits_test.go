@@ -16,9 +16,9 @@ func full(got answer, what string, limit int) bool {
 		strings.Contains(got.get("detail"), fmt.Sprintf("%d %s", limit, what)) && strings.Contains(got.get("detail"), "raise the limit")
 }
 
-// An organization gets only so many projects, also where many are asked for at the same moment in
-// two processes, and those who ask again for what is there are answered as ever. Another
-// organization is not concerned.
+// An organization gets only so many projects, also when two processes are
+// asked at the same moment. Repeated requests for existing ones are answered
+// as ever. Other organizations are not affected.
 func TestProjectsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{MaxProjects: 5}
@@ -65,8 +65,8 @@ func TestProjectsAreLimited(t *testing.T) {
 	}
 }
 
-// What else an organization has is limited too; what has ended makes room, until too much has ended
-// within a month.
+// What else an organization has is limited too; what has ended makes room,
+// until too much has ended within a month.
 func TestEverythingAnOrganizationHasIsLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{MaxAPIKeys: 2, MaxServiceTokens: 2, MaxMembers: 2, MaxInvitations: 1}
@@ -141,8 +141,9 @@ func TestSessionsAreLimited(t *testing.T) {
 	n.knows(t, third.secret(), nil)
 }
 
-// An organization changes only so much a minute: its tokens do not keep its members from changing
-// something, nor other organizations, and looking is no change.
+// An organization changes only so much a minute: its tokens do not
+// keep its members from changing something, nor other
+// organizations, and looking is no change.
 func TestChangesAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{ChangesPerMinute: 3}

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
-// OIDCConfig is the identity provider that lets members in, beside passwords and passkeys.
+// OIDCConfig is the identity provider that lets members in,
+// beside passwords and passkeys.
 type OIDCConfig struct {
 	Issuer       string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
 	ClientID     string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`

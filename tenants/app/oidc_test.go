@@ -18,8 +18,8 @@ const (
 	oidcCallback = oidcPage + "/callback"
 )
 
-// withProvider returns a replica that has an identity provider, with an organization in which
-// ada@example.com is a viewer.
+// withProvider returns a replica that has an identity provider, with an
+// organization in which ada@example.com is a viewer.
 func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	t.Helper()
 	provider, err := mockoidc.Run()
@@ -34,8 +34,8 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	return w, p, provider
 }
 
-// atProvider goes to the identity provider as somebody, and returns the address that it sends them
-// back to.
+// atProvider goes to the identity provider as somebody, and returns
+// the address that it sends them back to.
 func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, user mockoidc.MockUser) string {
 	t.Helper()
 	provider.QueueUser(&user)
@@ -46,7 +46,8 @@ func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, user moc
 	return sentBack(t, start.header.Get("Location"))
 }
 
-// sentBack goes to an address at the identity provider, and returns the one that it sends back to.
+// sentBack goes to an address at the identity provider, and
+// returns the one that it sends back to.
 func sentBack(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -62,8 +63,8 @@ func sentBack(t *testing.T, address string) string {
 	return back
 }
 
-// An identity provider signs a member in by the address that it has verified, whatever its
-// spelling.
+// An identity provider signs a member in by the address that it
+// has verified, whatever its spelling.
 func TestSignInByProvider(t *testing.T) {
 	w, p, provider := withProvider(t)
 	n := w.follow(t)
@@ -95,9 +96,9 @@ func TestSignInByProvider(t *testing.T) {
 	}
 }
 
-// A member's identity at the provider is found once, by the verified address. From then on the
-// address does not count: neither is another holder of it admitted, nor does a member become
-// another one by changing theirs.
+// A member's identity at the provider is found once, by the verified address.
+// From then on the address does not count: another holder of it is not
+// admitted, and a member who changes it stays the same member.
 func TestProviderIdentityStays(t *testing.T) {
 	_, p, provider := withProvider(t)
 	acme := p.must(t, 200, "GET", "/v1/organizations", "").items(t)[0]["id"].(string)

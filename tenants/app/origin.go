@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// origin is the console's origin, such as https://weir.example; empty where it is not configured.
-// It does not come from the Host header, which can be forged.
+// origin is the console's origin, such as https://weir.example;
+// empty where it is not configured. It does not come from the
+// Host header, which can be forged.
 func (c Config) origin() (string, error) {
 	if c.ConsoleOrigin == "" {
 		return c.localOrigin(), nil

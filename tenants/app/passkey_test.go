@@ -64,12 +64,12 @@ func (b *browser) make(t *testing.T) (d *device, answer string) {
 	return d, virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
 }
 
-// coseKeyLength is the length of a public key of P-256 as COSE has it, each coordinate 32 bytes
-// long.
+// coseKeyLength is the length of a public key of P-256 as COSE
+// has it, each coordinate 32 bytes long.
 const coseKeyLength = 77
 
-// newCredential makes a key. The authenticator of the tests leaves out the zeros that a coordinate
-// begins with, one time in 128, which no real one does, and which is refused.
+// newCredential makes a key. The tests' authenticator drops leading zeros of a
+// coordinate, one time in 128; real ones don't, and such a key is refused.
 func newCredential() virtualwebauthn.Credential {
 	for {
 		if made := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(made.Key.AttestationData()) == coseKeyLength {
@@ -78,7 +78,8 @@ func newCredential() virtualwebauthn.Credential {
 	}
 }
 
-// answer proves to a site, the right one or another, that the device has its passkey.
+// answer proves to a site, the right one or another, that the
+// device has its passkey.
 func (d *device) answer(t *testing.T, site virtualwebauthn.RelyingParty, question string) map[string]string {
 	t.Helper()
 	options, err := virtualwebauthn.ParseAssertionOptions(question)
@@ -89,15 +90,16 @@ func (d *device) answer(t *testing.T, site virtualwebauthn.RelyingParty, questio
 	return map[string]string{"credential": virtualwebauthn.CreateAssertionResponse(site, d.authenticator, d.credential, *options)}
 }
 
-// passkeyOwner returns a browser in which an owner has signed in, with a passkey, and the clock of
-// its server.
+// passkeyOwner returns a browser in which an owner has signed in, with
+// a passkey, and the clock of its server.
 func passkeyOwner(t *testing.T) (*browser, *device, *watch, *neighbour) {
 	t.Helper()
 	b, clock, n := signedInLater(t)
 	return b, b.register(t, "Laptop"), clock, n
 }
 
-// A passkey signs its member in without a name or a password, after which the session knows how.
+// A passkey signs its member in without a name or a password,
+// after which the session knows how.
 func TestSignInByPasskey(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key := b.register(t, "Key <b>")
@@ -124,8 +126,8 @@ func TestSignInByPasskey(t *testing.T) {
 	}
 }
 
-// A reset leaves no old passkey: somebody with the password had time to add one. The member and the
-// audit see that.
+// A reset leaves no old passkey: somebody with the password had time to add
+// one. The member and the audit see that.
 func TestResetRemovesPasskeys(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key, holder := b.register(t, "Key"), n.knows(t, b.secret(), nil)
@@ -152,7 +154,8 @@ func TestResetRemovesPasskeys(t *testing.T) {
 	}
 }
 
-// Without another proof there is no new passkey and none goes; a removed one lets nobody in.
+// Without another proof there is no new passkey and none goes; a
+// removed one lets nobody in.
 func TestPasskeysNeedAFreshProof(t *testing.T) {
 	b, laptop, clock, _ := passkeyOwner(t)
 	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(b.get(t, accountPage).body)
@@ -181,7 +184,8 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 	}
 }
 
-// An answer is worth something once, soon, for what was asked, in the browser that was asked.
+// An answer is worth something once, soon, for what was asked,
+// in the browser that was asked.
 func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	b, laptop, clock, n := passkeyOwner(t)
 	visitor := func() *browser { return b.p.browser("198.51.100.9") }
@@ -256,8 +260,8 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// A count of uses that does not grow means that there may be a copy: from then on the passkey
-// admits nobody, and its member sees why.
+// A count of uses that does not grow means that there may be a copy: from then
+// on the passkey admits nobody, and its member sees why.
 func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	b, laptop, _, _ := passkeyOwner(t)
 	copied := *laptop
@@ -278,8 +282,8 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	}
 }
 
-// A device with a passkey here is refused with that reason: the same one is not registered twice,
-// nor for somebody else.
+// A device with a passkey here is refused with that reason: the same one is not
+// registered twice, nor for somebody else.
 func TestPasskeysAreUnique(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	question := b.asked(t, passkeysPage)
@@ -298,7 +302,8 @@ func TestPasskeysAreUnique(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// Nobody removes the passkeys of others, and the address in a request decides nothing.
+// Nobody removes the passkeys of others, and the address in a
+// request decides nothing.
 func TestPasskeysAreOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -335,8 +340,9 @@ func TestQuestionsAreLimited(t *testing.T) {
 	t.Error("there is no end to the questions")
 }
 
-// Strangers who ask for questions use up those of their own network alone: not another network's,
-// not the passwords of their own; and those who guess passwords leave the questions alone.
+// Requests for challenges use up the limit of their own network alone:
+// neither another network's, nor that of passwords in their own.
+// Guessed passwords leave challenges alone.
 func TestWhoAsksStopsNobodyElse(t *testing.T) {
 	_, p, _ := withProvider(t)
 	acme := p.tenant(t, "Acme")

@@ -25,9 +25,9 @@ func (d *device) inByPasskey(t *testing.T, p *process) *browser {
 	return b
 }
 
-// Owners switch passwords off once one of them can come in otherwise; from then on no password
-// opens anything, the right one is audited why, and a passkey works. Nobody takes away the last way
-// in.
+// Owners switch passwords off once one of them can sign in otherwise. From then
+// on no password opens anything, the right one is audited with the reason, and
+// a passkey works. The last way to sign in can't be removed.
 func TestPasswordsOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -75,8 +75,8 @@ func TestPasswordsOff(t *testing.T) {
 	}
 }
 
-// Where passwords are off, whoever was invited or gets a reset link comes in by it alone, once, and
-// adds a passkey.
+// Where passwords are off, whoever was invited or gets a reset link comes in
+// by it alone, once, and adds a passkey.
 func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -114,8 +114,9 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// Only owners switch passwords, also over the API; a request without that field leaves them as they
-// are; and the operator's command is the way back for an organization whose owners are locked out.
+// Only owners switch passwords, also over the API. A request without that field
+// leaves them as they are. The operator's command is the way back for an
+// organization whose owners are locked out.
 func TestWhoSwitchesPasswords(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -26,8 +26,8 @@ func newcomer(code, email string) map[string]string {
 	return map[string]string{"code": code, "email": email, "name": "Bob", "password": password, "organization": "Acme"}
 }
 
-// Somebody is invited in the console, joins with the link, and works in the role of the invitation;
-// the code is shown once and works once.
+// Somebody is invited in the console, joins with the link, and works in the
+// role of the invitation; the code is shown once and works once.
 func TestInviteAndJoin(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -100,8 +100,8 @@ func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// The state of a code is shown only to its holder. An address that is taken elsewhere is revealed
-// to the invited.
+// The state of a code is shown only to its holder. An address that is
+// taken elsewhere is revealed to the invited.
 func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -147,8 +147,8 @@ func TestAttemptsWithCodesAreLimited(t *testing.T) {
 	}
 }
 
-// An installation without members prints a link, by which one person becomes the first owner; then
-// there is none any more.
+// An installation without members prints a link, by which one person becomes
+// the first owner; then there is none any more.
 func TestFirstOwner(t *testing.T) {
 	w := newWorld(t)
 	w.output = &bytes.Buffer{}
@@ -189,7 +189,8 @@ func TestFirstOwner(t *testing.T) {
 	}
 }
 
-// A link for the first owner is void as soon as anybody is a member, however they came.
+// A link for the first owner is void as soon as anybody is a
+// member, however they came.
 func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 	w := newWorld(t)
 	w.output = &bytes.Buffer{}
@@ -201,8 +202,8 @@ func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 	}
 }
 
-// Whoever lost the password gets a link from somebody who manages them, which works once and signs
-// out everywhere.
+// Whoever lost the password gets a link from somebody who manages them,
+// which works once and signs out everywhere.
 func TestPasswordReset(t *testing.T) {
 	const other = "battery staple horse"
 	w := newWorld(t)

@@ -15,7 +15,8 @@ import (
 
 const otherOperatorToken = "weirsvc_fedcba9876543210fedcba9876543210fedcba9876543210"
 
-// A restart decides and publishes nothing new. The last record may be published again, unchanged.
+// A restart decides and publishes nothing new. The last record
+// may be published again, unchanged.
 func TestRestartChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -67,8 +68,8 @@ func (w world) published(t *testing.T) error {
 	})
 }
 
-// Another operator's token takes the place of the one before; a configured token that was revoked
-// stays revoked.
+// Another operator's token takes the place of the one before; a
+// configured token that was revoked stays revoked.
 func TestOperatorIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.start(t, operatorToken).stop()
@@ -89,7 +90,8 @@ func TestOperatorIsReplaced(t *testing.T) {
 	}
 }
 
-// A secret is in the answer to its creation and nowhere else: in no table, no record, no log line.
+// A secret is in the answer to its creation and nowhere else: in
+// no table, no record, no log line.
 func TestSecretsAreNowhere(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -117,8 +119,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 }
 
-// dump returns every row of every table of the schema as text, but for how far relays and consumers
-// are.
+// dump returns every row of every table of the schema as text,
+// but for how far relays and consumers are.
 func (w world) dump(t *testing.T) string {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), w.database, "tenants")

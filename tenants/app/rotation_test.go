@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A key and its successor both work for the overlap, everywhere, and for the same; then the old one
-// ends by itself.
+// A key and its successor both work for the overlap, everywhere, and for the
+// same; then the old one ends by itself.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -45,7 +45,8 @@ func TestRotation(t *testing.T) {
 	n.knows(t, at.get("key"), nil)
 }
 
-// A refused rotation has its reason, nothing is created, and the same request has one effect.
+// A refused rotation has its reason, nothing is created, and the
+// same request has one effect.
 func TestRotationRefusals(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -78,8 +79,8 @@ func TestRotationRefusals(t *testing.T) {
 
 var errNotYet = errors.New("not yet")
 
-// A key reads less from its creation on or from when it is changed, everywhere; its successor may
-// do the same.
+// A key reads less from its creation on or from when it is changed,
+// everywhere; its successor may do the same.
 func TestAccessOfKeys(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)

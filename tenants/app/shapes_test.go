@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Every answer has the members that clients may rely on, with values of the promised form, and a
-// secret is in the answer to its creation only.
+// Every answer has the members that clients may rely on, with values of the
+// promised form, and a secret is in the answer to its creation only.
 func TestShapes(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	id := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -91,8 +91,8 @@ func expectOne(t *testing.T, list answer, want map[string]any) {
 	expectMembers(t, items[0], want)
 }
 
-// expectMembers checks that got has exactly the members of want; a pattern stands for every text
-// that it matches.
+// expectMembers checks that got has exactly the members of want; a pattern
+// stands for every text that it matches.
 func expectMembers(t *testing.T, got, want map[string]any) {
 	t.Helper()
 	for name, value := range want {
@@ -112,7 +112,8 @@ func expectMembers(t *testing.T, got, want map[string]any) {
 	}
 }
 
-// A value that can't be accepted is named, with the way out, and nothing is created.
+// A value that can't be accepted is named, with the way out, and
+// nothing is created.
 func TestRefusals(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -175,7 +176,8 @@ func pointersOf(got answer) (pointers []string) {
 	return pointers
 }
 
-// Following next_cursor shows everything once, from old to new, whatever is added meanwhile.
+// Following next_cursor shows everything once, from old to new,
+// whatever is added meanwhile.
 func TestPages(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -202,8 +204,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The same request with the same Idempotency-Key creates nothing more; with another body it is
-// refused.
+// The same request with the same Idempotency-Key creates nothing
+// more; with another body it is refused.
 func TestIdempotencyKey(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Whoever signs in gets a session that is in force everywhere and ends everywhere; the cookie can't
-// be read by scripts, sent in plaintext or planted by a neighboring host.
+// A sign-in gives a session that starts and ends everywhere. Its cookie can't
+// be read by scripts, sent in plaintext or set by a neighboring host.
 func TestSignInAndOut(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -84,7 +84,8 @@ func TestSessionExpires(t *testing.T) {
 	}
 }
 
-// A session is in force in the process that did not issue it as soon as it is asked for.
+// A session is in force in the process that did not issue it as
+// soon as it is asked for.
 func TestSessionCrossesReplicas(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.start(t, operatorToken), w.start(t, operatorToken)

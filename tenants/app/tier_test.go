@@ -8,8 +8,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The tier that the ledger publishes takes the place of the one that an organization began with, and
-// the request that created it may come again all the same.
+// The tier that the ledger publishes takes the place of the one
+// that an organization began with, and the request that created
+// it may come again all the same.
 func TestTierOfTheLedger(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)

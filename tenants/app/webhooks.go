@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/notifications"
 )
 
-// WebhookConfig is what webhooks are signed with, and where they may go beyond the public network.
+// WebhookConfig is what webhooks are signed with, and where they
+// may go beyond the public network.
 type WebhookConfig struct {
 	Keys     httpapi.Secret `help:"Keys that the secrets of webhooks follow from, each of 64 hexadecimal characters (openssl rand -hex 32), with commas between them: the first makes new secrets, the others those of webhooks from when they were first. Empty: there are no webhooks." env:"WEIR_WEBHOOK_KEYS"`
 	Networks []string       `help:"Networks beside the public one that webhooks may reach, by any port and without TLS, such as 10.20.0.0/16. For development, and for receivers of one's own." env:"WEIR_WEBHOOK_NETWORKS"`

@@ -7,8 +7,8 @@ import (
 	"runtime/pprof"
 )
 
-// profile writes a CPU profile of the process to path until stop is called; with no path it does
-// nothing.
+// profile writes a CPU profile of the process to path until stop
+// is called; with no path it does nothing.
 func profile(path string) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil

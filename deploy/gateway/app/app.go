@@ -21,8 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
-// Config is the gateway's configuration. The tags are the names in the environment and the help
-// that cmd shows.
+// Config is the gateway's configuration. The tags are the names in the
+// environment and the help that cmd shows.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
 

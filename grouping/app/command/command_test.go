@@ -11,8 +11,8 @@ const entries = `{"level":"error","message":"checkout failed","error":{"type":"E
 {"type":"Error","message":"no cart","stack_trace":["at renderCart (https://a.example/assets/index-Ab-d_x1k.js:1:112)"]}
 `
 
-// Of each entry with an error it is printed what was recognized and why it is grouped; others are
-// skipped.
+// Of each entry with an error it is printed what was recognized and
+// why it is grouped; others are skipped.
 func TestFingerprint(t *testing.T) {
 	var out strings.Builder
 	if err := printFingerprints(strings.NewReader(entries), &out); err != nil {

@@ -45,7 +45,8 @@ type comparison struct {
 	errors      int
 }
 
-// kind is a group of one version, with the number of errors it shares with each group of the other.
+// kind is a group of one version, with the number of errors it
+// shares with each group of the other.
 type kind struct {
 	title  string
 	others map[grouping.Hash]*shared // bounded by the errors that are compared
@@ -78,8 +79,8 @@ func meet(kinds map[grouping.Hash]*kind, hash, other grouping.Hash, title string
 	k.others[other].errors++
 }
 
-// several are the groups that share errors with more than one of the other version, those with most
-// first.
+// several are the groups that share errors with more than one of
+// the other version, those with most first.
 func several(kinds map[grouping.Hash]*kind) (found []*kind) {
 	for _, k := range kinds {
 		if len(k.others) > 1 {

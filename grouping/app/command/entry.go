@@ -12,8 +12,8 @@ import (
 // longestEntry is more than any entry that is accepted.
 const longestEntry = 1 << 20
 
-// eachError reads entries, one a line, and passes on their errors. A line may also be the error
-// alone.
+// eachError reads entries, one a line, and passes on their
+// errors. A line may also be the error alone.
 func eachError(in io.Reader, with func(line int, e grouping.Error) error) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, longestEntry)

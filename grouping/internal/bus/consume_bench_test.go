@@ -12,9 +12,9 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
-// BenchmarkConsume measures from records to committed groups, 100 records of 20 errors a
-// transaction: a storm of few errors, errors that are all new, and the same where there is no room
-// for new groups.
+// BenchmarkConsume measures from records to committed groups, 100 records of 20
+// errors a transaction: a storm of few errors, errors that are all new, and the
+// same where there is no room for new groups.
 func BenchmarkConsume(b *testing.B) {
 	for _, load := range []struct {
 		name             string
@@ -45,7 +45,8 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// failure is an entry with a trace of 12 lines; the nth is one of kinds, or of a kind of its own.
+// failure is an entry with a trace of 12 lines; the nth is one
+// of kinds, or of a kind of its own.
 func failure(n, kinds int) string {
 	if kinds > 0 {
 		n %= kinds
@@ -58,8 +59,9 @@ func failure(n, kinds int) string {
 	return line[:len(line)-1] + `]}}`
 }
 
-// BenchmarkReplicas measures consumers side by side, each with records of its own, where 90 % of the
-// errors are of one group and the others of 100,000, all of which exist.
+// BenchmarkReplicas measures consumers side by side, each with
+// records of its own, where 90 % of the errors are of one group and
+// the others of 100,000, all of which exist.
 func BenchmarkReplicas(b *testing.B) {
 	pool := open(b)
 	const kinds, perRecord, perTransaction = 100_000, 20, 100

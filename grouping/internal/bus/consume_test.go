@@ -15,9 +15,9 @@ import (
 
 const broken = `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","environment":"dev","error":{"type":"E","message":"it broke"}}`
 
-// Whatever is sent twice counts once: a part that was produced again, a request that was made again
-// with its key, and a key that was reused for another body, which never counts, even where the
-// first request of the key carried no error.
+// Whatever is sent twice counts once: a part that was produced again, a request
+// made again with its key, and a key reused for another body, which never
+// counts, even where the key's first request had no error.
 func TestCountedOnce(t *testing.T) {
 	pool := open(t)
 	plain := logs(broken, `{"message":"no error"}`, broken)
@@ -45,8 +45,8 @@ func TestCountedOnce(t *testing.T) {
 	}
 }
 
-// The errors of a request of several parts count once all of them came, those without errors too,
-// and none of one that was published in part.
+// The errors of a request of several parts count once all of them came, those
+// without errors too, and none of one that was published in part.
 func TestRequestsAreCountedWhole(t *testing.T) {
 	pool := open(t)
 	parts := func() (records []sharedbus.Record) {
@@ -72,9 +72,9 @@ func TestRequestsAreCountedWhole(t *testing.T) {
 	}
 }
 
-// Entries are read by their own members: the environment is the key's where the entry has none, the
-// time is that of acceptance where the entry's is unreadable, and an empty payload is grouped by
-// the entry's message.
+// Entries are read by their own members. Without an environment they have the
+// key's, with an unreadable time that of acceptance, and with an empty
+// payload they are grouped by their message.
 func TestEntries(t *testing.T) {
 	pool := open(t)
 	l := logs(`{"timestamp":"?","level":"warn","message":"disk is full","error":{}}`,
@@ -89,8 +89,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// A record that can't be read is named as one that can never be applied, so that the bus sets it
-// aside alone.
+// A record that can't be read is named as one that can never be
+// applied, so that the bus sets it aside alone.
 func TestPoison(t *testing.T) {
 	pool := open(t)
 	poison, short, headerless := logs(broken, `{"error":{"type":"E"`), logs(broken), record(logs(broken), 3)

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// hostile are error payloads that are as large as they may be, each the worst for something.
+// hostile are error payloads that are as large as they may be,
+// each the worst for something.
 func hostile(size int) map[string]map[string]any {
 	lines := func(line string) (list []string) {
 		for n := 0; n < size; n += len(line) {

@@ -10,22 +10,22 @@ import (
 	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
-// entry is what grouping needs of a log entry. A member of another type than expected counts as
-// absent.
+// entry is what grouping needs of a log entry. A member of
+// another type than expected counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
 	errored                                bool // it carries an error payload
 	err                                    grouping.Error
 }
 
-// mayCarryError is a quick check without false negatives: a member's name is in the text as it is,
-// unless it was escaped.
+// mayCarryError is a quick check without false negatives: a member's name is in
+// the text as it is, unless it was escaped.
 func mayCarryError(line []byte) bool {
 	return bytes.Contains(line, []byte(`"`+entryfield.Error+`":`)) || bytes.Contains(line, []byte(`\u00`))
 }
 
-// parseEntry reads a compact JSON object. Names are compared exactly, unlike in encoding/json;
-// unwanted members are skipped without decoding.
+// parseEntry reads a compact JSON object. Names are compared exactly, unlike in
+// encoding/json; unwanted members are skipped without decoding.
 func parseEntry(line string) (e entry, err error) {
 	s := scanner{text: line}
 	s.object(func(name string) {
@@ -71,7 +71,8 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 	return true
 }
 
-// scanner reads JSON that was validated before. It keeps its first error and then stops.
+// scanner reads JSON that was validated before. It keeps its
+// first error and then stops.
 type scanner struct {
 	text string
 	at   int
@@ -128,8 +129,8 @@ func (s *scanner) object(member func(name string)) {
 	s.expect('}')
 }
 
-// strings reads an array of strings, or one string. Of an array that is too long, it reads the
-// beginning and the end.
+// strings reads an array of strings, or one string. Of an array that is too
+// long, it reads the beginning and the end.
 func (s *scanner) strings() []string {
 	switch s.peek() {
 	case '"':
@@ -161,7 +162,8 @@ func (s *scanner) strings() []string {
 	return texts
 }
 
-// element skips an element of an array and reports whether it is a string with an escape.
+// element skips an element of an array and reports whether it is
+// a string with an escape.
 func (s *scanner) element() (escaped bool) {
 	if s.peek() != '"' {
 		s.skip()
@@ -170,8 +172,8 @@ func (s *scanner) element() (escaped bool) {
 	return s.skipString()
 }
 
-// string reads a string, without a copy where nothing is escaped. Another value is skipped and
-// counts as "".
+// string reads a string, without a copy where nothing is escaped.
+// Another value is skipped and counts as "".
 func (s *scanner) string() string {
 	if s.peek() != '"' {
 		s.skip()

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Of an entry only its own members count, by their exact names, however they are escaped; what is
-// of another type counts as absent.
+// Of an entry only its own members count, by their exact names, however they
+// are escaped; what is of another type counts as absent.
 func TestParseEntry(t *testing.T) {
 	for text, want := range map[string]entry{
 		`{}`: {},
@@ -41,8 +41,8 @@ func TestParseEntryPoison(t *testing.T) {
 	}
 }
 
-// Whatever is valid JSON is read like encoding/json reads it; whatever is not does no harm. No
-// error is overlooked.
+// Whatever is valid JSON is read like encoding/json reads it; whatever is
+// not does no harm. No error is overlooked.
 func FuzzParseEntry(f *testing.F) {
 	f.Add(`{"level":"error","error":{"type":"T","stack_trace":["a",1,[],"b"]},"m":{"a":[1,2,{}]}}`)
 	f.Add(`{"\u0065rror":{"type":"\u0054"}}`)

@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// saveEvents puts the events of new groups into the outbox, in an order that all workers keep.
+// saveEvents puts the events of new groups into the outbox, in
+// an order that all workers keep.
 func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) error {
 	facts := make([]outbox.Fact, len(created))
 	for i, group := range created {

@@ -28,8 +28,8 @@ func open(t testing.TB) *pgxpool.Pool {
 	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
-// logs is a LogsAccepted that holds the lines; those with an error payload are counted by how they
-// look.
+// logs is a LogsAccepted that holds the lines; those with an
+// error payload are counted by how they look.
 func logs(lines ...string) contract.LogsAccepted {
 	text := strings.Join(lines, "\n") + "\n"
 	return contract.LogsAccepted{

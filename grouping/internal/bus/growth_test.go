@@ -16,7 +16,8 @@ func tiny(n int) string {
 	return `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","error":{"type":"Flood` + letters(n+1) + `"}}`
 }
 
-// flood is one request of new types, counted from first, under ids as long as real ones.
+// flood is one request of new types, counted from first, under
+// ids as long as real ones.
 func flood(first, n int) sharedbus.Record {
 	lines := make([]string, n)
 	for i := range lines {
@@ -41,8 +42,9 @@ func sizes(t testing.TB, pool *pgxpool.Pool) (total int64, each string) {
 	return total, strings.TrimSpace(each)
 }
 
-// A new group costs a bounded number of bytes, and a flood of types that never come again, in
-// requests of 1,000, grows the database by a thousand groups an hour and no more, whatever is sent.
+// A new group costs a bounded number of bytes. A flood of unique
+// types, in requests of 1,000, grows the database by a thousand groups
+// an hour and no more, whatever is sent.
 func TestGrowth(t *testing.T) {
 	const perRequest, requests, budget, perGroup = 1000, 20, 1000, 3000
 	pool := open(t)

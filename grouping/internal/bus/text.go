@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// At most this much of an error's text is looked at: its beginning and its end, where most
-// languages print the root cause. The log store has the rest.
+// At most this much of an error's text is looked at: its beginning and its end,
+// where most languages print the root cause. The log store has the rest.
 const (
 	maxHead   = 64 << 10 // bytes of JSON text
 	maxTail   = 64 << 10
@@ -83,8 +83,8 @@ func slashesBefore(raw string, i int) (n int) {
 	return n
 }
 
-// unescape decodes the inside of a JSON string. Lone surrogates become U+FFFD, as in encoding/json.
-// It is false for an invalid escape.
+// unescape decodes the inside of a JSON string. Lone surrogates become U+FFFD,
+// as in encoding/json. It is false for an invalid escape.
 func unescape(raw string) (text string, ok bool) {
 	b := make([]byte, 0, len(raw))
 	for {

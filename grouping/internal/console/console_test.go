@@ -21,7 +21,8 @@ import (
 
 var session = identity.SessionPrefix + strings.Repeat("a", 48)
 
-// newPages are the pages of groups of AlphaError and BetaError, and the session of a member.
+// newPages are the pages of groups of AlphaError and BetaError,
+// and the session of a member.
 func newPages(t *testing.T) http.Handler {
 	t.Helper()
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
@@ -46,7 +47,8 @@ func get(pages http.Handler, path string) (int, string) {
 
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
-// The list shows each kind of error, and leads to its group, which shows why it is one.
+// The list shows each kind of error, and leads to its group,
+// which shows why it is one.
 func TestErrorPages(t *testing.T) {
 	pages := newPages(t)
 	status, list := get(pages, "/console/errors?q=alpha")

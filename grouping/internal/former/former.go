@@ -6,14 +6,15 @@ import (
 	v3 "github.com/weirlog/weir/grouping/internal/former/v3"
 )
 
-// Grouper fingerprints errors one after another and reuses its memory. It must not be used by two goroutines at once.
-// Its zero value is ready.
+// Grouper fingerprints errors one after another and reuses its memory. It must
+// not be used by two goroutines at once. Its zero value is ready.
 type Grouper struct {
 	second v2.Grouper
 	third  v3.Grouper
 }
 
-// Hashes are those by which the former versions would have found the group of e, the version before this one last.
+// Hashes are those by which the former versions would have found the group
+// of e, the version before this one last.
 func (g *Grouper) Hashes(e grouping.Error) []grouping.ScopedHash {
 	return append(g.second.Hashes(e), g.third.Hashes(e)...)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// New makes a group of two AlphaErrors, the newest, and one of a BetaError, in project shop of
-// organization acme.
+// New makes a group of two AlphaErrors, the newest, and one of a
+// BetaError, in project shop of organization acme.
 func New(t *testing.T) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 )
 
-// Count adds errors to their groups and creates groups as far as the budgets allow, in the caller's
-// transaction, which sees all organizations.
+// Count adds errors to their groups and creates groups as far as the budgets
+// allow, in the caller's transaction, which sees all organizations.
 func (s *Service) Count(ctx context.Context, tx pgx.Tx, tally *grouping.Tally) (postgres.Effect, error) {
 	return postgres.Writer{NewGroups: s.NewGroups}.Apply(ctx, tx, tally.Counts())
 }

@@ -12,8 +12,8 @@ import (
 // longestSearch is how long a search takes: then a page ends with what was found.
 const longestSearch = 2 * time.Second
 
-// read runs fn in a snapshot of the organization's rows, in the fair order of organizations. A
-// Problem 429 means that its share is used up.
+// read runs fn in a snapshot of the organization's rows, in the fair order of
+// organizations. A Problem 429 means that its share is used up.
 func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
 	leave, err := s.turns.Enter(ctx, organization)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// One organization that reads without pause holds half of the places and has a bounded line: beyond
-// it gets 429 with Retry-After, and another organization is served at once.
+// One organization that reads without pause holds half of the places
+// and has a bounded line: beyond it gets 429 with Retry-After, and
+// another organization is served at once.
 func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})

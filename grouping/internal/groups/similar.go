@@ -24,8 +24,8 @@ type Similar struct {
 // MaxSimilar is how many similar groups are named.
 const MaxSimilar = 20
 
-// Similar finds the groups most like one. Where the principal may not read it, the error is
-// postgres.ErrNoGroup.
+// Similar finds the groups most like one. Where the principal may not
+// read it, the error is postgres.ErrNoGroup.
 func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) (found []Similar, err error) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
 		of, others, err := postgres.Similar(ctx, tx, organization, id)

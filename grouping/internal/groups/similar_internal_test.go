@@ -21,8 +21,8 @@ func candidate(id, message string, calls ...string) postgres.Candidate {
 	return postgres.Candidate{Group: postgres.Group{ID: id}, Outline: grouping.OutlineOf(about.Language, about.Exceptions)}
 }
 
-// The groups that share most of the trace and the message come first, with the calls that only one
-// of the two has.
+// The groups that share most of the trace and the message come first, with
+// the calls that only one of the two has.
 func TestRank(t *testing.T) {
 	ranked := rank(candidate("of", "card was declined", "charge", "pay", "checkout", "main"), []postgres.Candidate{
 		candidate("top alone", "no connection", "charge", "retry", "work"),
@@ -44,7 +44,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// Of groups that are as much alike the one that was seen at the same time comes first, however long ago both began.
+// Of groups that are as much alike the one that was seen at the same time
+// comes first, however long ago both began.
 func TestRankByTime(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	seen := func(id string, first, last int) postgres.Candidate {

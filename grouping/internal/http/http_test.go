@@ -20,8 +20,8 @@ import (
 
 var key = identity.APIKeyPrefix + strings.Repeat("a", 48)
 
-// newAPI is the routes on groups of AlphaError and BetaError in project shop, and one API key of
-// that.
+// newAPI is the routes on groups of AlphaError and BetaError in
+// project shop, and one API key of that.
 func newAPI(t *testing.T) nethttp.Handler {
 	t.Helper()
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
@@ -49,8 +49,8 @@ func get(t *testing.T, api nethttp.Handler, path string) (int, map[string]any) {
 	return answer.Code, members
 }
 
-// The list has the groups, the one last seen first, page by page and filtered; each leads to its
-// group.
+// The list has the groups, the one last seen first, page by page
+// and filtered; each leads to its group.
 func TestGroups(t *testing.T) {
 	api := newAPI(t)
 	status, first := get(t, api, "/v1/projects/shop/error-groups?limit=1")
@@ -85,7 +85,8 @@ func TestSimilar(t *testing.T) {
 	}
 }
 
-// What does not exist, or is foreign, is not found; what is not understood is refused.
+// What does not exist, or is foreign, is not found; what is not
+// understood is refused.
 func TestRefusals(t *testing.T) {
 	api := newAPI(t)
 	for path, want := range map[string]int{

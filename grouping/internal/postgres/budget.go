@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// keptBudgets is how long budgets are kept before the newest hour: a record accepted earlier begins
-// a new one.
+// keptBudgets is how long budgets are kept before the newest hour: a
+// record accepted earlier begins a new one.
 const keptBudgets = 48 * time.Hour
 
 // budgetKey is a project and an hour.
@@ -31,15 +31,16 @@ func (k budgetKey) order(other budgetKey) int {
 
 func budgetOf(c *grouping.Count) budgetKey { return budgetKey{c.Organization, c.Project, c.Hour} }
 
-// allotment is what new groups may be created, by their deciding hashes, and which budget each is
-// charged to.
+// allotment is what new groups may be created, by their deciding
+// hashes, and which budget each is charged to.
 type allotment map[hashKey]budgetKey
 
-// resolveWithin finds the groups of the counts. Those without one move to the overflow of their
-// project where its budget is used up, or that of the organization. Room goes in the order of the
-// log, so records create the same groups however they are spread over transactions. Budgets with
-// room are locked until this transaction ends; used-up ones are not. Budgets are read before hashes, so that whatever used one
-// up is visible.
+// resolveWithin finds the groups of the counts. Those without one move to the
+// overflow of their project where its budget is used up, or that of the
+// organization. Room goes in the order of the log, so records create the same
+// groups however they are spread over transactions. Budgets with room are
+// locked until this transaction ends; used-up ones are not. Budgets are read
+// before hashes, so that whatever used one up is visible.
 func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
 	known map[hashKey]string, inherited heirs, allotted allotment, err error,
 ) {
@@ -94,7 +95,8 @@ func (w Writer) hasRoom(used map[budgetKey]int, of budgetKey) bool {
 	return used[of] < w.NewGroups.Project && used[of.ofAll()] < w.NewGroups.Organization
 }
 
-// budgetKeys are the budgets that counts may be charged to, in the order in which they are locked.
+// budgetKeys are the budgets that counts may be charged to, in
+// the order in which they are locked.
 func budgetKeys(counts []*grouping.Count) []budgetKey {
 	seen := map[budgetKey]bool{}
 	for _, c := range counts {
@@ -114,8 +116,8 @@ func readBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) (map[budgetKe
 	return used, err
 }
 
-// lockBudgets locks the budgets of the counts in one order and writes into used what they have
-// created then.
+// lockBudgets locks the budgets of the counts in one order and writes
+// into used what they have created then.
 func lockBudgets(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, used map[budgetKey]int) error {
 	return eachBudget(ctx, tx, budgetKeys(counts), used, `
 		INSERT INTO group_budgets AS b (organization, project, hour, founded)
@@ -148,8 +150,8 @@ func budgetColumns(keys []budgetKey) (organizations, projects []string, hours []
 	return organizations, projects, hours
 }
 
-// charge adds the created groups to their locked budgets, and deletes old budgets of the same
-// projects and organizations unless they are in use.
+// charge adds the created groups to their locked budgets, and deletes old
+// budgets of the same projects and organizations unless they are in use.
 func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]string) error {
 	spent := map[budgetKey]int{}
 	for key := range created {

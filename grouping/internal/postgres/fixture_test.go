@@ -24,7 +24,8 @@ func open(t testing.TB) *pgxpool.Pool {
 	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
-// apply groups occurrences in one transaction, and creates as many groups as there are.
+// apply groups occurrences in one transaction, and creates as
+// many groups as there are.
 func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) error {
 	return applyWithin(ctx, pool, math.MaxInt, occurrences...)
 }
@@ -64,7 +65,8 @@ func mustApply(t testing.TB, pool *pgxpool.Pool, occurrences ...grouping.Occurre
 	}
 }
 
-// seen is an occurrence of an error of the type, in organization "acme" and project "shop".
+// seen is an occurrence of an error of the type, in organization
+// "acme" and project "shop".
 func seen(typ string, after time.Duration) grouping.Occurrence {
 	return grouping.Occurrence{
 		Organization: "acme", Project: "shop", Entry: typ + after.String(), Accepted: noon, Expires: grouping.Expiry(noon, 7),

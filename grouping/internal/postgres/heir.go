@@ -15,13 +15,15 @@ import (
 // scopeInherited marks deciding hashes of groups that a former version created.
 const scopeInherited grouping.HashScope = "inherited"
 
-// heirs are the deciding hashes of groups that a former version of the algorithm created.
+// heirs are the deciding hashes of groups that a former version
+// of the algorithm created.
 type heirs map[hashKey]string
 
-// findHeirs finds groups of counts without a known hash by the hashes of former versions. Only new
-// errors cost that, and only in a project with groups of a former version: a group with a current
-// hash is found like any other. The first of several counts with one deciding hash that has a group
-// brings all there.
+// findHeirs finds groups of counts without a known hash by the hashes
+// of former versions. Only new errors cost that, and only in a project
+// with groups of a former version: a group with a current hash is
+// found like any other. The first of several counts with one deciding
+// hash that has a group brings all there.
 func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs, error) {
 	counts, err := amongFormer(ctx, tx, counts)
 	if err != nil || len(counts) == 0 {
@@ -50,8 +52,9 @@ func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs,
 	return found, nil
 }
 
-// amongFormer returns the counts of projects with groups of a former version. A second fingerprint
-// costs as much as the first: a flood of new kinds must not pay it in vain.
+// amongFormer returns the counts of projects with groups of a
+// former version. A second fingerprint costs as much as the first:
+// a flood of new kinds must not pay it in vain.
 func amongFormer(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*grouping.Count, error) {
 	type project struct{ organization, name string }
 	asked, has := map[project]bool{}, map[project]bool{}
@@ -76,7 +79,8 @@ func amongFormer(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*g
 	return slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return !has[project{c.Organization, c.Project}] }), nil
 }
 
-// projectsOfFormer reads one entry of the primary key for each project, however many hashes it has.
+// projectsOfFormer reads one entry of the primary key for each
+// project, however many hashes it has.
 const projectsOfFormer = `
 SELECT k.organization, k.project
   FROM unnest($1::text[], $2::text[]) AS k (organization, project)
@@ -84,9 +88,9 @@ SELECT k.organization, k.project
 		WHERE (h.organization, h.project) = (k.organization, k.project) AND h.version > $3 ORDER BY h.version LIMIT 1) AS oldest
  WHERE oldest.version < $4`
 
-// claim lets the deciding hashes name their groups, as far as these have room, and adds them to
-// known; the others are inherited again next time. Where another transaction was faster, its group
-// counts.
+// claim lets the deciding hashes name their groups, as far as these have room,
+// and adds them to known; the others are inherited again next time. Where
+// another transaction was faster, its group counts.
 func (h heirs) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
 	var rows []hashRow
 	for key, group := range h {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// The algorithm of before is asked only about projects that still have groups of it, of whichever
-// organization.
+// The algorithm of before is asked only about projects that still have
+// groups of it, of whichever organization.
 func TestAmongFormer(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	of := func(organization, project string) *grouping.Count {
@@ -41,8 +41,8 @@ func TestAmongFormer(t *testing.T) {
 	}
 }
 
-// An error whose kind is new to a project without groups of before is fingerprinted once: nothing
-// of it is read for the algorithm of before.
+// An error whose kind is new to a project without groups of before is
+// fingerprinted once: nothing of it is read for the algorithm of before.
 func TestHeirsOfNobody(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	counts := []*grouping.Count{{Organization: "acme", Project: "new"}} // without the samples that the algorithm would read

@@ -21,7 +21,8 @@ func hashesOf(version int, e grouping.Error) []grouping.ScopedHash {
 	return slices.DeleteFunc(g.Hashes(e), func(h grouping.ScopedHash) bool { return h.Version != version })
 }
 
-// remembered stores occurrences as a former version did, and returns how many groups they made.
+// remembered stores occurrences as a former version did, and
+// returns how many groups they made.
 func remembered(t *testing.T, pool *pgxpool.Pool, version int, occurrences []grouping.Occurrence) int {
 	t.Helper()
 	tally := grouping.NewTally()
@@ -63,7 +64,8 @@ func storeOf(t *testing.T, pool *pgxpool.Pool, counts []*grouping.Count) (effect
 	return effect
 }
 
-// month is a history of errors of which each comes once a day, at other lines, with other ids.
+// month is a history of errors of which each comes once a day,
+// at other lines, with other ids.
 func month(days int) (occurrences []grouping.Occurrence) {
 	traces := [][]string{
 		{"at com.acme.pay.Gateway.charge(Gateway.java:1)", "at com.acme.web.Controller.run(Controller.java:1)", "at com.acme.Main.main(Main.java:1)"},
@@ -83,7 +85,8 @@ func month(days int) (occurrences []grouping.Occurrence) {
 	return occurrences
 }
 
-// Inherited hashes go with their group: one that led nowhere would stop its project for ever.
+// Inherited hashes go with their group: one that led nowhere
+// would stop its project for ever.
 func TestInheritedHashesExpire(t *testing.T) {
 	pool := open(t)
 	remembered(t, pool, grouping.Version-1, []grouping.Occurrence{kept("Old", 0, 7)})
@@ -98,9 +101,9 @@ func TestInheritedHashesExpire(t *testing.T) {
 	mustApply(t, pool, kept("Old", 101*day, 7))
 }
 
-// A new version opens no new group for an error that a version of before knew, counts go on in
-// the old one, and from then on it is found by the new hashes; what is new creates a group, and one
-// alone.
+// A new version opens no new group for an error that a former version
+// grouped: counts continue in the old one, which is then found by the new
+// hashes. A new error creates one group.
 func TestGroupsOfFormerVersions(t *testing.T) {
 	for _, version := range []int{1, grouping.Version - 1} { // version 2 differs from the first in types with ids alone
 		t.Run(strconv.Itoa(version), func(t *testing.T) { inherit(t, version) })

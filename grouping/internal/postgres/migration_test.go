@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Who reads groups waits for no index that is built: nothing locks readers out before.
+// Who reads groups waits for no index that is built: nothing
+// locks readers out before.
 func TestIndexesAreBuiltBesideReaders(t *testing.T) {
 	const founding, budgets = "migrations/0001_groups.sql", "migrations/0002_budgets.sql"
 	set := ownMigrations(t, founding)

@@ -68,7 +68,8 @@ func bound(exceptions []Exception) []Exception {
 	return exceptions
 }
 
-// boundFrames keeps the innermost frames as far as there is room, and returns the rest of the room.
+// boundFrames keeps the innermost frames as far as there is
+// room, and returns the rest of the room.
 func (x *Exception) boundFrames(left int) int {
 	for i := range x.Frames {
 		f := &x.Frames[i]
@@ -84,8 +85,8 @@ func (x *Exception) boundFrames(left int) int {
 	return left
 }
 
-// saveOccurrences keeps samples. A sample's number in the group gives its slot: the newest
-// overwrite older ones.
+// saveOccurrences keeps samples. A sample's number in the group gives its
+// slot: the newest overwrite older ones.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
 	var slots, levels []int16
@@ -117,8 +118,8 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return err
 }
 
-// A transaction of more errors than fewErrors replaces one sample of a group that has all: to keep
-// one costs as much as to count many.
+// A transaction of more errors than fewErrors replaces one sample of a group
+// that has all: to keep one costs as much as to count many.
 const fewErrors = 100
 
 // replaced is how many samples the changes replace at most of a group that has all.
@@ -133,8 +134,8 @@ func replaced(changes []*change) int {
 	return grouping.MaxSamples
 }
 
-// sampled are the samples to keep, by slot: the newest so many if it replaces others. Where two meet
-// in one slot, the newer stays.
+// sampled are the samples to keep, by slot: the newest so many if it replaces
+// others. Where two meet in one slot, the newer stays.
 func (ch *change) sampled(newest int) map[int]grouping.Sample {
 	kept := map[int]grouping.Sample{}
 	samples := ch.Samples
@@ -164,7 +165,8 @@ func encodeExceptions(exceptions []grouping.Exception) string {
 	return string(text)
 }
 
-// Occurrences lists the samples of a group, the newest first. tx acts as the organization.
+// Occurrences lists the samples of a group, the newest first. tx
+// acts as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message,
 		CASE WHEN octet_length(exceptions::text) <= $3 THEN exceptions ELSE '[]' END

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// budgetsKept is longer than an hour's errors are on their way; see keptBudgets for those of
-// projects at work.
+// budgetsKept is longer than an hour's errors are on their way; see
+// keptBudgets for those of projects at work.
 const budgetsKept = 7 * 24 * time.Hour
 
 // Tables are those of groups that age, for a prune.Pruner.
@@ -33,7 +33,8 @@ func Fixed() []prune.Bound {
 	}
 }
 
-// expiredGroups are the groups whose last errors are past retention, found once a day by a scan.
+// expiredGroups are the groups whose last errors are past
+// retention, found once a day by a scan.
 type expiredGroups struct {
 	clock  func() time.Time
 	swept  time.Time // the day for which none is left
@@ -47,8 +48,8 @@ func (*expiredGroups) Keeps() string { return "30 days longer than the entries t
 // groupsAtOnce go in one transaction, each with a few dozen rows.
 const groupsAtOnce = 1000
 
-// removeExpired skips groups that a writer has just locked. A writer that found a group but locks
-// it only later starts over; see errGone.
+// removeExpired skips groups that a writer has just locked. A writer that found
+// a group but locks it only later starts over; see errGone.
 const removeExpired = `
 WITH gone AS (
 	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))

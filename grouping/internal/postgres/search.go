@@ -44,7 +44,8 @@ func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
 
 func (c GroupCursor) args() []any { return []any{minute(c.LastSeen), c.LastSeen, c.ID} }
 
-// minute is what lists follow: by exact times, each error of a group would rewrite their indexes.
+// minute is what lists follow: by exact times, each error of a
+// group would rewrite their indexes.
 func minute(seen time.Time) time.Time { return seen.UTC().Truncate(time.Minute) }
 
 // Page is what a search has found.
@@ -55,9 +56,9 @@ type Page struct {
 	bytes      int
 }
 
-// Groups lists groups, the newest first: at most Limit, or what fits into a page. tx acts as the
-// organization. With a filter the list is searched in ranges, so that a search without results ends
-// too.
+// Groups lists groups, the newest first: at most Limit, or what fits into a
+// page. tx acts as the organization. With a filter the list is searched in
+// ranges, so that a search without results ends too.
 func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
 	for after := q.After; ; {
 		border, err := q.border(ctx, tx, organization, after)
@@ -143,7 +144,8 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 	return rows.Err()
 }
 
-// take adds g unless the page is full; the next page then starts after the last one in it.
+// take adds g unless the page is full; the next page then starts
+// after the last one in it.
 func (p *Page) take(g Group, limit int) bool {
 	size := len(g.Title) + len(g.Type) + len(g.Culprit)
 	for _, name := range g.Environments {

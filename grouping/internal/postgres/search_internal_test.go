@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Every list of groups is walked along an index that has its order by minutes: a page costs what it
-// holds and the minute in which it ends, however many groups there are.
+// Every list of groups is walked along an index in its order by
+// minutes: a page costs what it holds and the minute in which it
+// ends, however many groups there are.
 func TestListsHaveIndexes(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	fill(t, pool)

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A search at its bound ends with what was found, reports that, and continues from there: one for a
-// rare word reads the whole list, a page at a time.
+// A search at its bound ends with what was found, reports that, and continues
+// from there: one for a rare word reads the whole list, page by page.
 func TestSearchesEnd(t *testing.T) {
 	const groups = 5000
 	pool := open(t)
@@ -48,8 +48,8 @@ func TestSearchesEnd(t *testing.T) {
 	}
 }
 
-// A list of groups that are as large as groups get ends before it is larger than an answer may be,
-// and goes on.
+// A list of groups that are as large as groups get ends before it is
+// larger than an answer may be, and goes on.
 func TestPagesHaveASize(t *testing.T) {
 	const groups, largest = 120, 8 << 20
 	pool := open(t)
@@ -86,7 +86,8 @@ func TestPagesHaveASize(t *testing.T) {
 	}
 }
 
-// Samples are bounded, where they are kept and where they are shown, and mark what is missing.
+// Samples are bounded, where they are kept and where they are
+// shown, and mark what is missing.
 func TestSamplesAreBounded(t *testing.T) {
 	const largest = 64 << 10
 	pool := open(t)

@@ -21,8 +21,8 @@ type Candidate struct {
 	Outline grouping.Outline
 }
 
-// Similar returns a group, and others of its project that share its loosest hash. tx acts as the
-// organization.
+// Similar returns a group, and others of its project that share its
+// loosest hash. tx acts as the organization.
 func Similar(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (of Candidate, others []Candidate, err error) {
 	if of.Group, _, err = FindGroup(ctx, tx, organization, id); err != nil {
 		return Candidate{}, nil, err

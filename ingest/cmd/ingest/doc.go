@@ -1,3 +1,3 @@
-// Command ingest runs Weir's front door: it accepts log entries and finds them again. It turns
-// flags and environment into the settings of ingest/app.
+// Command ingest runs Weir's front door: it accepts log entries and finds them
+// again. It turns flags and environment into the settings of ingest/app.
 package main

@@ -21,8 +21,8 @@ func account(limit int64) ingest.Account {
 	return ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: limit, NextLimit: limit, Version: 1}
 }
 
-// Concurrent requests never get more than the quota and the rate allow, while the ledger counts
-// along.
+// Concurrent requests never get more than the quota and the rate
+// allow, while the ledger counts along.
 func TestGateUnderConcurrency(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Apply("org", 500, account(1000))
@@ -92,7 +92,8 @@ func TestGateResolves(t *testing.T) {
 	}
 }
 
-// A key stands for its first attempt for the window, unless that failed or was crowded out.
+// A key stands for its first attempt for the window, unless that
+// failed or was crowded out.
 func TestReplays(t *testing.T) {
 	replays := admission.NewReplays(time.Hour, 3)
 	key := func(n byte) admission.Digest { return admission.Digest{n} }
@@ -122,7 +123,8 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// However many clients come, the memory for them is bounded, and each is still limited.
+// However many clients come, the memory for them is bounded, and
+// each is still limited.
 func TestClients(t *testing.T) {
 	clients := admission.NewClients(2)
 	now := start.UnixNano()

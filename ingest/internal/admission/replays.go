@@ -13,8 +13,9 @@ type Answer struct {
 	Bytes int64 // charged
 }
 
-// Replays holds the idempotency keys of the last day that came to this process; across processes
-// the inboxes of the log's consumers decide. It is bounded: the oldest keys go first.
+// Replays holds the idempotency keys of the last day that came to this
+// process; across processes the inboxes of the log's consumers decide.
+// It is bounded: the oldest keys go first.
 type Replays struct {
 	window time.Duration
 	max    int
@@ -44,8 +45,8 @@ func NewReplays(window time.Duration, limit int) *Replays {
 	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}}
 }
 
-// Begin begins an attempt under key. If first is false, the attempt is an earlier one of the same
-// key: compare Body, and wait for Done.
+// Begin begins an attempt under key. If first is false, the attempt is an
+// earlier one of the same key: compare Body, and wait for Done.
 func (r *Replays) Begin(key, body Digest, now time.Time) (attempt *Attempt, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 )
 
-// A holder's large bodies come as fast as they can while nobody else sends, and at its share while others do, whatever came before.
+// A holder's large bodies come as fast as they can while nobody else sends, and
+// at its share while others do, whatever came before.
 func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)
@@ -37,7 +38,8 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// Ordinary bodies of a holder come at its share while others send: one that is over it waits before the next is read, and nobody else does.
+// Ordinary bodies of a holder come at its share while others send: one that is
+// over it waits before the next is read, and nobody else does.
 func TestOrdinaryBodiesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{Ordinary: 100}, time.Now)

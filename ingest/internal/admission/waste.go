@@ -6,8 +6,9 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// A WasteLimit bounds the bytes that were read, decompressed and judged with nothing accepted: they
-// cost the service and not their sender. Having spent Bytes, a sender waits until PerSecond have
+// A WasteLimit bounds the bytes that were read, decompressed and
+// judged with nothing accepted: they cost the service and not their
+// sender. Having spent Bytes, a sender waits until PerSecond have
 // refilled some. The zero value limits nothing.
 type WasteLimit struct {
 	Bytes     int64

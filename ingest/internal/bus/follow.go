@@ -19,15 +19,15 @@ type Accounts interface {
 	Mark(counted ingest.Positions)
 }
 
-// FollowAccounts returns a reader that keeps accounts as in weir.accounts.v1. from configures it,
-// except Topic and Apply.
+// FollowAccounts returns a reader that keeps accounts as in weir.accounts.v1.
+// from configures it, except Topic and Apply.
 func FollowAccounts(from state.Config, accounts Accounts, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicAccounts, func(record bus.Record) error { return applyAccount(record, accounts) }
 	return state.NewReader(from, logger)
 }
 
-// applyAccount ignores types it does not consume: a newer ledger may publish more. A tombstone is a
-// deleted organization.
+// applyAccount ignores types it does not consume: a newer ledger may publish
+// more. A tombstone is a deleted organization.
 func applyAccount(r bus.Record, accounts Accounts) error {
 	if len(r.Value) == 0 {
 		accounts.Forget(string(r.Key))

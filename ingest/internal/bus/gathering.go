@@ -24,13 +24,13 @@ type fresh struct {
 	record bus.Record
 }
 
-// shareBytes is how much text of a project one gathering takes: a larger project uses several
-// processors.
+// shareBytes is how much text of a project one gathering takes: a
+// larger project uses several processors.
 const shareBytes = 2 << 20
 
-// shares divides records among gatherings by project, in the order of acceptance. Partitions are
-// read at different paces, above all after a pause; in their order blocks would overlap, and a
-// search would read them all.
+// shares divides records among gatherings by project, in the order of
+// acceptance. Partitions are read at different paces, above all after a pause;
+// in their order blocks would overlap, and a search would read them all.
 func shares(records []fresh) (all [][]fresh) {
 	byProject := map[string][]fresh{}
 	var projects []string
@@ -57,8 +57,8 @@ func shares(records []fresh) (all [][]fresh) {
 	return all
 }
 
-// gather makes blocks of the records on all processors. It names one of several records that can't
-// be stored.
+// gather makes blocks of the records on all processors. It names one
+// of several records that can't be stored.
 func gather(records []fresh, newID func() string) ([]postgres.Block, error) {
 	all := shares(records)
 	blocks := make([][]postgres.Block, len(all))
@@ -93,8 +93,8 @@ func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, e
 	return g.finish(), nil
 }
 
-// A gathering merges the entries of many records into few blocks: a run of blocks per project,
-// retention, day and span.
+// A gathering merges the entries of many records into few blocks: a run of
+// blocks per project, retention, day and span.
 type gathering struct {
 	newID  func() string
 	parser *ingest.Parser
@@ -104,8 +104,8 @@ type gathering struct {
 	blocks []postgres.Block
 }
 
-// owner is whose entries a block holds, their retention, the day of receipt, and the span of their
-// times.
+// owner is whose entries a block holds, their retention, the day
+// of receipt, and the span of their times.
 type owner struct {
 	organization, project string
 	retention             int
@@ -148,8 +148,8 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	})
 }
 
-// A pause in acceptance ends blocks that are worth a row: with the next record they would overlap
-// it.
+// A pause in acceptance ends blocks that are worth a row: with
+// the next record they would overlap it.
 const (
 	pauseOf   = 10 * time.Second
 	worthARow = 4 << 10 // bytes of text
@@ -166,7 +166,8 @@ func (g *gathering) pause(accepted time.Time) {
 	g.latest = accepted
 }
 
-// environment is the one that the entry names, or else that of the key it came with.
+// environment is the one that the entry names, or else that of
+// the key it came with.
 func environment(entry ingest.Entry, logs contract.LogsAccepted) string {
 	if len(entry.Environment) > 0 {
 		return string(entry.Environment)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// BenchmarkGather makes the blocks of a full transaction of one project: 8 MB in batches of 100
-// entries. -cpu 1,2 shows what another processor gives.
+// BenchmarkGather makes the blocks of a full transaction of one project: 8 MB
+// in batches of 100 entries. -cpu 1,2 shows what another processor gives.
 func BenchmarkGather(b *testing.B) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var records []fresh

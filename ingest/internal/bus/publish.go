@@ -20,9 +20,9 @@ const Source = "weir/ingest"
 // groupBytes is how many bytes of lines of one request go to the broker at once.
 const groupBytes = 4 << 20
 
-// Requests of more than one part publish their groups in turn, so that large requests fill at most
-// a quarter of the publisher's buffer and small ones never wait for room. Small requests have the
-// rest.
+// Requests of more than one part publish their groups in turn, so
+// that large requests fill at most a quarter of the publisher's
+// buffer and small ones never wait for room.
 const (
 	largeGroups      = 4
 	largeGroupsOfOne = 2 // of one organization
@@ -41,9 +41,10 @@ type Publisher struct {
 	Large  *fair.Queue // see LargeGroups
 }
 
-// Publish returns what became of the request once the brokers have acknowledged every part, or with an
-// error. If parts are missing, the others have no effect: the client sends the whole request again.
-// The parts' memory may be reused when it returns.
+// Publish returns what became of the request once the brokers have
+// acknowledged every part, or with an error. If parts are missing, the
+// others have no effect: the client sends the whole request again. The
+// parts' memory may be reused when it returns.
 func (p *Publisher) Publish(ctx context.Context, accepted ingest.Acceptance) (outcome ingest.Outcome, err error) {
 	for first := 0; first < len(accepted.Parts); {
 		after := groupEnd(accepted.Parts, first)
@@ -70,8 +71,8 @@ func groupEnd(parts []ingest.Part, first int) int {
 	return after
 }
 
-// publishInTurn publishes the parts from first to before after; a group of a large request waits
-// for its turn.
+// publishInTurn publishes the parts from first to before after; a group
+// of a large request waits for its turn.
 func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptance, first, after int) (ingest.Outcome, error) {
 	if len(accepted.Parts) == 1 {
 		return p.publishGroup(ctx, accepted, first, after)
@@ -84,7 +85,8 @@ func (p *Publisher) publishInTurn(ctx context.Context, accepted ingest.Acceptanc
 	return p.publishGroup(ctx, accepted, first, after)
 }
 
-// publishGroup publishes parts, and returns what became of the request if they are its last.
+// publishGroup publishes parts, and returns what became of the
+// request if they are its last.
 func (p *Publisher) publishGroup(ctx context.Context, accepted ingest.Acceptance, first, after int) (ingest.Outcome, error) {
 	messages := make([]*message.Message, 0, after-first)
 	for i := first; i < after; i++ {

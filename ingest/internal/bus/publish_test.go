@@ -28,8 +28,9 @@ func acceptance(batch, parts int) (accepted ingest.Acceptance) {
 	return accepted
 }
 
-// While all places for large requests are taken, small ones are published at once; a large one
-// waits, and when it gives up it is absent. One that is published is where its last part is.
+// While all places for large requests are taken, small ones are
+// published at once. A large one waits; if it gives up it is absent. A
+// published one is where its last part is.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
@@ -68,8 +69,8 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	}
 }
 
-// Of a request whose later part can't be published no more is expected: it is absent, though its
-// first parts are in the log.
+// Of a request whose later part can't be published no more is expected: it is
+// absent, though its first parts are in the log.
 func TestRequestsThatFailHalfway(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {

@@ -2,8 +2,8 @@ package console
 
 import "unicode/utf8"
 
-// indent formats compact JSON over several lines, up to limit bytes, however deep it is nested.
-// Other text loses nothing before the limit.
+// indent formats compact JSON over several lines, up to limit bytes, however
+// deep it is nested. Other text loses nothing before the limit.
 func indent(text []byte, limit int) (indented string, cut bool) {
 	out, depth := make([]byte, 0, limit), 0
 	for i := 0; i < len(text); i++ {
@@ -43,8 +43,8 @@ func newLine(out []byte, depth int) []byte {
 	return out
 }
 
-// stringLength is the length of the string at the beginning of text, quotes counted; little more
-// than limit.
+// stringLength is the length of the string at the beginning of text,
+// quotes counted; little more than limit.
 func stringLength(text []byte, limit int) int {
 	for i := 1; i < len(text); i++ {
 		switch {
@@ -59,7 +59,8 @@ func stringLength(text []byte, limit int) int {
 	return len(text)
 }
 
-// beginning is text, or as much of it as fits into limit bytes without cutting a character in two.
+// beginning is text, or as much of it as fits into limit bytes
+// without cutting a character in two.
 func beginning(text string, limit int) (begun string, cut bool) {
 	if len(text) <= limit {
 		return text, false

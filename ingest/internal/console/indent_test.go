@@ -24,8 +24,8 @@ func TestIndent(t *testing.T) {
 	}
 }
 
-// A text of half a megabyte that is nested to the limit would be 50 MB of spaces: what is made of
-// it stays near the limit.
+// A text of half a megabyte that is nested to the limit would be 50 MB of
+// spaces: what is made of it stays near the limit.
 func TestIndentStopsAtItsLimit(t *testing.T) {
 	nested := strings.Repeat("[", 118) + strings.Repeat("[1],", 100_000) + "1" + strings.Repeat("]", 118)
 	long := `{"long":"` + strings.Repeat("ö", 200_000) + `"}`

@@ -25,7 +25,8 @@ const (
 	// maxMessage keeps a page readable, as an entry may have 512 KB.
 	maxMessage = 1 << 10 // bytes
 	maxEntry   = 8 << 10 // bytes
-	// Whatever is shown of them, entries are read whole: a page of large ones has fewer.
+	// Whatever is shown of them, entries are read whole: a page
+	// of large ones has fewer.
 	maxPage = 2 << 20 // bytes
 )
 
@@ -91,7 +92,8 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
 }
 
-// faultOfWords is what is wrong with the words searched for, the one field of free text.
+// faultOfWords is what is wrong with the words searched for, the
+// one field of free text.
 func faultOfWords(err error) string {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {
@@ -145,7 +147,8 @@ func (c *console) show(found ingest.Found) shownEntry {
 	return entry
 }
 
-// Tone is the color of the level's badge; the word is for those who do not see color.
+// Tone is the color of the level's badge; the word is for those
+// who do not see color.
 func (e shownEntry) Tone() string {
 	switch e.Level {
 	case "error", "fatal":

@@ -23,7 +23,8 @@ import (
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
-// A shelf is a store that finds what it was given, by organization, and remembers what was asked.
+// A shelf is a store that finds what it was given, by
+// organization, and remembers what was asked.
 type shelf struct {
 	found map[string]ingest.Result
 	asked ingest.Search
@@ -52,7 +53,8 @@ func entry(t *testing.T, members map[string]any) ingest.Found {
 
 func session(digit string) string { return identity.SessionPrefix + strings.Repeat(digit, 48) }
 
-// router has members of org_1 (session 1) and of org_2 (session 2), each with a project.
+// router has members of org_1 (session 1) and of org_2 (session
+// 2), each with a project.
 func router(t *testing.T, store *shelf) http.Handler {
 	t.Helper()
 	credentials, directory := identity.NewCredentials(time.Now), identity.NewDirectory()
@@ -84,7 +86,8 @@ func get(t *testing.T, handler http.Handler, secret, query string) (status int, 
 	return answer.Code, answer.Body.String()
 }
 
-// Entries stay texts, whatever stands in them, and a long one does not make the page long.
+// Entries stay texts, whatever stands in them, and a long one
+// does not make the page long.
 func TestEntriesAreShownAsTheyAre(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{
 		entry(t, map[string]any{"message": hostile + "\u0000\u202e", "environment": hostile, "error": map[string]any{"type": hostile}, hostile: hostile}),
@@ -131,8 +134,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Members see entries and projects of their own organization; a foreign project looks like an
-// unknown one.
+// Members see entries and projects of their own organization; a
+// foreign project looks like an unknown one.
 func TestIsolation(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
 	handler := router(t, store)

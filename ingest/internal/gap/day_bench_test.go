@@ -22,8 +22,9 @@ const (
 
 var dayTopic = [16]byte{1}
 
-// saveDay saves what such a day comes to, as Sum leaves it. A project's requests lie in one partition, but for those of large ones: the more
-// organizations, the fewer partitions have requests of each.
+// saveDay saves what such a day comes to, as Sum leaves it. A project's
+// requests, large ones excepted, lie in one partition: the more organizations,
+// the fewer partitions have requests of each.
 func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach int) {
 	b.Helper()
 	const stretches = dayOffsets / ingest.StretchOffsets
@@ -49,8 +50,9 @@ func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach i
 	}
 }
 
-// BenchmarkDay is a start beside a ledger that was stopped for a day at 10,000 records a second: what is summed up comes from the database, and
-// two stretches of each partition, which is the most that is left, from the log.
+// BenchmarkDay starts beside a ledger that was stopped for a day at 10,000
+// records a second: what is summed up comes from the database, and at most two
+// stretches of each partition from the log.
 func BenchmarkDay(b *testing.B) {
 	brokers := testenv.Kafka(b)
 	const unsummed = dayPartitions * 2 * ingest.StretchOffsets

@@ -17,7 +17,8 @@ const (
 	FewestRunsForTest = fewestRuns
 )
 
-// SummedForTest is what a start reads from the database, and how many records it leaves to be read from the log.
+// SummedForTest is what a start reads from the database, and how many
+// records it leaves to be read from the log.
 func (g *Gap) SummedForTest(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (charges []ingest.Charge, left int64, err error) {
 	charges, ranges, err := g.summed(ctx, topic, counted, ends)
 	for _, r := range ranges {
@@ -31,7 +32,8 @@ func (g *Gap) TightenForTest(runs int, rows int64) { g.tight = &limits{runs, row
 
 var errKilled = errors.New("killed before the commit")
 
-// SumKilledForTest is Sum by a process that ends when it has summed and folded, before it commits.
+// SumKilledForTest is Sum by a process that ends when it has
+// summed and folded, before it commits.
 func (g *Gap) SumKilledForTest(ctx context.Context, counted ingest.Positions) error {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// databaseTimeout is how long a start waits for the database before it reads the log instead.
+// databaseTimeout is how long a start waits for the database
+// before it reads the log instead.
 const databaseTimeout = 15 * time.Second
 
 // A Gap is the stretch of the log between the ledger's marker and the end.
@@ -26,7 +27,8 @@ type Gap struct {
 	tight *limits // of a test
 }
 
-// Read returns what was accepted behind counted, up to the ends that the log has now.
+// Read returns what was accepted behind counted, up to the ends
+// that the log has now.
 func (g *Gap) Read(ctx context.Context, counted ingest.Positions) ([]ingest.Charge, error) {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
@@ -49,7 +51,8 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 	return ranges
 }
 
-// summed returns what the summed runs of the gap come to, and the ranges that are left to read.
+// summed returns what the summed runs of the gap come to, and
+// the ranges that are left to read.
 func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -72,7 +75,8 @@ func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.P
 	return sums, left, err
 }
 
-// behind are those of a partition's runs that hold an offset or what is behind it, up to the first stretch that none holds.
+// behind are those of a partition's runs that hold an offset or what is behind
+// it, up to the first stretch that none holds.
 func behind(runs []ingest.StretchRun, offset int64) (found []ingest.StretchRun) {
 	next := ingest.StretchAt(0, offset).Number
 	for _, r := range runs {
@@ -87,7 +91,8 @@ func behind(runs []ingest.StretchRun, offset int64) (found []ingest.StretchRun) 
 	return found
 }
 
-// worthTaking leaves out a first run of which the ledger has counted a part and the rest is soon read from the log. What is counted of a longer one
+// worthTaking leaves out a first run that the ledger has counted in part and
+// whose rest is soon read from the log. What is counted of a longer one
 // counts twice until the ledger is behind it.
 func worthTaking(runs []ingest.StretchRun, counted int64) []ingest.StretchRun {
 	if len(runs) > 0 && runs[0].From() < counted && runs[0].To()-counted <= ingest.StretchOffsets {

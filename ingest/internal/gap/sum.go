@@ -15,18 +15,22 @@ import (
 )
 
 const (
-	// worthIt is how many stretches of a partition the ledger is behind before they are summed, which
-	// is rare.
+	// worthIt is how many stretches of a partition the ledger is behind
+	// before they are summed, which is rare.
 	worthIt = 2
 
-	// atOnce is how many stretches one transaction sums up, and foldsAtOnce how many runs it folds into others.
+	// atOnce is how many stretches one transaction sums up, and
+	// foldsAtOnce how many runs it folds into others.
 	atOnce      = 16
 	foldsAtOnce = 8 * atOnce
 
-	// mostRuns is how many runs of a partition there may be. None is longer than two shares of what the ledger is behind: a thirty-second.
+	// mostRuns is how many runs of a partition there may be. None is longer
+	// than two shares of what the ledger is behind: a thirty-second.
 	mostRuns = 64
 
-	// mostRows is how many rows a start may find. Where so many organizations send that there are more, runs get longer, down to fewestRuns of a partition.
+	// mostRows is how many rows a start may find. Where so many
+	// organizations send that there are more, runs get longer,
+	// down to fewestRuns of a partition.
 	mostRows   = 1_000_000
 	fewestRuns = 2
 )
@@ -49,8 +53,8 @@ type sum struct {
 	rows    int64 // of charges
 }
 
-// Sum sums stretches that the ledger is behind and deletes counted ones, unless another process
-// does so.
+// Sum sums stretches that the ledger is behind and deletes
+// counted ones, unless another process does so.
 func (g *Gap) Sum(ctx context.Context, counted ingest.Positions) error {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
@@ -141,7 +145,8 @@ func insert(runs []ingest.StretchRun, r ingest.StretchRun) []ingest.StretchRun {
 	return slices.Insert(runs, at, r)
 }
 
-// fold makes fewer runs where there are too many, and reports whether there are still.
+// fold makes fewer runs where there are too many, and reports
+// whether there are still.
 func (s *sum) fold(ctx context.Context) (more bool, err error) {
 	for range foldsAtOnce {
 		partition, at := s.foldable()
@@ -160,7 +165,8 @@ func (s *sum) fold(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// foldable is where the partition with the most runs has two that become one, if it has too many; -1 where none has.
+// foldable is where the partition with the most runs has two that become one,
+// if it has too many; -1 where none has.
 func (s *sum) foldable() (partition, at int) {
 	longest := 0
 	for p, runs := range s.known {

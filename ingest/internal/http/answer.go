@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// answer writes a 200 with what was accepted, by hand, as every request takes this path.
+// answer writes a 200 with what was accepted, by hand, as every
+// request takes this path.
 func answer(w http.ResponseWriter, batch *ingest.Batch, bytes int64, quota ingest.QuotaStatus) {
 	body := make([]byte, 0, 256)
 	body = strconv.AppendQuote(append(body, `{"message":`...), summary(batch))
@@ -69,8 +70,8 @@ func invalidBody(err error) error {
 	return problem.With("offset", invalid.Offset)
 }
 
-// invalidEntries is the answer when no entry can be accepted, or not all and the client wants all
-// or none.
+// invalidEntries is the answer when no entry can be accepted, or
+// not all and the client wants all or none.
 func invalidEntries(batch *ingest.Batch, strict bool) error {
 	detail := fmt.Sprintf("None of the %d entries is valid. Nothing was stored.", batch.Entries)
 	switch {

@@ -26,16 +26,17 @@ const (
 	holderShare  = 2 // half of that at most for one holder
 )
 
-// How long a body waits for memory before it is refused, and how long a large one can't be ended
-// for others. A small one, which is read at once unless it stalls, never can.
+// How long a body waits for memory before it is refused, and how
+// long a large one can't be ended for others. A small one, which is
+// read at once unless it stalls, never can.
 const (
 	smallWait  = 5 * time.Second
 	largeWait  = 15 * time.Second
 	largeGrace = 10 * time.Second
 )
 
-// Bodies reads bodies whole and decompressed, into lent memory. Memory is counted by holder: an
-// organization or a client network.
+// Bodies reads bodies whole and decompressed, into lent memory. Memory is
+// counted by holder: an organization or a client network.
 type Bodies struct {
 	max   int
 	clock func() time.Time
@@ -68,8 +69,8 @@ func (b *Bodies) count(err error) {
 	}
 }
 
-// NewBodies makes Bodies. The limits have to be positive, and large enough for one body: see
-// LargestBody.
+// NewBodies makes Bodies. The limits have to be positive, and
+// large enough for one body: see LargestBody.
 func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	reserve := limits.Bytes / reserveShare
 	return &Bodies{
@@ -84,7 +85,8 @@ func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	}
 }
 
-// LargestBody is the largest body, however compressed, for which so much memory suffices.
+// LargestBody is the largest body, however compressed, for which
+// so much memory suffices.
 func LargestBody(bytes int64) int64 {
 	large := bytes - bytes/reserveShare
 	if fits := large - zstdStreamMemory - regionStep; fits > smallBody {

@@ -56,8 +56,8 @@ func zipped(text []byte) []byte {
 	return out.Bytes()
 }
 
-// A drip is a body of which a piece comes each second, the last one for ever. It fails the test if
-// it is read too long.
+// A drip is a body of which a piece comes each second, the last one for ever.
+// It fails the test if it is read too long.
 type drip struct {
 	t      *testing.T
 	now    *time.Time
@@ -80,8 +80,8 @@ func (d *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// However a body is kept alive, without useful bytes it ends within the patience that every body
-// has.
+// However a body is kept alive, without useful bytes it ends
+// within the patience that every body has.
 func TestBodiesThatBringNothingEnd(t *testing.T) {
 	white := packed(bytes.Repeat([]byte(" "), 2<<20))
 	for name, c := range map[string]struct {
@@ -114,8 +114,8 @@ func TestBodiesThatBringNothingEnd(t *testing.T) {
 	}
 }
 
-// A body that comes slowly and steadily is read to its end, and time for which the service lets it
-// wait does not count.
+// A body that comes slowly and steadily is read to its end, and time for which
+// the service lets it wait does not count.
 func TestSlowBodiesPass(t *testing.T) {
 	p := newPace(start)
 	now := start
@@ -167,8 +167,8 @@ func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	})
 }
 
-// The window of a zstd stream is counted before it is there; a small body needs none, whatever it
-// declares.
+// The window of a zstd stream is counted before it is there; a small
+// body needs none, whatever it declares.
 func TestZstdWindowsAreCounted(t *testing.T) {
 	noise := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
@@ -234,7 +234,8 @@ func TestZstdBodies(t *testing.T) {
 	}
 }
 
-// Waste is charged to its organization, which is refused unread over its limit; others are not.
+// Waste is charged to its organization, which is refused unread
+// over its limit; others are not.
 func TestWasteIsCharged(t *testing.T) {
 	const perSecond = 1000
 	valid, invalid := sampleEntry(1), `{"level":"loud","message":"`+strings.Repeat("x", 50_000)+`"}`
@@ -318,7 +319,8 @@ func TestWasteOfAnonymousClients(t *testing.T) {
 	}
 }
 
-// An organization at its limit of requests under way is refused at once, and no other.
+// An organization at its limit of requests under way is refused
+// at once, and no other.
 func TestRequestsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -344,8 +346,9 @@ func TestRequestsUnderWay(t *testing.T) {
 	})
 }
 
-// Over real connections: an organization whose bodies stall while they hold all memory for large
-// bodies is refused as soon as another needs some of it, and that one is served.
+// Over real connections: an organization whose bodies stall while
+// they hold all memory for large bodies is refused as soon as another
+// needs some of it, and that one is served.
 func TestLargeBodiesGiveWay(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {
@@ -396,7 +399,8 @@ func TestLargeBodiesGiveWay(t *testing.T) {
 	}
 }
 
-// standStill sends a body of size bytes that stops before its end, and returns the answer.
+// standStill sends a body of size bytes that stops before its
+// end, and returns the answer.
 func standStill(ctx context.Context, client *http.Client, url string, size int) *http.Response {
 	reader, writer := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(context.Canceled) })

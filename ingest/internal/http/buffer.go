@@ -7,18 +7,19 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// smallBody is the largest small body: it lives on the garbage-collected heap, and has a reserve
-// that larger ones can't take.
+// smallBody is the largest small body: it lives on the garbage-collected heap,
+// and has a reserve that larger ones can't take.
 const smallBody = 1 << 20
 
 // regionStep is by how much memory of a large body grows.
 const regionStep = 1 << 20
 
-// bufferSizes are those of small buffers, with a byte more, so that a body of just that size
-// differs from a larger one without a larger buffer.
+// bufferSizes are those of small buffers, with a byte more, so that a body of
+// just that size differs from a larger one without a larger buffer.
 var bufferSizes = [...]int{8 << 10, 64 << 10, 256 << 10, smallBody}
 
-// A Buffer is memory for a body, with room for the parser's padding behind the text.
+// A Buffer is memory for a body, with room for the parser's
+// padding behind the text.
 type Buffer struct {
 	Bytes []byte
 	kind  int     // of a small one: index of its size
@@ -76,8 +77,8 @@ func (b *buffers) giveBack(buffer *Buffer) {
 	b.idle[buffer.kind].Put(buffer)
 }
 
-// newLarge returns a buffer that can grow to hold limit bytes and one more. Its first step is
-// usable.
+// newLarge returns a buffer that can grow to hold limit bytes
+// and one more. Its first step is usable.
 func newLarge(limit int) (*Buffer, error) {
 	page := os.Getpagesize()
 	size := (limit + 1 + ingest.Padding + page - 1) / page * page
@@ -92,7 +93,8 @@ func newLarge(limit int) (*Buffer, error) {
 	return &Buffer{Bytes: large.addresses[:0], large: large}, nil
 }
 
-// firstStep is how much of a large body is usable at first: more than what a small one held.
+// firstStep is how much of a large body is usable at first: more
+// than what a small one held.
 const firstStep = 2 * regionStep
 
 // grow makes another step of a large buffer usable.

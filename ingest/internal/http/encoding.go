@@ -48,8 +48,9 @@ func encodingOf(header http.Header) (encoding, error) {
 	}
 }
 
-// What decompression takes beside the text: tables and window of a deflate stream; blocks of a zstd
-// stream, and its largest window where it is not decompressed at once.
+// What decompression takes beside the text: tables and window of
+// a deflate stream; blocks of a zstd stream, and its largest
+// window where it is not decompressed at once.
 const (
 	deflateMemory    = 64 << 10
 	zstdMemory       = 384 << 10
@@ -67,7 +68,8 @@ func overheadOf(how encoding) int64 {
 	return deflateMemory
 }
 
-// decompressors keeps readers for reuse: they hold large tables. Those of zstd are in zstd.go.
+// decompressors keeps readers for reuse: they hold large tables.
+// Those of zstd are in zstd.go.
 type decompressors struct {
 	gzip, zlib, flate, zstd sync.Pool
 }
@@ -97,8 +99,8 @@ func (d *decompressors) openGzip(source io.Reader) (io.Reader, func(), error) {
 // errTrailing is the error for data after the compressed stream.
 var errTrailing = errors.New("there is data behind the compressed stream")
 
-// alone makes sure that source ends with its stream: unlike those of gzip and zstd, readers of
-// deflate ignore what follows.
+// alone makes sure that source ends with its stream: unlike those of gzip and
+// zstd, readers of deflate ignore what follows.
 type alone struct {
 	stream io.Reader
 	source *bufio.Reader
@@ -115,8 +117,8 @@ func (a alone) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openDeflate reads what HTTP calls deflate: the zlib format, or the bare stream inside it, as many
-// clients send.
+// openDeflate reads what HTTP calls deflate: the zlib format, or the bare
+// stream inside it, as many clients send.
 func (d *decompressors) openDeflate(source io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(source)
 	stream, free, err := d.openStream(buffered)

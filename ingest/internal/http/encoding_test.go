@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A body is one compressed stream: data behind it is refused in every encoding, and so is a stream
-// that is cut off.
+// A body is one compressed stream: data behind it is refused in every
+// encoding, and so is a stream that is cut off.
 func TestEncodedBodyIsTheStreamAlone(t *testing.T) {
 	for _, c := range []struct {
 		name string

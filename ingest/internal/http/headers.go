@@ -45,8 +45,8 @@ func requireJSON(contentType string) error {
 		fmt.Sprintf("The content type is %.100q. Send application/json, in UTF-8.", contentType))
 }
 
-// readPrefer reads handling=strict and handling=lenient of RFC 7240; the first of a preference
-// counts. Unknown preferences are ignored, by the RFC.
+// readPrefer reads handling=strict and handling=lenient of RFC 7240; the first
+// of a preference counts. Unknown preferences are ignored, by the RFC.
 func readPrefer(values []string, options *requestOptions) {
 	for _, preference := range splitUnquoted(values, ',') {
 		preference = splitUnquoted([]string{preference}, ';')[0] // without its parameters
@@ -62,7 +62,8 @@ func readPrefer(values []string, options *requestOptions) {
 	}
 }
 
-// splitUnquoted cuts each value at separators outside of quoted strings (RFC 9110, section 5.6.4).
+// splitUnquoted cuts each value at separators outside of quoted
+// strings (RFC 9110, section 5.6.4).
 func splitUnquoted(values []string, separator byte) (parts []string) {
 	for _, value := range values {
 		start, quoted := 0, false

@@ -115,7 +115,8 @@ func (u untouchable) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// What is refused by a header, the key, the rate or the quota is refused without reading the body.
+// What is refused by a header, the key, the rate or the quota is
+// refused without reading the body.
 func TestRefusalsDoNotRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		account ingest.Account
@@ -149,8 +150,8 @@ func TestRefusalsDoNotRead(t *testing.T) {
 	}
 }
 
-// The event carries who sent it, the trace, and what stands for the idempotency key; a malformed
-// trace is left out.
+// The event carries who sent it, the trace, and what stands for the
+// idempotency key; a malformed trace is left out.
 func TestPostDescribesTheRequest(t *testing.T) {
 	log := &memoryLog{}
 	in := newIntake(t, log, plenty)
@@ -166,8 +167,8 @@ func TestPostDescribesTheRequest(t *testing.T) {
 	}
 }
 
-// Two requests with one idempotency key at the same time have the effect of one; after a failure
-// the next one counts.
+// Two requests with one idempotency key at the same time have the effect of
+// one; after a failure the next one counts.
 func TestIdempotencyAtTheSameTime(t *testing.T) {
 	log := &memoryLog{hold: make(chan struct{})}
 	in := newIntake(t, log, plenty)
@@ -202,9 +203,9 @@ func TestIdempotencyAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A request under an Idempotency-Key that the quota does not cover is refused, but exhausts
-// nothing: it may repeat one that was charged elsewhere and cost nothing. Without a key the quota
-// is exhausted for all.
+// A request under an Idempotency-Key that the quota does not cover is
+// refused, but exhausts nothing: it may repeat one that was charged
+// elsewhere. Without a key the quota is exhausted for all.
 func TestQuotaRefusesARepetitionAlone(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, ingest.Account{Limit: 1500})
 	for i, c := range []struct {
@@ -225,8 +226,8 @@ func TestQuotaRefusesARepetitionAlone(t *testing.T) {
 	}
 }
 
-// Over the memory of its organization a request waits for earlier ones, and is refused if that
-// takes too long; what was lent comes back.
+// Over the memory of its organization a request waits for earlier ones, and is
+// refused if that takes too long; what was lent comes back.
 func TestOverloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -257,8 +258,8 @@ func TestOverloaded(t *testing.T) {
 	})
 }
 
-// Bodies of 192 MB in all, eight at a time, do not make the process larger than a few times what
-// may be lent at once.
+// Bodies of 192 MB in all, eight at a time, do not make the process larger
+// than a few times what may be lent at once.
 func TestMemoryStaysFlat(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // tests collect garbage less often
 	in := newIntake(t, &memoryLog{}, plenty)
@@ -285,7 +286,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// Without a key in the header only smaller bodies are read, out of memory of their own.
+// Without a key in the header only smaller bodies are read, out
+// of memory of their own.
 func TestAnonymousBodiesGetLess(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	post := func(padding int) *httptest.ResponseRecorder {
@@ -308,8 +310,8 @@ func TestAnonymousBodiesGetLess(t *testing.T) {
 	}
 }
 
-// The members of a body have no order: with the key in it a body is refused for the same reason
-// wherever the key stands.
+// The members of a body have no order: with the key in it a body is refused for
+// the same reason wherever the key stands.
 func TestKeyInBodyStandsAnywhere(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	for _, c := range []struct{ logs, code string }{
@@ -335,8 +337,8 @@ func TestKeyInBodyStandsAnywhere(t *testing.T) {
 	}
 }
 
-// The answer to a key in the body leads to the document that every way in serves: a gateway knows
-// no other path of it.
+// The answer to a key in the body leads to the document that every way in
+// serves: a gateway knows no other path of it.
 func TestDeprecationLeadsToTheDocument(t *testing.T) {
 	r := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `]}`))
 	r.Header.Del("X-Api-Key")
@@ -370,8 +372,8 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// BenchmarkPost shows what a request of 100 entries costs from its headers to its answer, without
-// network and broker.
+// BenchmarkPost shows what a request of 100 entries costs from its headers to
+// its answer, without network and broker.
 func BenchmarkPost(b *testing.B) {
 	in := newIntake(b, nothing{}, plenty)
 	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: &outcomesLog{}})

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// setLimits sets the headers of rate limits and quota: the interface's, and those of
-// draft-ietf-httpapi-ratelimit-headers.
+// setLimits sets the headers of rate limits and quota: the interface's, and
+// those of draft-ietf-httpapi-ratelimit-headers.
 func setLimits(header http.Header, p admission.Admission) {
 	httpapi.SetRateLimit(header, p.Rate)
 	header.Set("RateLimit-Policy", policies(p))
@@ -49,7 +49,8 @@ func rateLimited(limited rate.Result) *httpapi.Problem {
 
 const codeQuotaExceeded = "quota_exceeded"
 
-// refusal is the answer to a request that the quota, or a budget, does not let pass, or nil.
+// refusal is the answer to a request that the quota, or a
+// budget, does not let pass, or nil.
 func refusal(refused intake.Refusal) error {
 	switch refused.Verdict {
 	case ingest.Admitted:

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Metrics count what the intake takes in and what it refuses. A nil *Metrics counts nothing.
+// Metrics count what the intake takes in and what it refuses. A
+// nil *Metrics counts nothing.
 type Metrics struct {
 	entries, bytes, rejected prometheus.Counter
 	faults                   map[ingest.Code]prometheus.Counter // bounded by the codes

@@ -18,8 +18,8 @@ func strictly(in *Intake) *Intake {
 	return in
 }
 
-// checkCharged reports whether the last request was charged as sent in vain, from what becomes of
-// the next one.
+// checkCharged reports whether the last request was charged as sent in
+// vain, from what becomes of the next one.
 func checkCharged(t *testing.T, in *Intake, want bool) {
 	t.Helper()
 	w := serve(in, newPost(bytes.NewReader(body(1))))
@@ -28,8 +28,8 @@ func checkCharged(t *testing.T, in *Intake, want bool) {
 	}
 }
 
-// A request that repeats an earlier one is not sent in vain, however often it comes; the same key
-// with another body is.
+// A request that repeats an earlier one is not sent in vain, however often it
+// comes; the same key with another body is.
 func TestReplaysAreNotCharged(t *testing.T) {
 	in := strictly(newIntake(t, &memoryLog{}, plenty))
 	for i := range 3 {
@@ -59,7 +59,8 @@ func TestReplaysAreChargedForWhiteSpace(t *testing.T) {
 	checkCharged(t, in, true)
 }
 
-// A request that waits in vain for the first one under its key is refused, and not charged.
+// A request that waits in vain for the first one under its key
+// is refused, and not charged.
 func TestWaitingForAnotherIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -79,8 +80,8 @@ func TestWaitingForAnotherIsNotCharged(t *testing.T) {
 	})
 }
 
-// A request that the quota covers only once it is known what becomes of another is refused, and not
-// charged.
+// A request that the quota covers only once it is known what becomes
+// of another is refused, and not charged.
 func TestContentionIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -100,8 +101,8 @@ func TestContentionIsNotCharged(t *testing.T) {
 	})
 }
 
-// A body for which no more memory comes free while it is read is refused, and what came of it is
-// not charged.
+// A body for which no more memory comes free while it is read is
+// refused, and what came of it is not charged.
 func TestFullMemoryIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -126,8 +127,8 @@ func TestFullMemoryIsNotCharged(t *testing.T) {
 	})
 }
 
-// A body that grows large beside as many large ones as its organization may have is refused, and
-// not charged.
+// A body that grows large beside as many large ones as its
+// organization may have is refused, and not charged.
 func TestTooManyLargeBodiesAreNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}

@@ -12,10 +12,12 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// levelWaste is the level of a request that is refused for the bytes that its organization wasted.
+// levelWaste is the level of a request that is refused for the
+// bytes that its organization wasted.
 const levelWaste = "wasted_bytes"
 
-// outcomeFacts are what is noted of a request on its way, for the count of its outcome.
+// outcomeFacts are what is noted of a request on its way, for
+// the count of its outcome.
 type outcomeFacts struct {
 	refused                 intake.Refusal // by which it ended; zero: by none
 	keyInBody               bool
@@ -87,8 +89,8 @@ func (q *request) level() string {
 	return string(q.admission.Rate.Scope)
 }
 
-// bytes are those of entries as they would be charged, where they were read; else those that came
-// or were announced.
+// bytes are those of entries as they would be charged, where they were read;
+// else those that came or were announced.
 func (q *request) bytes() int64 {
 	switch {
 	case q.charged > 0:
@@ -99,8 +101,8 @@ func (q *request) bytes() int64 {
 	return max(0, min(q.r.ContentLength, int64(q.Bodies.max)))
 }
 
-// refuse answers and reports a request over the quota; nil where it passes. exhausts: nothing more
-// will pass.
+// refuse answers and reports a request over the quota; nil where it
+// passes. exhausts: nothing more will pass.
 func (q *request) refuse(refused intake.Refusal, exhausts bool) error {
 	q.refused = refused
 	if refused.Verdict != ingest.Suspended && refused.Verdict != ingest.Exhausted {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// How slowly a body may come. It begins with bodyPatience and never has more: a stalled body holds
-// its memory no longer. Useful bytes, after decompression, win time: a second for each leastPace of
-// a small body, and for each largePace beyond. In all a body has bodyTime. Then the answer has
-// answerTime.
+// How slowly a body may come. It begins with bodyPatience and never has more: a
+// stalled body holds its memory no longer. Useful bytes, after decompression,
+// win time: a second for each leastPace of a small body, and for each largePace
+// beyond. A body has bodyTime in all; then the answer has answerTime.
 const (
 	bodyPatience = 10 * time.Second
 	leastPace    = 16 << 10
@@ -50,5 +50,6 @@ func (p *pace) pause(waited time.Duration) {
 	p.deadline, p.last = p.deadline.Add(waited), p.last.Add(waited)
 }
 
-// usefulIn is how many bytes of what came bring the body on: not the white space around them.
+// usefulIn is how many bytes of what came bring the body on: not
+// the white space around them.
 func usefulIn(came []byte) int { return len(bytes.Trim(came, " \t\r\n")) }

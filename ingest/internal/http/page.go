@@ -28,7 +28,8 @@ type foundHead struct {
 	ReceivedAt   time.Time `json:"received_at"`
 }
 
-// A flusher writes at the latest when flushed, and returns every earlier failure then.
+// A flusher writes at the latest when flushed, and returns every
+// earlier failure then.
 type flusher interface {
 	io.Writer
 	Flush() error

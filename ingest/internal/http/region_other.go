@@ -2,8 +2,8 @@
 
 package http
 
-// A region is memory for a large body. Without mmap it is on the garbage-collected heap, and whole
-// from the beginning.
+// A region is memory for a large body. Without mmap it is on the
+// garbage-collected heap, and whole from the beginning.
 type region struct {
 	addresses []byte
 	usable    int

@@ -4,9 +4,9 @@ package http
 
 import "syscall"
 
-// A region is a range of addresses that becomes memory as it is used. A large body grows in it
-// without a copy, and its pages return to the system at once, which the garbage collector would
-// delay.
+// A region is a range of addresses that becomes memory as it is used. A large
+// body grows in it without a copy, and its pages return to the system at once,
+// which the garbage collector would delay.
 type region struct {
 	addresses []byte
 	usable    int

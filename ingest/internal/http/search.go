@@ -19,7 +19,8 @@ type Logs struct {
 	Clock   func() time.Time
 }
 
-// List answers with a page of entries, or, by preference, with a line per matching entry.
+// List answers with a page of entries, or, by preference, with a
+// line per matching entry.
 func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
 	search, err := ParseSearch(r)
@@ -50,8 +51,8 @@ func NotFound(err error, search ingest.Search) error {
 	return err
 }
 
-// ParseSearch reads a search from the query of GET /v1/logs. What it does not understand is a 400
-// that names it: an ignored filter would show too much.
+// ParseSearch reads a search from the query of GET /v1/logs. What it does not
+// understand is a 400 that names it: an ignored filter would show too much.
 func ParseSearch(r *http.Request) (ingest.Search, error) {
 	err := httpapi.OnlyKnown(r, []string{"level"}, "project", "from", "to", "environment", "q", "order", "limit", "cursor")
 	if err != nil {

@@ -24,8 +24,9 @@ const (
 	trailerIncomplete = "Weir-Incomplete"
 )
 
-// stream answers with a line per matching entry. It takes page by page, each in its turn and
-// transaction, and holds one at a time. If it ends early, its trailers mark that.
+// stream answers with a line per matching entry. It takes page by
+// page, each in its turn and transaction, and holds one at a time. If
+// it ends early, its trailers mark that.
 func (l *Logs) stream(w http.ResponseWriter, r *http.Request, who identity.Principal, search ingest.Search) error {
 	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
 	search.MaxBytes = streamPage
@@ -77,7 +78,8 @@ func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	return out.Flush()
 }
 
-// endStream reports where the next answer continues, and whether this one ended early.
+// endStream reports where the next answer continues, and whether
+// this one ended early.
 func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, incomplete bool) error {
 	if cursor := NextCursor(r, next); cursor != nil {
 		w.Header().Set(trailerNext, *cursor)

@@ -20,7 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A tape finds entries 0 to n-1, a few at a time, and fails at one of them if fail is set.
+// A tape finds entries 0 to n-1, a few at a time, and fails at
+// one of them if fail is set.
 type tape struct {
 	n      int
 	failAt int // 0: never
@@ -81,7 +82,8 @@ func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines [
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), answer, err
 }
 
-// All matches come, a line an entry, page by page, and the trailers mark the answer as complete.
+// All matches come, a line an entry, page by page, and the
+// trailers mark the answer as complete.
 func TestLinesToTheEnd(t *testing.T) {
 	f := &tape{n: 30}
 	lines, answer, err := f.read(t, "", time.Now)
@@ -106,8 +108,8 @@ func TestLinesToALimit(t *testing.T) {
 	}
 }
 
-// An answer that ends early marks that where it can, and is cut where it can't: a part is never
-// taken for all.
+// An answer that ends early marks that where it can, and is cut where
+// it can't: a part is never taken for all.
 func TestLinesThatEndEarly(t *testing.T) {
 	overloaded := httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", "Too much.")
 	lines, answer, err := (&tape{n: 30, failAt: 14, fail: overloaded}).read(t, "", time.Now)

@@ -29,7 +29,8 @@ func every(period time.Duration, stop <-chan struct{}, do func()) {
 	}
 }
 
-// Ordinary bodies of one organization come in at its share while another sends, too: none is refused, and the other's do not wait.
+// Ordinary bodies of one organization come in at its share while another sends,
+// too: none is refused, and the other's do not wait.
 func TestOrdinaryBodiesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -71,8 +72,9 @@ func TestOrdinaryBodiesAreThrottled(t *testing.T) {
 	})
 }
 
-// Large bodies of one organization come in at its share while another sends, too, and no more of them at once than the limit says; they are
-// refused without being charged. Small ones, and whoever is alone, have no such limit.
+// While another organization sends, large bodies of one come in at its share,
+// and only so many at once; beyond they are refused without being charged.
+// Small ones, and an organization that is alone, have no such limit.
 func TestLargeBodiesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -120,7 +122,8 @@ func TestLargeBodiesAreThrottled(t *testing.T) {
 	})
 }
 
-// A body whose client leaves while it waits for its organization's share is not taken in.
+// A body whose client leaves while it waits for its
+// organization's share is not taken in.
 func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {

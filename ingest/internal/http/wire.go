@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 )
 
-// A wire reads a body as it is sent, up to its limit, and only while it comes fast enough.
+// A wire reads a body as it is sent, up to its limit, and only
+// while it comes fast enough.
 type wire struct {
 	source   io.Reader
 	control  *http.ResponseController
@@ -42,11 +43,12 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stop makes a Read under way, and every later one, fail. Any goroutine may call it.
+// stop makes a Read under way, and every later one, fail. Any
+// goroutine may call it.
 func (w *wire) stop() { _ = w.control.SetReadDeadline(time.Unix(1, 0)) }
 
-// finish ends the deadline for reading and begins that of the answer: a slow body must not leave
-// stored entries unanswered.
+// finish ends the deadline for reading and begins that of the answer: a slow
+// body must not leave stored entries unanswered.
 func (w *wire) finish() {
 	_ = w.control.SetReadDeadline(time.Time{})
 	_ = w.control.SetWriteDeadline(time.Now().Add(answerTime)) //nolint:forbidigo // the connection's deadline

@@ -8,12 +8,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdWindow is the largest window of a frame: what RFC 8878 asks every decoder to support.
+// zstdWindow is the largest window of a frame: what RFC 8878
+// asks every decoder to support.
 const zstdWindow = 8 << 20
 
-// maxPacked is how much of a zstd body is gathered before decompression. Most bodies are no larger:
-// they are decompressed at once into their buffer and need no window, whatever their frames
-// declare.
+// maxPacked is how much of a zstd body is gathered before decompression. Most
+// bodies are no larger: they are decompressed at once into their buffer and
+// need no window, whatever their frames declare.
 const maxPacked = 256 << 10
 
 // errWindow is the error of a zstd body that declares too large a window.
@@ -35,8 +36,8 @@ func (r *reading) readZstd() error {
 	return err
 }
 
-// inflateAtOnce decompresses what the buffer holds into another small buffer, the smallest that is
-// large enough.
+// inflateAtOnce decompresses what the buffer holds into another small
+// buffer, the smallest that is large enough.
 func (r *reading) inflateAtOnce() error {
 	packed := r.buffer
 	if len(packed.Bytes) == 0 {
@@ -65,8 +66,8 @@ func (r *reading) inflateAtOnce() error {
 	return r.inflateStream(bytes.NewReader(nil))
 }
 
-// isBroken reports whether more room would not help: a decoder that runs out of room returns
-// different errors.
+// isBroken reports whether more room would not help: a decoder that
+// runs out of room returns different errors.
 func isBroken(err error) bool {
 	for _, final := range [...]error{
 		io.ErrUnexpectedEOF, zstd.ErrMagicMismatch, zstd.ErrWindowSizeExceeded, zstd.ErrWindowSizeTooSmall, zstd.ErrUnknownDictionary,
@@ -101,8 +102,8 @@ func (r *reading) inflateInto(buffer *Buffer, packed []byte) (int, error) {
 	return copy(room, text), nil // onto itself
 }
 
-// inflateStream decompresses the buffer, and what follows it, into a large buffer. The decoder,
-// with its whole window, is not reused.
+// inflateStream decompresses the buffer, and what follows it, into a large
+// buffer. The decoder, with its whole window, is not reused.
 func (r *reading) inflateStream(rest io.Reader) error {
 	packed := r.buffer
 	defer r.bodies.buffers.giveBack(packed)
@@ -119,8 +120,8 @@ func (r *reading) inflateStream(rest io.Reader) error {
 	return r.fill(decoder, r.bodies.max)
 }
 
-// zstdDecoder returns a decoder that decompresses into given memory, and never allocates by
-// declared sizes.
+// zstdDecoder returns a decoder that decompresses into given memory,
+// and never allocates by declared sizes.
 func (d *decompressors) zstdDecoder() (*zstd.Decoder, error) {
 	if decoder, ok := d.zstd.Get().(*zstd.Decoder); ok {
 		return decoder, nil

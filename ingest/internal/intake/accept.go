@@ -16,11 +16,12 @@ import (
 // maxPartBytes is how many bytes of lines go into one record.
 const maxPartBytes = 900 << 10
 
-// publishPace is how many bytes win a request a second more to be published, as large ones take
-// turns.
+// publishPace is how many bytes win a request a second more to
+// be published, as large ones take turns.
 const publishPace = 4 << 20
 
-// replayTimeout is how long a request waits for an earlier one with the same idempotency key.
+// replayTimeout is how long a request waits for an earlier one
+// with the same idempotency key.
 const replayTimeout = 5 * time.Second
 
 // Why a batch is not accepted, beside a Refusal.
@@ -48,7 +49,7 @@ type Submission struct {
 	Batch       *ingest.Batch
 	Idempotency string           // the client's key; empty: none
 	Digest      admission.Digest // of the body, where there is a key
-	Traceparent string           // as the client sent it; left out where it is malformed
+	Traceparent string           // left out where it is malformed
 }
 
 // A Receipt is the cost of a batch.
@@ -61,8 +62,9 @@ type Receipt struct {
 // Admit takes the request's tokens and looks whether any quota is left.
 func (s *Service) Admit(who identity.Principal) admission.Admission { return s.Gate.Enter(who) }
 
-// Accept accepts the valid entries of a batch, once per idempotency key. It returns once the
-// brokers have acknowledged them all, or those of an earlier request with the key.
+// Accept accepts the valid entries of a batch, once per idempotency
+// key. It returns once the brokers have acknowledged them all, or
+// those of an earlier request with the key.
 func (s *Service) Accept(ctx context.Context, sent *Submission) (Receipt, error) {
 	if sent.Idempotency == "" {
 		return s.publish(ctx, sent, "")
@@ -100,15 +102,16 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 	return receipt, err
 }
 
-// publish reserves quota, publishes, and settles the reservation by what became of the request.
+// publish reserves quota, publishes, and settles the reservation
+// by what became of the request.
 func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Receipt, error) {
 	now, bytes := s.Clock(), sent.Batch.Bytes
 	reservation, err := s.reserve(sent.Caller.Principal, now, bytes, key != "")
 	if err != nil {
 		return Receipt{}, err
 	}
-	// Whether the client still listens must not decide what becomes of a request that is half
-	// written.
+	// Whether the client still listens must not decide what
+	// becomes of a request that is half written.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), PublishTimeout(s.Timeout, bytes))
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)
@@ -121,14 +124,15 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	return Receipt{Bytes: bytes, Quota: quota}, nil
 }
 
-// PublishTimeout is how long a request of so many bytes may take to be published, where a small one has
-// timeout.
+// PublishTimeout is how long a request of so many bytes may take to be
+// published, where a small one has timeout.
 func PublishTimeout(timeout time.Duration, bytes int64) time.Duration {
 	return timeout + time.Duration(bytes/publishPace)*time.Second
 }
 
-// reserve holds quota for a request. One with an idempotency key may repeat what another replica,
-// or an earlier run, has charged: its refusal exhausts nothing.
+// reserve holds quota for a request. One with an idempotency key
+// may repeat what another replica, or an earlier run, has
+// charged: its refusal exhausts nothing.
 func (s *Service) reserve(who identity.Principal, now time.Time, bytes int64, repeatable bool) (admission.Reservation, error) {
 	reserve := s.Gate.Reserve
 	if repeatable {

@@ -42,8 +42,8 @@ func submission(bytes int64, idempotency string) *intake.Submission {
 	}
 }
 
-// The quota keeps a request that is in the log and one that may be, and gets back what can't be
-// whole.
+// The quota keeps a request that is in the log and one that may
+// be, and gets back what can't be whole.
 func TestAcceptSettles(t *testing.T) {
 	down := errors.New("no broker")
 	for _, test := range []struct {
@@ -73,8 +73,8 @@ func (p *published) Publish(_ context.Context, accepted ingest.Acceptance) (inge
 	return ingest.Outcome{Status: ingest.Published}, nil
 }
 
-// A batch has the retention of its organization's account at acceptance; a changed account holds
-// for later ones.
+// A batch has the retention of its organization's account at acceptance;
+// a changed account holds for later ones.
 func TestAcceptStampsRetention(t *testing.T) {
 	log := &published{}
 	s := newService(log)

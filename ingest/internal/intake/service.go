@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// A Publisher writes an accepted request to the log: the brokers, or a test's memory.
+// A Publisher writes an accepted request to the log: the
+// brokers, or a test's memory.
 type Publisher interface {
 	// Publish returns what became of the request, whether it fails or not.
 	Publish(ctx context.Context, accepted ingest.Acceptance) (ingest.Outcome, error)
@@ -42,8 +43,8 @@ type Caller struct {
 // Known reports whether the request came with a key that is or was valid.
 func (c *Caller) Known() bool { return c.ID != "" }
 
-// Authenticate returns the holder of a key. The error is the answer to an invalid one; the caller
-// of an ended one is known.
+// Authenticate returns the holder of a key. The error is the answer to an
+// invalid one; the caller of an ended one is known.
 func (s *Service) Authenticate(key string) (caller Caller, err error) {
 	if caller.Principal, err = identity.APIKey(s.Credentials, key); err != nil {
 		caller.Principal, caller.Ended = s.Credentials.Ended(key)
@@ -51,23 +52,26 @@ func (s *Service) Authenticate(key string) (caller Caller, err error) {
 	return caller, err
 }
 
-// AdmitClient takes a token of a network from which a request without a valid key comes.
+// AdmitClient takes a token of a network from which a request
+// without a valid key comes.
 func (s *Service) AdmitClient(network netip.Prefix) rate.Result {
 	return s.Clients.Take(network, s.Clock().UnixNano())
 }
 
-// WaitOf is how long a network has to wait before another body, because of its waste.
+// WaitOf is how long a network has to wait before another body,
+// because of its waste.
 func (s *Service) WaitOf(network netip.Prefix) time.Duration {
 	return s.Clients.Wait(network, s.Clock().UnixNano())
 }
 
-// ReleaseClient puts the token of a network back: its request turned out to carry a valid key.
+// ReleaseClient puts the token of a network back: its request
+// turned out to carry a valid key.
 func (s *Service) ReleaseClient(network netip.Prefix) {
 	s.Clients.Give(network, s.Clock().UnixNano())
 }
 
-// ChargeWaste charges bytes sent without effect to the caller, or to its network where there is
-// none.
+// ChargeWaste charges bytes sent without effect to the caller,
+// or to its network where there is none.
 func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) {
 	if !caller.Known() || caller.Ended {
 		s.Clients.Waste(network, s.Clock().UnixNano(), bytes)
@@ -76,7 +80,8 @@ func (s *Service) ChargeWaste(caller Caller, network netip.Prefix, bytes int64) 
 	s.Gate.Waste(caller.Organization, bytes)
 }
 
-// CountUse counts a use of the caller's key, if it has one. err is how the request ended.
+// CountUse counts a use of the caller's key, if it has one. err
+// is how the request ended.
 func (s *Service) CountUse(caller Caller, err error, from netip.Addr, userAgent string) {
 	outcome := keyuse.Accepted
 	switch {

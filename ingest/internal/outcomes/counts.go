@@ -2,7 +2,8 @@ package outcomes
 
 import "time"
 
-// Counts are how many requests of an organization ended how, in one stretch of time.
+// Counts are how many requests of an organization ended how, in
+// one stretch of time.
 type Counts struct {
 	Organization string
 	Process      string // a run of ingest
@@ -11,8 +12,8 @@ type Counts struct {
 	Counts       []Count
 }
 
-// A Count is how many requests of a key ended alike. With too many keys, project, key and environment
-// are empty.
+// A Count is how many requests of a key ended alike. With too many keys,
+// project, key and environment are empty.
 type Count struct {
 	Project         string
 	APIKey          string // its id

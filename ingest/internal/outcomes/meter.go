@@ -10,26 +10,27 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Bounds of separate counters until publication. Beyond them requests are counted without project,
-// key and environment.
+// Bounds of separate counters until publication. Beyond them requests are
+// counted without project, key and environment.
 const (
 	maxCounters = 1 << 16 // of all organizations
 	maxOfOne    = 1 << 10 // of one: its record stays far below what the broker takes
 	maxRefusals = 64      // keys of an organization of which refusals are gathered
 )
 
-// gatherFor is for how long the refusals of a key are gathered into one, once the first is
-// published.
+// gatherFor is for how long the refusals of a key are gathered
+// into one, once the first is published.
 const gatherFor = 10 * time.Minute
 
 // publishAtOnce is how many facts are handed to the publisher together.
 const publishAtOnce = 500
 
-// finishTimeout is how long the end of a process may take to publish the last counts.
+// finishTimeout is how long the end of a process may take to
+// publish the last counts.
 const finishTimeout = 2 * time.Second
 
-// A Publisher publishes facts. After an error some may be published; they are published again
-// unchanged.
+// A Publisher publishes facts. After an error some may be
+// published; they are published again unchanged.
 type Publisher interface {
 	Counted(ctx context.Context, facts []Counts) error
 	Refused(ctx context.Context, facts []Refusal) error
@@ -43,8 +44,8 @@ type Config struct {
 	To       Publisher
 }
 
-// A Meter counts what becomes of requests. It is safe for concurrent use. A nil *Meter counts
-// nothing.
+// A Meter counts what becomes of requests. It is safe for
+// concurrent use. A nil *Meter counts nothing.
 type Meter struct {
 	Config
 	counters atomic.Int64 // in use
@@ -64,7 +65,8 @@ func NewMeter(config Config) *Meter {
 	return &Meter{Config: config, refused: make(chan struct{}, 1), organizations: map[string]*organization{}}
 }
 
-// A Request is one that has ended, or a part of its entries that ended otherwise than the rest.
+// A Request is one that has ended, or a part of its entries that
+// ended otherwise than the rest.
 type Request struct {
 	Outcome, Reason string // see contract.RequestCount
 	Requests        int64  // 0: another Note counts the request
@@ -156,8 +158,8 @@ func (m *Meter) all() []*organization {
 	return all
 }
 
-// Run publishes until ctx ends: first refusals at once, the rest every Interval. Finish publishes
-// the remainder.
+// Run publishes until ctx ends: first refusals at once, the rest every
+// Interval. Finish publishes the remainder.
 func (m *Meter) Run(ctx context.Context) error {
 	ticker := time.NewTicker(m.Interval)
 	defer ticker.Stop()
@@ -180,8 +182,8 @@ func (m *Meter) Finish() error {
 	return m.Publish(ctx, true)
 }
 
-// Publish publishes counts and first refusals, and gathered ones when due. One goroutine at a time
-// may call it. The next call repeats what fails.
+// Publish publishes counts and first refusals, and gathered ones when due. One
+// goroutine at a time may call it. The next call repeats what fails.
 func (m *Meter) Publish(ctx context.Context, gathered bool) error {
 	err := errors.Join(m.publishRefusals(ctx, gathered), m.publishCounts(ctx))
 	if gathered {
@@ -208,8 +210,8 @@ func (m *Meter) dropIfIdle(o *organization) {
 	}
 }
 
-// publishRefusals publishes the first refusals of their keys, and those that were gathered where it
-// is time for them.
+// publishRefusals publishes the first refusals of their keys, and those that
+// were gathered where it is time for them.
 func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
 	if gathered {
 		m.gathered = m.Clock()
@@ -256,7 +258,8 @@ func (m *Meter) publishCounts(ctx context.Context) error {
 	return nil
 }
 
-// takeCounts is the record of an organization that is to be published; nil where nothing happened.
+// takeCounts is the record of an organization that is to be
+// published; nil where nothing happened.
 func (m *Meter) takeCounts(o *organization) *Counts {
 	if o.unsent != nil {
 		return o.unsent // as it was: it may be published already

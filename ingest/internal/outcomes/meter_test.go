@@ -68,8 +68,8 @@ func key(id string) identity.Principal {
 
 var accepted = Request{Outcome: contract.OutcomeAccepted, Requests: 1, Entries: 2, Bytes: 30}
 
-// What is counted is published once, as it was, however often it takes; nothing is published where
-// nothing happened.
+// What is counted is published once, as it was, however often it takes;
+// nothing is published where nothing happened.
 func TestCountsArePublishedOnce(t *testing.T) {
 	to := &published{}
 	m, now := newMeter(to)
@@ -109,7 +109,8 @@ func TestCountsArePublishedOnce(t *testing.T) {
 	}
 }
 
-// An organization is kept until all of it is published, and is counted on when it comes back.
+// An organization is kept until all of it is published, and is
+// counted on when it comes back.
 func TestIdleOrganizationsAreDropped(t *testing.T) {
 	to := &published{down: true}
 	m, _ := newMeter(to)
@@ -207,7 +208,8 @@ func refused(key, request string, quota int64, exhausts bool) Refusal {
 	return Refusal{Organization: "org_1", APIKey: key, RequestID: request, At: start, Quota: quota, Exhausts: exhausts}
 }
 
-// ids are those of the requests that were published, each with how many refusals it stands for.
+// ids are those of the requests that were published, each with
+// how many refusals it stands for.
 func (p *published) ids() string {
 	var ids []string
 	for _, fact := range p.refused {
@@ -218,8 +220,8 @@ func (p *published) ids() string {
 	return strings.Join(ids, " ")
 }
 
-// The first refusal of a key is published at once, and so is the first that exhausts an allowance;
-// the others are gathered.
+// The first refusal of a key is published at once, and so is the first that
+// exhausts an allowance; the others are gathered.
 func TestRefusalsAreGathered(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)
@@ -253,7 +255,8 @@ func TestRefusalsAreGathered(t *testing.T) {
 	looks(false, "i:1")
 }
 
-// What exhausted one allowance exhausts no other: a gathered fact is about the allowance that it names.
+// What exhausted one allowance exhausts no other: a gathered
+// fact is about the allowance that it names.
 func TestAnAllowanceIsExhaustedByItsOwnRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string

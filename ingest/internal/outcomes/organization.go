@@ -74,8 +74,8 @@ type refusals struct {
 	unsent []Refusal           // was perhaps published; of the goroutine that publishes
 }
 
-// refuse takes a refusal, and reports whether to publish it at once: the first of its key for a
-// while, or the first that exhausts the quota.
+// refuse takes a refusal, and reports whether to publish it at once: the first
+// of its key for a while, or the first that exhausts the quota.
 func (o *organization) refuse(refused Refusal) (first bool) {
 	refused.Requests = 1
 	gathered, known := o.refusals.byKey[refused.APIKey]
@@ -100,13 +100,14 @@ func (o *organization) refuse(refused Refusal) (first bool) {
 	return first
 }
 
-// sameAllowance reports whether what one refusal exhausts, the other does: a suspended organization's allowance is not what refused it.
+// sameAllowance reports whether what one refusal exhausts, the other does: a
+// suspended organization's allowance is not what refused it.
 func sameAllowance(a, b Refusal) bool {
 	return a.Quota == b.Quota && a.Since == b.Since && a.PeriodStart.Equal(b.PeriodStart) && a.Reason == b.Reason
 }
 
-// takeRefusals takes what is to be published now, and what failed before. With the gathered ones,
-// idle keys are dropped: their next refusal is a first one.
+// takeRefusals takes what is to be published now, and what failed before. With
+// the gathered ones, idle keys are dropped: their next refusal is a first one.
 func (o *organization) takeRefusals(all bool) []Refusal {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,7 +2,8 @@ package outcomes
 
 import "time"
 
-// A Refusal is a request that a quota or budget did not cover, the last of Requests.
+// A Refusal is a request that a quota or budget did not cover,
+// the last of Requests.
 type Refusal struct {
 	Organization string
 	Project      string

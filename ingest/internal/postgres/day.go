@@ -52,8 +52,8 @@ func ensureDays(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error {
 	return nil
 }
 
-// A reach is where in a partition an organization has blocks of one kind, and the bounds of their
-// event times.
+// A reach is where in a partition an organization has blocks of one
+// kind, and the bounds of their event times.
 type reach struct {
 	day      day
 	wide     bool // blocks of more than an hour, or others

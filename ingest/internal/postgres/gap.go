@@ -20,7 +20,8 @@ func GapBounds() []prune.Bound {
 	}
 }
 
-// LockGap has tx sum stretches alone until it ends, or reports that another one does.
+// LockGap has tx sum stretches alone until it ends, or reports
+// that another one does.
 func LockGap(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return false, err
@@ -29,7 +30,8 @@ func LockGap(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
 	return locked, err
 }
 
-// GapRuns are the runs of stretches of a topic that are summed up, by partition and in order.
+// GapRuns are the runs of stretches of a topic that are summed
+// up, by partition and in order.
 func GapRuns(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[int][]ingest.StretchRun, error) {
 	rows, err := tx.Query(ctx, `SELECT partition, first, after FROM gap_runs WHERE topic = $1 ORDER BY partition, first`, topic)
 	if err != nil {
@@ -71,7 +73,8 @@ const foldQuery = `WITH gone AS (DELETE FROM gap_charges WHERE topic = $1 AND pa
 		SELECT organization, $1, $2, $3, day, sum(bytes) FROM gone GROUP BY organization, day RETURNING 1)
 	SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)`
 
-// FoldRuns makes one run of two of which the second begins where the first ends, and returns how many rows there are less.
+// FoldRuns makes one run of two of which the second begins where the first
+// ends, and returns how many rows there are less.
 func FoldRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, a, b ingest.StretchRun) (fewer int64, err error) {
 	var batch pgx.Batch
 	batch.Queue(`DELETE FROM gap_runs WHERE topic = $1 AND partition = $2 AND first = $3`, topic, b.Partition, b.First)
@@ -95,7 +98,8 @@ func ForgetRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ingest.P
 	return err
 }
 
-// GapCharges returns what runs come to, by organization and day of acceptance, each as if it were the last record of its run.
+// GapCharges returns what runs come to, by organization and day of acceptance,
+// each as if it were the last record of its run.
 func GapCharges(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []ingest.StretchRun) ([]ingest.Charge, error) {
 	partitions, first, after := make([]int, len(runs)), make([]int64, len(runs)), make([]int64, len(runs))
 	for i, r := range runs {

@@ -13,16 +13,18 @@ import (
 // headersAtOnce is how many headers of blocks are fetched in one go.
 const headersAtOnce = 64
 
-// narrow is the span that no block exceeds, in seconds, but for those in the indexes of wide
-// blocks.
+// narrow is the span that no block exceeds, in seconds, but for
+// those in the indexes of wide blocks.
 const narrow = 3600
 
-// planning leaves the planner only indexes, whatever its statistics, and plans each query for its
-// values: so excluded partitions are left out unlocked, where a generic plan locks all.
+// planning leaves the planner only indexes, whatever its statistics, and
+// plans each query for its values: so excluded partitions are left out
+// unlocked, where a generic plan locks all.
 const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
 
-// headers are those of an organization's blocks in one partition, in the order of a search. They
-// are queried when the search gets there: until then a bound suffices.
+// headers are those of an organization's blocks in one
+// partition, in the order of a search. They are queried when the
+// search gets there: until then a bound suffices.
 type headers struct {
 	reach   reach
 	bound   ingest.Instant
@@ -32,8 +34,8 @@ type headers struct {
 	ended   bool
 }
 
-// headersOf are those that may matter. Narrow blocks begin near the wanted times, wide ones
-// anywhere, so they are queried separately.
+// headersOf are those that may matter. Narrow blocks begin near the wanted
+// times, wide ones anywhere, so they are queried separately.
 func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
 	for _, r := range reaches {
 		first, last := ingest.Instant{Seconds: r.from}, ingest.Instant{Seconds: r.to, Nanos: maxNanos}
@@ -88,8 +90,9 @@ func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 	return c, err
 }
 
-// query runs a query of the scan and releases its locks at once, where a transaction holds them to
-// its end: so a page holds those of one partition, however many it reads. The snapshot is the
+// query runs a query of the scan and releases its locks at once,
+// where a transaction holds them to its end: so a page holds those of
+// one partition, however many it reads. The snapshot is the
 // transaction's, so nothing changes meanwhile.
 func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) error {
 	batch := &pgx.Batch{}
@@ -100,8 +103,9 @@ func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) er
 	return s.tx.SendBatch(s.ctx, batch).Close()
 }
 
-// A headerQuery selects headers of one partition by the order of an index only: any other condition
-// would skip headers uncounted, and a sort would read them all for the first.
+// A headerQuery selects headers of one partition by the order of an
+// index only: any other condition would skip headers uncounted, and a
+// sort would read them all for the first.
 type headerQuery struct {
 	search *ingest.Search
 	text   strings.Builder
@@ -128,7 +132,8 @@ func (q *headerQuery) arg(value any) string {
 	return fmt.Sprintf("$%d", len(q.args))
 }
 
-// begin selects headers by indexed conditions, and names the partition by its columns.
+// begin selects headers by indexed conditions, and names the
+// partition by its columns.
 func (q *headerQuery) begin(organization string, h *headers) {
 	d := h.reach.day
 	q.write(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes,
@@ -153,8 +158,8 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	}
 }
 
-// needsWords is where the filter of words is worth reading: it is much larger than the rest of a
-// header.
+// needsWords is where the filter of words is worth reading: it is
+// much larger than the rest of a header.
 func (q *headerQuery) needsWords() string {
 	switch {
 	case len(q.search.Words) == 0:

@@ -9,15 +9,17 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// countMerge returns the number of this merge, the last statement of its transaction but for those that need it: other merges of the
-// organization wait here.
+// countMerge returns the number of this merge, the last
+// statement of its transaction but for those that need it: other
+// merges of the organization wait here.
 func (h projectDay) countMerge(ctx context.Context, tx pgx.Tx) (merge int64, err error) {
 	err = tx.QueryRow(ctx, `INSERT INTO merge_counts VALUES ($1, 1) ON CONFLICT (organization) DO UPDATE SET merges = merge_counts.merges + 1 RETURNING merges`,
 		h.organization).Scan(&merge)
 	return merge, err
 }
 
-// noteMerged notes what a merge has written, for pages that have passed what it took.
+// noteMerged notes what a merge has written, for pages that have
+// passed what it took.
 func (h projectDay) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*Block, now time.Time) error {
 	var batch pgx.Batch
 	for _, b := range blocks {
@@ -29,15 +31,16 @@ func (h projectDay) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, bloc
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// mergesLooked is how many merges a page looks back on at most; a page that is further behind
-// begins behind its place again.
+// mergesLooked is how many merges a page looks back on at most; a page that is
+// further behind begins behind its place again.
 const mergesLooked = 1024
 
-// passedAtOnce is how many blocks that were merged meanwhile a page looks into again at most.
+// passedAtOnce is how many blocks that were merged meanwhile a
+// page looks into again at most.
 const passedAtOnce = 64
 
-// resume has a search that stopped among blocks look again into those of them that were merged
-// meanwhile.
+// resume has a search that stopped among blocks look again into
+// those of them that were merged meanwhile.
 func (s *scan) resume() error {
 	if err := s.tx.QueryRow(s.ctx, `SELECT coalesce(max(merges), 0) FROM merge_counts WHERE organization = $1`, s.organization).Scan(&s.merges); err != nil {
 		return err
@@ -62,7 +65,8 @@ func (s *scan) resume() error {
 	return nil
 }
 
-// merged are how many merges are noted, and the blocks they wrote that the search has passed.
+// merged are how many merges are noted, and the blocks they
+// wrote that the search has passed.
 type merged struct {
 	merges int
 	passed []ingest.Ref

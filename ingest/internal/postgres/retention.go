@@ -13,12 +13,12 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// aheadMost is how far the clock may be ahead of the newest block: a clock that runs ahead must not
-// drop what is to be kept.
+// aheadMost is how far the clock may be ahead of the newest block: a clock that
+// runs ahead must not drop what is to be kept.
 const aheadMost = 24 * time.Hour
 
-// lockTimeout is how long a partition's removal waits for its readers, with others waiting behind
-// it. The next run tries again.
+// lockTimeout is how long a partition's removal waits for its readers, with
+// others waiting behind it. The next run tries again.
 const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 
 // Tables are those of the log store, for a prune.Pruner.
@@ -36,8 +36,9 @@ func MergeBounds() []prune.Bound {
 	}
 }
 
-// atOnce is how many days of a retention a run drops: what a wrong clock makes past does not go
-// before anybody looks. Runs are ten minutes apart, so it keeps up.
+// atOnce is how many days of a retention a run drops: what a
+// wrong clock makes past does not go before somebody looks. Runs
+// are ten minutes apart, so it keeps up.
 const atOnce = 2
 
 // blocks go by the partition.

@@ -16,7 +16,8 @@ import (
 // headerBytes is the cost of skipping a block, without its filter of words.
 const headerBytes = 128
 
-// Search finds a page of an organization's entries, within the store's limits for one page.
+// Search finds a page of an organization's entries, within the
+// store's limits for one page.
 func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (result ingest.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
@@ -38,11 +39,12 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 	return result, err
 }
 
-// searchSlack is how much longer than its share a search may take to read one more block.
+// searchSlack is how much longer than its share a search may
+// take to read one more block.
 const searchSlack = 15 * time.Second
 
-// A scan reads the blocks of one search: the ingest.Blocks of one transaction, all of whose queries
-// see the same blocks.
+// A scan reads the blocks of one search: the ingest.Blocks of one transaction,
+// all of whose queries see the same blocks.
 type scan struct {
 	ctx          context.Context //nolint:containedctx // of the transaction, with which the scan ends
 	store        *Store
@@ -57,8 +59,8 @@ type scan struct {
 	unpacked     []byte
 }
 
-// begin finds out which partitions the organization has blocks in, and what became of those that
-// were passed.
+// begin finds out which partitions the organization has blocks in, and
+// what became of those that were passed.
 func (s *scan) begin() error {
 	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 // gatherFor is how long small blocks gather before they are looked at.
 const gatherFor = 10 * time.Second
 
-// A projectDay is a project and a day on which small blocks of it were received: a row of small_blocks.
+// A projectDay is a project and a day on which small blocks of
+// it were received: a row of small_blocks.
 type projectDay struct {
 	organization, project string
 	day                   day
@@ -27,8 +28,8 @@ func (h projectDay) compare(other projectDay) int {
 		cmp.Compare(h.day.retention, other.day.retention), h.day.begins.Compare(other.day.begins))
 }
 
-// noteSmall has the small ones among blocks looked at soon. Most of the time their row is due
-// anyway, and nothing is written.
+// noteSmall has the small ones among blocks looked at soon. Most of the time
+// their row is due anyway, and nothing is written.
 func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time.Time) error {
 	noted := projectDaysOf(blocks)
 	if len(noted) == 0 {
@@ -53,7 +54,8 @@ func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time
 	return nil
 }
 
-// projectDaysOf are in the order of their keys: transactions that write the same rows wait for each other in one order.
+// projectDaysOf are in the order of their keys: transactions that write the
+// same rows wait for each other in one order.
 func projectDaysOf(blocks map[day][]*Block) (days []projectDay) {
 	seen := map[projectDay]bool{}
 	for d, list := range blocks {
@@ -75,7 +77,8 @@ type backlog struct {
 	since time.Time
 }
 
-// dueProjectDays are at most limit that are due, in turns of the organizations, and all of those that are.
+// dueProjectDays are at most limit that are due, in turns of the
+// organizations, and all of those that are.
 func dueProjectDays(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (days []projectDay, all backlog, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, project, retention, day::timestamp AT TIME ZONE 'UTC', count(*) OVER (), min(due_at) OVER ()
 		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks
@@ -102,15 +105,17 @@ func (h projectDay) args(more ...any) []any {
 	return append([]any{h.organization, h.project, int16(h.day.retention), h.day.begins}, more...) //nolint:gosec // bounded by the contract
 }
 
-// claim has nobody else look at it until a time; false where somebody else was faster.
+// claim has nobody else look at it until a time; false where
+// somebody else was faster.
 func (h projectDay) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6, claimed_until = $6 WHERE `+projectDayKey+` AND due_at <= $5 AND claimed_until <= $5`,
 		h.args(now, until)...)
 	return tag.RowsAffected() == 1, err
 }
 
-// release has it looked at again when it is due next; zero: it goes. Blocks that came since it was claimed have set when. Where the claim has
-// ended, and is another's by now, it leaves everything to that one.
+// release has it looked at again when it is due next; zero: it goes. Blocks
+// that came since it was claimed have set when. Where the claim has ended, and
+// is another's by now, it leaves everything to that one.
 func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) error {
 	if next.IsZero() {
 		_, err := tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+projectDayKey+` AND due_at = $5 AND claimed_until = $5`, h.args(claimed)...)
@@ -123,11 +128,12 @@ func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.T
 	return err
 }
 
-// smallAtOnce is how many small blocks are looked at: more than there can be of which none is to be
-// merged.
+// smallAtOnce is how many small blocks are looked at: more than
+// there can be of which none is to be merged.
 const smallAtOnce = 4096
 
-// smallQuery lists the small blocks of a project and day in the order of their receipt.
+// smallQuery lists the small blocks of a project and day in the
+// order of their receipt.
 var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes, ''::bytea
 	FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
@@ -148,7 +154,8 @@ func (h projectDay) load(ctx context.Context, tx pgx.Tx) ([]ingest.Candidate, er
 // errGone means that another process has taken blocks meanwhile.
 var errGone = errors.New("blocks to be merged are gone")
 
-// takeQuery removes blocks of a project and day. It names the partition by its columns.
+// takeQuery removes blocks of a project and day. It names the
+// partition by its columns.
 const takeQuery = `DELETE FROM blocks AS b USING unnest($6::timestamptz[], $7::uuid[]) AS t (received_at, block)
 	WHERE b.retention = $1 AND b.received_at >= $2 AND b.received_at < $3 AND b.organization = $4 AND b.project = $5
 		AND b.received_at = t.received_at AND b.block = t.block RETURNING data`

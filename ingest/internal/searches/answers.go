@@ -7,15 +7,16 @@ import (
 	"sync"
 )
 
-// share is how many times an organization's answers must fit into the free memory beside them. One
-// alone gets a fifth of all; the next always finds a fifth of what others have left.
+// share is how many times an organization's answers must fit into the
+// free memory beside them. One alone gets a fifth of all; the next always
+// finds a fifth of what others have left.
 const share = 4
 
 // errShareUsed means that an organization's answers hold as much as they may.
 var errShareUsed = errors.New("the share of the memory for answers is used up")
 
-// answers is the memory of answers, from search to sending, shared among organizations. It is safe
-// for concurrent use.
+// answers is the memory of answers, from search to sending, shared among
+// organizations. It is safe for concurrent use.
 type answers struct {
 	limit int64
 
@@ -48,9 +49,9 @@ func newAnswers(limit int64) *answers {
 	return &answers{limit: limit, holders: map[string]*holder{}, freed: make(chan struct{})}
 }
 
-// take lends key at most want bytes by its share, at least least. A key without a loan always gets
-// least: if that is not free, readers are stopped, and it waits for theirs. One with a loan gets
-// errShareUsed.
+// take lends key at most want bytes by its share, at least least. A key without
+// a loan always gets least: if that is not free, readers are stopped, and it
+// waits for theirs. One with a loan gets errShareUsed.
 func (a *answers) take(ctx context.Context, key string, least, want int64) (*loan, error) {
 	for {
 		l, freed, err := a.try(key, least, want)
@@ -92,8 +93,8 @@ func (a *answers) try(key string, least, want int64) (l *loan, freed <-chan stru
 	return l, nil, nil
 }
 
-// makeRoom stops readers until what is missing will come back; none where all of them hold too
-// little.
+// makeRoom stops readers until what is missing will come back;
+// none where all of them hold too little.
 func (a *answers) makeRoom(missing int64) {
 	if a.ending+a.sent() < missing {
 		return
@@ -122,7 +123,8 @@ func (a *answers) sent() (bytes int64) {
 	return bytes
 }
 
-// busiest is the holder of most bytes among those whose answers are being sent, or nil.
+// busiest is the holder of most bytes among those whose answers
+// are being sent, or nil.
 func (a *answers) busiest() (most *holder) {
 	for _, of := range a.holders {
 		if len(of.sending) > 0 && (most == nil || of.bytes > most.bytes) {
@@ -157,8 +159,8 @@ func (l *loan) shrink(bytes int64) {
 	l.answers.add(l, min(0, bytes-l.bytes))
 }
 
-// canGiveWay lets the loan be ended for others: stop is called at most once, never after close, and
-// must not wait.
+// canGiveWay lets the loan be ended for others: stop is called at most
+// once, never after close, and must not wait.
 func (l *loan) canGiveWay(stop func()) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()

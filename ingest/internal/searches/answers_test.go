@@ -17,8 +17,8 @@ func mustTake(t *testing.T, a *answers, key string, least, want int64) *loan {
 	return l
 }
 
-// Each gets a fifth of what is free; one that has its share is refused, and what is closed comes
-// back.
+// Each gets a fifth of what is free; one that has its share is
+// refused, and what is closed comes back.
 func TestAnswersGiveBack(t *testing.T) {
 	a := newAnswers(100)
 	first, second := mustTake(t, a, "a", 1, 50), mustTake(t, a, "b", 1, 50)
@@ -40,8 +40,8 @@ func TestAnswersGiveBack(t *testing.T) {
 	}
 }
 
-// However many slow readers there are, one that reads nothing yet is lent memory, within the limit:
-// the oldest answer of whoever holds most gives way.
+// However many slow readers there are, one that reads nothing yet is lent
+// memory, within the limit: the oldest answer of whoever holds most gives way.
 func TestSlowReadersGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, least = 1000, 20
@@ -70,8 +70,8 @@ func TestSlowReadersGiveWay(t *testing.T) {
 	})
 }
 
-// Who waits for memory that nobody can give way is refused by its own deadline, and stops no more
-// readers than it needs.
+// Who waits for memory that nobody can give way is refused by its own deadline,
+// and stops no more readers than it needs.
 func TestOnlyAsManyReadersAreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(100)

@@ -85,8 +85,9 @@ type Answer struct {
 	loan *loan
 }
 
-// CanGiveWay lets the memory be taken back for an organization without any: stop makes the sending
-// fail. It is called at most once, never after Close, and must not wait.
+// CanGiveWay lets the memory be taken back for an organization
+// without any: stop makes the sending fail. It is called at most
+// once, never after Close, and must not wait.
 func (a *Answer) CanGiveWay(stop func()) {
 	if a.loan != nil {
 		a.loan.canGiveWay(stop)
@@ -104,8 +105,8 @@ func (a *Answer) Close() {
 // Waiting is how many searches wait for their turn.
 func (s *Searches) Waiting() int { return s.queue.Queued() }
 
-// Page finds a page in the fair order of organizations. A Problem 429 means that its share is used
-// up. The page may be shorter where memory is short.
+// Page finds a page in the fair order of organizations. A Problem 429 means
+// that its share is used up. The page may be shorter where memory is short.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
 	waiting, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
@@ -146,7 +147,8 @@ func sizeOf(found []ingest.Found) (size int64) {
 	return size
 }
 
-// refusal is the answer to a search that does not begin; ctx is that of its request.
+// refusal is the answer to a search that does not begin; ctx is
+// that of its request.
 func (s *Searches) refusal(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, fair.ErrFull):

@@ -22,8 +22,8 @@ type Service struct {
 	Searches  Finder
 }
 
-// Search finds a page of what the caller may read: entries of a project of its organization, or of
-// its key's own project.
+// Search finds a page of what the caller may read: entries of a project of its
+// organization, or of its key's own project.
 func (s *Service) Search(ctx context.Context, who identity.Principal, search ingest.Search) (*Answer, error) {
 	project, err := s.readable(who, search.Project)
 	if err != nil {

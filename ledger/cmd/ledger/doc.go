@@ -1,3 +1,3 @@
-// Command ledger runs Weir's quota ledger. It turns flags and environment into the settings of
-// ledger/app.
+// Command ledger runs Weir's quota ledger. It turns flags and
+// environment into the settings of ledger/app.
 package main

@@ -19,8 +19,8 @@ type Account struct {
 	LastActivity time.Time // the hour of its last request; zero: none that is kept
 }
 
-// An AccountQuery selects accounts whose organization's id contains a text, in a state, after a
-// place, at most Limit.
+// An AccountQuery selects accounts whose organization's id contains a text, in
+// a state, after a place, at most Limit.
 type AccountQuery struct {
 	Containing string
 	State      string // empty: any
@@ -28,13 +28,15 @@ type AccountQuery struct {
 	Limit      int
 }
 
-// lookedAt is how many accounts one page looks at: few may be in the state that is wanted.
+// lookedAt is how many accounts one page looks at: few may be in
+// the state that is wanted.
 const lookedAt = 500
 
 // operators take turns together, like an organization.
 const operators = "*"
 
-// List lists accounts of all organizations by their ids. next is the place from which the list goes on; empty at its end.
+// List lists accounts of all organizations by their ids. next is the place from
+// which the list goes on; empty at its end.
 func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account, next string, err error) {
 	leave, err := s.Reads.Turns.Enter(ctx, operators)
 	if err != nil {
@@ -55,8 +57,8 @@ func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account
 	return found, next, err
 }
 
-// accounts reads the accounts of ids until there are enough; one id more than lookedAt means that
-// there are more.
+// accounts reads the accounts of ids until there are enough; one id more
+// than lookedAt means that there are more.
 func (s *Service) accounts(ctx context.Context, tx pgx.Tx, query AccountQuery, ids []string) (found []Account, next string, err error) {
 	last, err := postgres.LastActivity(ctx, tx, ids)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Round is what is due to be published: the changed states, and the positions of the log that all
-// states count.
+// A Round is what is due to be published: the changed states, and the
+// positions of the log that all states count.
 type Round struct {
 	Accounts []ledger.AccountState
 	Deleted  []ledger.AccountState // of organizations that were deleted: they are taken back
 	Counted  contract.Positions
 }
 
-// NextRound reads the round that is due. tx is a snapshot: Counted is true only if books and
-// positions are of one instant.
+// NextRound reads the round that is due. tx is a snapshot: Counted is true only
+// if books and positions are of one instant.
 func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err error) {
 	if round.Counted, err = postgres.Positions(ctx, tx); err != nil {
 		return Round{}, err
@@ -60,7 +60,8 @@ func (s *Service) budgetsOf(ctx context.Context, tx pgx.Tx, due []postgres.Unpub
 	return postgres.LoadBudgets(ctx, tx, ids)
 }
 
-// MarkPublished notes that the round is published. What has changed since its snapshot stays due.
+// MarkPublished notes that the round is published. What has
+// changed since its snapshot stays due.
 func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) error {
 	return postgres.MarkPublished(ctx, tx, slices.Concat(round.Accounts, round.Deleted))
 }
@@ -70,8 +71,8 @@ func (s *Service) Deleted(ctx context.Context, tx pgx.Tx, organization string) e
 	return postgres.MakeDue(ctx, tx, organization)
 }
 
-// RepublishOnNewTerms makes every account due when the terms of the tiers are not those of the last
-// time.
+// RepublishOnNewTerms makes every account due when the terms of
+// the tiers are not those of the last time.
 func (s *Service) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
 	changed, err := postgres.SaveTerms(ctx, tx, s.Tiers)
 	if err != nil || !changed {

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 )
 
-// A Service shows the accounts of all organizations: to ingest, and to who runs the installation.
+// A Service shows the accounts of all organizations: to ingest,
+// and to who runs the installation.
 type Service struct {
 	Reads    *snapshot.Reader
 	Tiers    ledger.Tiers

@@ -42,8 +42,8 @@ func TestBalanceAt(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A balance of the past is the same whenever it is asked for, also while a transaction is open that
-// has booked at that instant.
+// A balance of the past is the same whenever it is asked for, also while a
+// transaction is open that has booked at that instant.
 func TestBalanceAtIsRepeatable(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)

@@ -33,7 +33,8 @@ type Booking struct {
 	Lag      time.Duration      // the first of these was accepted no longer ago
 }
 
-// A latest is the last value of something that is asked for more often than read. One at a time reads it.
+// A latest is the last value of something that is asked for more
+// often than read. One at a time reads it.
 type latest[T any] struct {
 	reading sync.Mutex
 	last    atomic.Pointer[dated[T]]
@@ -46,7 +47,8 @@ type dated[T any] struct {
 	err   error
 }
 
-// since returns a value that was read at an instant or later. It waits for whoever reads it now.
+// since returns a value that was read at an instant or later. It
+// waits for whoever reads it now.
 func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -56,8 +58,10 @@ func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() t
 	return l.read(ctx, clock(), read)
 }
 
-// recent is since for those who rather do without than wait for others, or for what has just failed. While it is asked for again and again nobody
-// waits: what is up to twice as old as it may be is given once more, and read behind whoever asked.
+// recent is since for those who rather do without than wait for
+// others, or for what has just failed. While it is asked for again and
+// again nobody waits: what is up to twice as old as it may be is given
+// once more, and read behind whoever asked.
 func (l *latest[T]) recent(ctx context.Context, age time.Duration, clock func() time.Time, read func(context.Context) (T, error)) (value T, err error) {
 	now, last := clock(), l.last.Load()
 	if last != nil && now.Sub(last.at) <= age {
@@ -91,7 +95,8 @@ func (l *latest[T]) read(ctx context.Context, at time.Time, read func(context.Co
 	return value, err
 }
 
-// readEnd asks the brokers where the log ends. Whoever asked first may have gone: others wait for the answer.
+// readEnd asks the brokers where the log ends. Whoever asked first may
+// have gone: others wait for the answer.
 func (s *Service) readEnd(within time.Duration) func(context.Context) (horizon.End, error) {
 	return func(ctx context.Context) (horizon.End, error) {
 		if s.End == nil {
@@ -103,7 +108,8 @@ func (s *Service) readEnd(within time.Duration) func(context.Context) (horizon.E
 	}
 }
 
-// AwaitAll waits until all is booked that was acknowledged before the call, so that a client reads its own writes.
+// AwaitAll waits until all is booked that was acknowledged before the call,
+// so that a client reads its own writes.
 func (s *Service) AwaitAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
 	defer cancel()
@@ -154,7 +160,8 @@ func reaches(booked, through contract.Positions) bool {
 	return true
 }
 
-// bookingOf is how far the log is booked. end is where it ended before the snapshot; known is false where nobody knows.
+// bookingOf is how far the log is booked. end is where it ended before the
+// snapshot; known is false where nobody knows.
 func (s *Service) bookingOf(standing postgres.Standing, end horizon.End, known bool) *Booking {
 	b := &Booking{Verified: standing.Verified, Known: known}
 	if !known {

@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A balance says how far the ledger is behind the log. Where the brokers don't answer it is there without, and they are not asked each time.
+// A balance says how far the ledger is behind the log. Where the brokers don't
+// answer it is there without, and they are not asked each time.
 func TestBooking(t *testing.T) {
 	l, asked := ledgertest.Acme(t), 0
 	var failure error
@@ -52,7 +53,8 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// While balances are asked for again and again, none waits for the brokers: what was known is given, and where the log ends now is read behind.
+// While balances are asked for again and again, none waits for the brokers:
+// what was known is given, and where the log ends now is read behind.
 func TestABalanceDoesNotWaitForTheBrokers(t *testing.T) {
 	l := ledgertest.Acme(t)
 	first, asked := make(chan bool, 1), make(chan struct{})

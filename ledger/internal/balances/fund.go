@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Funds reads what covers what an organization uses now, in the order in which it is used.
+// Funds reads what covers what an organization uses now, in the
+// order in which it is used.
 func (s *Service) Funds(ctx context.Context, organization string) (found []ledger.Fund, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		balance, err := s.Running(ctx, tx, organization)

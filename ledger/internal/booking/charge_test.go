@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Charges lower what remains to the byte; what exceeds the grant is overage, and the books stay
-// sound.
+// Charges lower what remains to the byte; what exceeds the grant
+// is overage, and the books stay sound.
 func TestCharge(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -50,8 +50,9 @@ func TestChargeRollsBack(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Logs of an organization that nobody has announced are charged all the same; it stays unknown to
-// readers until its plan arrives, and then its balance is exact, in every period that was touched.
+// Logs of an organization that was not announced are charged all the
+// same. Readers can't see it until its plan arrives; then its balance is
+// exact, in every period that was touched.
 func TestUnknownOrganization(t *testing.T) {
 	l := ledgertest.New(t)
 	late := l.NewCharge("acme", 7)
@@ -77,8 +78,8 @@ func TestUnknownOrganization(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// The creation of an organization may come twice, and out of order with its logs: it takes effect
-// once.
+// The creation of an organization may come twice, and out of
+// order with its logs: it takes effect once.
 func TestPlanStartsOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -90,8 +91,8 @@ func TestPlanStartsOnce(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Writers of the same organizations, in any order, wait for each other: no byte is lost, and each
-// threshold is announced once.
+// Writers of the same organizations, in any order, wait for each other: no byte
+// is lost, and each threshold is announced once.
 func TestConcurrentCharges(t *testing.T) {
 	l := ledgertest.New(t)
 	const organizations, writers, batches = 5, 4, 25
@@ -151,8 +152,9 @@ func randomCharges(l *ledgertest.Ledger, random *rand.Rand, organizations int) [
 	return charges
 }
 
-// A ledger whose clock runs a month ahead opens no period: a period is opened by what was accepted
-// in it, and brokers refuse records that are dated more than an hour ahead.
+// A ledger whose clock runs a month ahead opens no period: what
+// was accepted in a period opens it, and brokers refuse records
+// that are dated more than an hour ahead.
 func TestAClockAheadOpensNoPeriod(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -177,7 +179,8 @@ func TestAClockAheadOpensNoPeriod(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// What comes late takes of a grant that the next period, open already, uses too: what became true of that one is announced.
+// What comes late takes of a grant that the next period, open already, uses
+// too: what became true of that one is announced.
 func TestLateUseOfAGrantIsAnnouncedOfTheNextPeriod(t *testing.T) {
 	l := ledgertest.Acme(t)
 	december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Count adds what processes of ingest counted of requests to the usage, each tally once. They have to be valid.
+// Count adds what processes of ingest counted of requests to the usage,
+// each tally once. They have to be valid.
 func (s *Service) Count(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) error {
 	if len(tallies) == 0 {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// Refuse notes refusals by quota, and returns what became true by them. They have to be valid.
+// Refuse notes refusals by quota, and returns what became true
+// by them. They have to be valid.
 func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refusals []ledger.Refusal) ([]ledger.Event, error) {
 	if len(refusals) == 0 {
 		return nil, nil
@@ -35,8 +36,8 @@ func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refus
 	return unitofwork.EventsOf(opened), nil
 }
 
-// openRefused opens the books that refusals exhaust. An unknown organization has none: no account
-// of it is published.
+// openRefused opens the books that refusals exhaust. An unknown organization
+// has none: no account of it is published.
 func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
 	known, err := postgres.LockKnown(ctx, tx, refusedOf(refusals))
 	if err != nil {

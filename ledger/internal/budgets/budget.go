@@ -86,7 +86,8 @@ func (s *Service) Remove(ctx context.Context, organization string, request unito
 	return unitofwork.Decide(ctx, s.Work, organization, request, of, choose, decidedBudgets)
 }
 
-// spent is what the spenders of specs have used of an instant's period. The lock of the books keeps it so until the decision.
+// spent is what the spenders of specs have used of an instant's period. The
+// lock of the books keeps it so until the decision.
 func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, specs []ledger.BudgetSpec) ([]int64, error) {
 	if err := ledger.CheckBudgets(specs); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func published(t *testing.T, l *ledgertest.Ledger) (budgets []ledger.Budget) {
 	return budgets
 }
 
-// A budget counts what was used before it was set and what is charged since, in the charge's transaction, and is published with the account.
+// A budget counts what was used before it was set and what is charged since, in
+// the charge's transaction, and is published with the account.
 func TestBudgetCounts(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)
@@ -82,7 +83,8 @@ func TestBudgetCounts(t *testing.T) {
 	}
 }
 
-// A refusal exhausts a budget for every replica until it is raised; a removed one is gone, and what is set behind it counts what was used.
+// A refusal exhausts a budget for every replica until it is raised; a removed
+// one is gone, and what is set behind it counts what was used.
 func TestBudgetIsExhausted(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)

@@ -20,8 +20,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// BenchmarkApply measures the apply step alone: inbox, postings, balances, usage and range of one
-// batch in one transaction, by how many connections and organizations. The events are LogsAccepted,
+// BenchmarkApply measures the apply step alone: inbox, postings,
+// balances, usage and range of one batch in one transaction, by how
+// many connections and organizations. The events are LogsAccepted,
 // of which each may be 1,000 log entries.
 func BenchmarkApply(b *testing.B) {
 	for _, shape := range []struct{ batch, organizations, writers int }{
@@ -58,8 +59,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck compares charges with their transfers and books, beside BenchmarkApply: a check has
-// to be faster than what it checks. Reading the log again is left out; it is a hundredth of the log.
+// BenchmarkCheck compares charges with their transfers and books, beside
+// BenchmarkApply: a check has to be faster than what it checks. Reading the log
+// again is left out; it is a hundredth of the log.
 func BenchmarkCheck(b *testing.B) {
 	const partitions, batches = 12, 240
 	for _, batch := range []int{1, 100, 1000} {

@@ -34,8 +34,9 @@ func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
 	return records
 }
 
-// A request of several parts is charged as a whole once all of them came, and nothing of one that
-// was published in part. What the ledger has applied still is what the log holds.
+// A request of several parts is charged as a whole once all of them
+// came, and one that was published in part not at all. What the ledger
+// has applied is still what the log holds.
 func TestRequestsAreChargedWhole(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	half, whole := partsOf(t, 0), partsOf(t, 2)
@@ -69,7 +70,8 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 	}
 }
 
-// A record with the batch and part of one that was applied, and other content, is no duplicate that is passed over: it is to be parked, and counts.
+// A record with the batch and part of one that was applied, and other content,
+// is no duplicate that is passed over: it is to be parked, and counts.
 func TestAContradictionIsNoDuplicate(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	first := accepted("acme", 0, 0)

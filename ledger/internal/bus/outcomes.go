@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Outcomes consumes outcomes of requests: refusals by quota exhaust a period, counts are usage. It ignores other facts.
+// Outcomes consumes outcomes of requests: refusals by quota exhaust a period,
+// counts are usage. It ignores other facts.
 func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err

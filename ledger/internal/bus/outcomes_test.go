@@ -41,8 +41,8 @@ func consume(t *testing.T, consumer *bus.Consumer, pool *pgxpool.Pool, records .
 	return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Outcomes(t.Context(), tx, records) })
 }
 
-// Each tally counts once, within a transaction and later, whoever else counts besides; what was accepted is not counted by it. Facts of other types
-// pass.
+// Each tally counts once, within a transaction and later, whoever else counts
+// besides; what was accepted is not counted by it. Facts of other types pass.
 func TestTalliesCountOnce(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	counted := func(fact contract.RequestsCounted, offset int64) sharedbus.Record {

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A plan starts beside events of other types, also of those that a newer version publishes, which
-// are no failure.
+// A plan starts beside events of other types, also of those that a newer
+// version publishes, which are no failure.
 func TestUnknownTypesOfTenantsPass(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	records := []sharedbus.Record{
@@ -50,8 +50,8 @@ func createdOrganizations(organizations ...string) (records []sharedbus.Record) 
 	return records
 }
 
-// Plans that wait for an organization keep nobody from the outbox, least of all who has locked the
-// organization.
+// Plans that wait for an organization keep nobody from the outbox, least
+// of all who has locked the organization.
 func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	consumer.Services.Booking.Rules.Tiers[ledger.Indie] = ledger.Terms{Quota: 1, RequestsPerMinute: 1, RetentionDays: 1} // which is used up when the plans start

@@ -146,7 +146,8 @@ func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	return c.afterBudget(w, r, form, err, "budget-removed")
 }
 
-// deciding is a request of a member who may decide about budgets, with its form read.
+// deciding is a request of a member who may decide about
+// budgets, with its form read.
 func (c *console) deciding(w http.ResponseWriter, r *http.Request) (organization string, request unitofwork.Request, err error) {
 	reader := identity.FromContext(r.Context())
 	if !identity.RoleSetsBudgets(reader.Role()) {

@@ -20,7 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Who may sets and removes budgets by forms, with what is wrong beside its field; others see them.
+// Who may sets and removes budgets by forms, with what is wrong
+// beside its field; others see them.
 func TestBudgetsPage(t *testing.T) {
 	l := ledgertest.New(t)
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()

@@ -53,7 +53,8 @@ type part struct {
 	Color, X, Y, Width, Height int
 }
 
-// newChart stacks uses in the buckets from start on, so many of them. name is how a series is called.
+// newChart stacks uses in the buckets from start on, so many of
+// them. name is how a series is called.
 func newChart(uses []ledger.Use, by postgres.Dimension, starts []time.Time, name func(id string) string) chart {
 	c := chart{By: string(by), Of: "bytes", Columns: make([]column, len(starts))}
 	value := func(u ledger.Use) int64 { return u.Bytes }
@@ -93,8 +94,8 @@ func idOf(use ledger.Use, by postgres.Dimension) string {
 	return use.Project
 }
 
-// addSeries makes series of the largest totals, the largest first, and one of all others. places
-// maps each name to its series.
+// addSeries makes series of the largest totals, the largest first, and one of
+// all others. places maps each name to its series.
 func (c *chart) addSeries(totals map[string]int64, name func(id string) string) (places map[string]int) {
 	ids := make([]string, 0, len(totals))
 	for id, total := range totals {

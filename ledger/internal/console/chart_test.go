@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Columns stack the largest series from the bottom, without a gap, the highest to the top; what has no color of its own is one series.
+// Columns stack the largest series from the bottom, without a gap, the highest
+// to the top; what has no color of its own is one series.
 func TestChart(t *testing.T) {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	starts := []time.Time{day, day.AddDate(0, 0, 1), day.AddDate(0, 0, 2)}

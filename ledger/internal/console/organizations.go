@@ -47,7 +47,8 @@ func (c *console) operates(r *http.Request) bool {
 	return c.Operators != "" && reader.Organization == c.Operators && identity.RoleOperates(reader.Role())
 }
 
-// showOrganizations lists the accounts of all organizations. For everybody else there is no such page.
+// showOrganizations lists the accounts of all organizations. For
+// everybody else there is no such page.
 func (c *console) showOrganizations(w http.ResponseWriter, r *http.Request) error {
 	if !c.operates(r) {
 		return httpapi.NotFound("page", organizationsPath)

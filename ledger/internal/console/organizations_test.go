@@ -20,7 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A visitor looks at pages as members of organizations, whose sessions are their organization and role.
+// A visitor looks at pages as members of organizations, whose
+// sessions are their organization and role.
 type visitor struct {
 	t           *testing.T
 	credentials *identity.Credentials
@@ -37,7 +38,8 @@ func newVisitor(t *testing.T, l *ledgertest.Ledger, operators string) visitor {
 	return v
 }
 
-// sees looks at a page as a member, and returns it. A text that begins with "no " is not to be there.
+// sees looks at a page as a member, and returns it. A text that
+// begins with "no " is not to be there.
 func (v visitor) sees(organization, role, path string, status int, texts ...string) (page string) {
 	v.t.Helper()
 	session := identity.SessionPrefix + strings.Repeat("e", 48)
@@ -60,7 +62,8 @@ func (v visitor) sees(organization, role, path string, status int, texts ...stri
 	return page
 }
 
-// Owners of the organization that runs the installation see the accounts of all, by id and state; for others the page does not exist.
+// Owners of the organization that runs the installation see the accounts of
+// all, by id and state; for others the page does not exist.
 func TestOrganizationsPage(t *testing.T) {
 	l := ledgertest.New(t)
 	v := newVisitor(t, l, "host")

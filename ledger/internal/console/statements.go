@@ -118,7 +118,8 @@ func byDay(charges []ledger.DayCharge) (days []shownCharges) {
 	return days
 }
 
-// byProject adds up charges by project and environment, in the order in which they first come.
+// byProject adds up charges by project and environment, in the
+// order in which they first come.
 func (c *console) byProject(charges []ledger.DayCharge) (projects []shownCharges) {
 	at := map[[2]string]int{}
 	for _, charge := range charges {

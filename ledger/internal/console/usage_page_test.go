@@ -21,8 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The page shows the period and the transfers of the member's organization, or that there are none
-// yet.
+// The page shows the period and the transfers of the member's
+// organization, or that there are none yet.
 func TestUsagePage(t *testing.T) {
 	l, session := ledgertest.New(t), identity.SessionPrefix+strings.Repeat("a", 48)
 	credentials := identity.NewCredentials(time.Now)

@@ -31,7 +31,8 @@ type adjusting struct {
 // InputName is that of before the type was moved.
 func (adjusting) InputName() string { return "service.adjusting" }
 
-// Adjust gives bytes back to an organization, or below zero charges them. of is any instant of the wrong period; zero: the running one.
+// Adjust gives bytes back to an organization, or below zero charges them. of is
+// any instant of the wrong period; zero: the running one.
 func (s *Service) Adjust(ctx context.Context, organization string, request unitofwork.Request, bytes int64, reason string, of time.Time) (Adjustment, error) {
 	id := "adj_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {

@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// What a grant gives is used, survives a restart of the process, and can be taken back once.
+// What a grant gives is used, survives a restart of the process,
+// and can be taken back once.
 func TestGrants(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Book(t, l.NewCharge("acme", 90))
@@ -41,7 +42,8 @@ func TestGrants(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// What an organization could use at an instant is the same whenever it is asked for, whatever became of its grants since.
+// What an organization could use at an instant is the same whenever it is asked
+// for, whatever became of its grants since.
 func TestBalanceOfThenWithGrants(t *testing.T) {
 	l := ledgertest.Acme(t)
 	before := l.Now()
@@ -76,7 +78,8 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 }
 
-// Grants that are given at the same time, while the organization is charged, are all there, and nothing is used twice.
+// Grants that are given at the same time, while the organization is charged,
+// are all there, and nothing is used twice.
 func TestConcurrentGrants(t *testing.T) {
 	l := ledgertest.Acme(t)
 	var wait sync.WaitGroup

@@ -22,17 +22,20 @@ type End struct {
 	Next  contract.Positions
 }
 
-// Settling is how long what was accepted before something is due has to come and be booked: then it is done.
+// Settling is how long what was accepted before something is due has
+// to come and be booked: then it is done.
 const Settling = time.Minute
 
-// A Horizon is the instant through which all that was in the log is booked, by whichever replica.
+// A Horizon is the instant through which all that was in the log
+// is booked, by whichever replica.
 type Horizon struct {
 	through time.Time // zero: not known
 	marked  time.Time // the instant that is waited for; zero: none. end was read then or later
 	end     End
 }
 
-// Move marks the log's end, unless a mark is waited for, and returns the instant through which everything is booked; zero: none is known.
+// Move marks the log's end, unless a mark is waited for, and returns the
+// instant through which everything is booked; zero: none is known.
 func (h *Horizon) Move(ctx context.Context, pool *pgxpool.Pool, now time.Time, end LogEnd) (through time.Time, err error) {
 	if err := h.mark(ctx, now, end); err != nil {
 		return through, err
@@ -45,10 +48,12 @@ func (h *Horizon) Move(ctx context.Context, pool *pgxpool.Pool, now time.Time, e
 	return h.through, err
 }
 
-// markAge is how long a mark is waited for: that of a log which was made anew is never reached.
+// markAge is how long a mark is waited for: that of a log which
+// was made anew is never reached.
 const markAge = time.Hour
 
-// mark notes where the log ends, unless a mark is waited for: under load, one that moved with the log would never be reached.
+// mark notes where the log ends, unless a mark is waited for: under load, one
+// that moved with the log would never be reached.
 func (h *Horizon) mark(ctx context.Context, now time.Time, end LogEnd) (err error) {
 	if !h.marked.IsZero() && now.Sub(h.marked) < markAge {
 		return nil

@@ -40,7 +40,8 @@ type accountPlace struct {
 	After string `json:"a"`
 }
 
-// accounts lists the accounts of all organizations, for those who run the installation.
+// accounts lists the accounts of all organizations, for those
+// who run the installation.
 func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil, "q", "state", "limit", "cursor"); err != nil {
 		return err
@@ -71,7 +72,8 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// accountList is a page; one that ends before it is full, for how much was looked at, goes on as well.
+// accountList is a page; one that ends before it is full, for
+// how much was looked at, goes on as well.
 func accountList(r *http.Request, found []accounts.Account, next string) httpapi.List[accountBody] {
 	list := httpapi.List[accountBody]{Items: make([]accountBody, len(found))}
 	for i, account := range found {

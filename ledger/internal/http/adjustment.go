@@ -31,7 +31,8 @@ func newAdjustmentBody(a grants.Adjustment) adjustmentBody {
 	return body
 }
 
-// adjustBody is by how much a charge was wrong: above zero it is given back. period is any instant of its period.
+// adjustBody is by how much a charge was wrong: above zero it is given
+// back. period is any instant of its period.
 type adjustBody struct {
 	Amount int64      `json:"amount"`
 	Reason string     `json:"reason"`

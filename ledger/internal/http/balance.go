@@ -40,7 +40,8 @@ type asOfBody struct {
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
 }
 
-// bookedBody is asOfBody with how far the log was booked; null where that is not known, or of an instant that is past.
+// bookedBody is asOfBody with how far the log was booked; null where that is
+// not known, or of an instant that is past.
 type bookedBody struct {
 	asOfBody
 	Behind          *int64             `json:"behind"`

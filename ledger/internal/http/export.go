@@ -17,7 +17,8 @@ type export[T any] struct {
 	body    func(T) any      // of a line of JSON
 }
 
-// write answers page by page, and holds one at a time. A failure behind the first page cuts the answer off.
+// write answers page by page, and holds one at a time. A failure
+// behind the first page cuts the answer off.
 func (e export[T]) write(w http.ResponseWriter, mediaType string) error {
 	out := httpapi.NewPacedWriter(w)
 	var line func(T) error

@@ -21,7 +21,8 @@ import (
 
 var token = identity.ServiceTokenPrefix + strings.Repeat("a", 48)
 
-// An api is the routes on a ledger, and one service token of acme that may read its books and decide about them.
+// An api is the routes on a ledger, and one service token of acme that
+// may read its books and decide about them.
 type api struct {
 	*ledgertest.Ledger
 	handler nethttp.Handler
@@ -32,7 +33,8 @@ func newAPI(t *testing.T) *api {
 	return newAPIFor(t, map[string]string{token: "acme"})
 }
 
-// newAPIFor is newAPI with these tokens, each of an organization, or with "" of the installation.
+// newAPIFor is newAPI with these tokens, each of an
+// organization, or with "" of the installation.
 func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	t.Helper()
 	credentials := identity.NewCredentials(time.Now)
@@ -143,8 +145,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Another organization, and one that no one can be, looks like one that does not exist; what is not
-// understood is refused.
+// Another organization, and one that no one can be, looks like one that does
+// not exist; what is not understood is refused.
 func TestRefusals(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

@@ -16,7 +16,8 @@ type page[C any] struct {
 	limit    int
 }
 
-// pageOf reads the page that r asks for. A parameter that is none of filters is refused.
+// pageOf reads the page that r asks for. A parameter that is
+// none of filters is refused.
 func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters, "from", "to", "limit", "cursor")...); err != nil {
 		return asked, err

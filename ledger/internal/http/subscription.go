@@ -69,7 +69,8 @@ func newSubscriptionBody(s plans.Subscription) subscriptionBody {
 	return body
 }
 
-// subscribeBody is what somebody wants an organization to subscribe to. What is left out is as the tier has it; suspended and anchor_day: as they are.
+// subscribeBody is what somebody wants an organization to subscribe to. What is
+// left out is as the tier has it; suspended and anchor_day: as they are.
 type subscribeBody struct {
 	Tier              string `json:"tier"`
 	Effective         string `json:"effective"`

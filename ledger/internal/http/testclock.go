@@ -16,7 +16,8 @@ type clockBody struct {
 	At           time.Time `json:"at"`
 }
 
-// testClock answers with what time it is for an organization, and whether it is a test.
+// testClock answers with what time it is for an organization,
+// and whether it is a test.
 func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
@@ -33,7 +34,8 @@ func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// advanceClockBody is the instant that it is to be; without one the organization becomes a test, and nothing else.
+// advanceClockBody is the instant that it is to be; without one the
+// organization becomes a test, and nothing else.
 type advanceClockBody struct {
 	At *time.Time `json:"at"`
 }

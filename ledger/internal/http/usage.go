@@ -73,7 +73,8 @@ func (l usageList) cells(u ledger.Use) []string {
 	return cells
 }
 
-// usage lists what became of requests by the dimensions asked for, the latest first; by default what was accepted, by day and project.
+// usage lists what became of requests by the dimensions asked for, the latest
+// first; by default what was accepted, by day and project.
 func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	list, err := usageListOf(r)
 	if err != nil {
@@ -90,7 +91,8 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// usageListOf reads what a request asks for, and one item more than fits, so that it shows whether the list goes on.
+// usageListOf reads what a request asks for, and one item more than fits, so
+// that it shows whether the list goes on.
 func usageListOf(r *http.Request) (list usageList, err error) {
 	page, err := pageOf[postgres.UsageCursor](r, "project", "by", "bucket")
 	if err != nil {
@@ -134,7 +136,8 @@ func (a *API) exportUsage(w http.ResponseWriter, r *http.Request, list usageList
 	}.write(w, mediaType)
 }
 
-// usagePages are the pages of a list, each of its own instant; left bounds the items unless it is negative.
+// usagePages are the pages of a list, each of its own instant; left
+// bounds the items unless it is negative.
 func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq2[[]ledger.Use, error] {
 	query := list.UsageQuery
 	query.Limit = httpapi.MaxLimit

@@ -29,7 +29,8 @@ func (a *api) getAs(t *testing.T, path, accept string) (int, string, string) {
 	return answer.Code, answer.Header().Get("Content-Type"), answer.Body.String()
 }
 
-// used books charges of two keys over three days of two months, and rejections beside them.
+// used books charges of two keys over three days of two months,
+// and rejections beside them.
 func (a *api) used(t *testing.T) {
 	t.Helper()
 	a.Start(t, "acme", ledger.Scale)
@@ -49,8 +50,8 @@ func (a *api) used(t *testing.T) {
 	}
 }
 
-// Usage is split by the dimensions asked for, and adds up to the same at each level of time; what
-// was not accepted only shows by outcome.
+// Usage is split by the dimensions asked for, and adds up to the same at each
+// level of time; what was not accepted only shows by outcome.
 func TestUsageBy(t *testing.T) {
 	a := newAPI(t)
 	a.used(t)
@@ -112,7 +113,8 @@ func TestUsageAsItWas(t *testing.T) {
 	}
 }
 
-// All of a list comes as CSV or as lines, over as many pages as it takes, and as much of it as is asked for.
+// All of a list comes as CSV or as lines, over as many pages as it
+// takes, and as much of it as is asked for.
 func TestUsageExported(t *testing.T) {
 	a := newAPI(t)
 	a.used(t)
@@ -151,8 +153,8 @@ func (a *api) refusal(request string, bytes, remaining int64, exhausts bool) led
 		PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: request, Source: ledger.FromOutcomes, At: a.Now(), Project: "project", Key: "key"}}
 }
 
-// A refusal explains which request crossed the line, who had used how much by then, when it ends
-// and what would end it.
+// A refusal explains which request crossed the line, who had used how much by
+// then, when it ends and what would end it.
 func TestWhyARequestWasRefused(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

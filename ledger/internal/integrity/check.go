@@ -23,7 +23,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Bounds of what is claimed at once, so that checking stays a small part of the work.
+// Bounds of what is claimed at once, so that checking stays a
+// small part of the work.
 const (
 	rangesAtOnce = 100
 	booksAtOnce  = 20
@@ -38,14 +39,16 @@ type Report struct {
 	At         time.Time          // of the last round; zero before it
 }
 
-// A Log compares ranges of one partition, in the order of their offsets, with the log itself.
+// A Log compares ranges of one partition, in the order of their
+// offsets, with the log itself.
 type Log interface {
 	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
 }
 
-// A Checker compares what was applied: each range with its transfers, and of what is claimed of a
-// partition at once the books of the latest range with theirs (see postgres.BookCheck), and one
-// range with the log, until a hundredth is read again. Replicas share the ranges. Findings are logged as errors.
+// A Checker compares what was applied: each range with its transfers; of what
+// it claims of a partition, the books of the latest range with their transfers
+// (see postgres.BookCheck); and single ranges with the log, until a hundredth
+// is read again. Replicas share the ranges. Findings are logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
@@ -97,7 +100,8 @@ func (c *Checker) runOnce(ctx context.Context) error {
 	}
 }
 
-// summarize has what is to be checked found by its booking, without reading all of its day.
+// summarize has what is to be checked found by its booking,
+// without reading all of its day.
 func summarize(ctx context.Context, tx pgx.Tx) error {
 	from, to, found, err := postgres.Unchecked(ctx, tx)
 	if err != nil || !found {
@@ -106,7 +110,8 @@ func summarize(ctx context.Context, tx pgx.Tx) error {
 	return postgres.Summarize(ctx, tx, from, to)
 }
 
-// checkSome claims ranges and checks them. Whatever fails behind the claim, nobody looks at them again.
+// checkSome claims ranges and checks them. Whatever fails behind
+// the claim, nobody looks at them again.
 func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
 	ranges, found, err := c.checkRanges(ctx)
 	if err != nil || len(ranges) == 0 {
@@ -119,7 +124,8 @@ func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
 	return true, errors.Join(err, failed)
 }
 
-// lastsOf are the last ranges of partitions, one of each transaction: the others of it would lead to the same books.
+// lastsOf are the last ranges of partitions, one of each transaction: the
+// others of it would lead to the same books.
 func lastsOf(partitions map[int][]ledger.Range) []ledger.Range {
 	lasts := map[int64]ledger.Range{}
 	for _, ranges := range partitions {
@@ -129,7 +135,8 @@ func lastsOf(partitions map[int][]ledger.Range) []ledger.Range {
 	return slices.Collect(maps.Values(lasts))
 }
 
-// checkRanges compares ranges with their transfers, in the transaction that claims them.
+// checkRanges compares ranges with their transfers, in the
+// transaction that claims them.
 func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
 	err = pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error {
 		if ranges, err = postgres.ClaimRanges(ctx, tx, rangesAtOnce); err != nil {
@@ -141,7 +148,8 @@ func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found
 	return ranges, found, err
 }
 
-// checkBooks compares books that the transactions of ranges wrote to with their transfers, and so the usage.
+// checkBooks compares books that the transactions of ranges wrote to
+// with their transfers, and so the usage.
 func (c *Checker) checkBooks(ctx context.Context, of []ledger.Range) (found []ledger.Violation, err error) {
 	now := c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
@@ -179,8 +187,10 @@ func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, n
 // fewReread records are always read again: of more, a hundredth.
 const fewReread = 1000
 
-// reread compares one range of each partition with the log, whichever, and returns how many it has compared. After the first, it
-// ends once it has read a hundredth of the records, in the random order of a map: to read them costs as much as to apply them.
+// reread compares one range of each partition with the log, whichever,
+// and returns how many it has compared. After the first, it ends once it
+// has read a hundredth of the records, in the random order of a map: to
+// read them costs as much as to apply them.
 func (c *Checker) reread(ctx context.Context, partitions map[int][]ledger.Range) (found []ledger.Violation, reread int, err error) {
 	records, most := 0, max(fewReread, recordsOf(partitions)/100)
 	for _, ranges := range partitions {
@@ -240,8 +250,8 @@ func (c *Checker) endRound(ctx context.Context) error {
 	return nil
 }
 
-// Verify checks all of the database, and the log as far as it is kept, and returns what does not
-// hold. It reads everything.
+// Verify checks all of the database, and the log as far as it is kept, and
+// returns what does not hold. It reads everything.
 func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
 	found, ranges, err := verifyDatabase(ctx, pool, kept, now)
 	if err != nil {

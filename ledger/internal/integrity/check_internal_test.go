@@ -37,8 +37,8 @@ func (l *countedLog) Check(context.Context, []ledger.Range) ([]ledger.Violation,
 	return nil, nil
 }
 
-// Two replicas check each range once, whichever of them, to the end of what there is and in one
-// round, and a third goes on where they ended.
+// Two replicas check each range once, whichever of them, to the end of what
+// there is and in one round, and a third goes on where they ended.
 func TestCheckersShareRanges(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	now, log := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), &countedLog{}
@@ -90,7 +90,8 @@ func TestCheckersShareRanges(t *testing.T) {
 	}
 }
 
-// Where ranges are large, a hundredth of the records is read again, and not a range of each partition.
+// Where ranges are large, a hundredth of the records is read
+// again, and not a range of each partition.
 func TestLittleIsReadAgain(t *testing.T) {
 	log := &countedLog{}
 	checker := NewChecker(CheckerConfig{Log: log, Metrics: prometheus.NewRegistry()})
@@ -108,8 +109,8 @@ func TestLittleIsReadAgain(t *testing.T) {
 	}
 }
 
-// What the database shows to be wrong is noted, and when, although the log can't be read: the next
-// round looks elsewhere.
+// What the database shows to be wrong is noted, and when, although the log
+// can't be read: the next round looks elsewhere.
 func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

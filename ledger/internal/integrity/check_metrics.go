@@ -53,7 +53,8 @@ func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation) {
 	}
 }
 
-// ended notes a round: through which offsets all is checked, and when the oldest was booked that is not.
+// ended notes a round: through which offsets all is checked, and
+// when the oldest was booked that is not.
 func (m *checkMetrics) ended(through contract.Positions, oldest, now time.Time) {
 	m.rounds.Inc()
 	for partition, next := range through {

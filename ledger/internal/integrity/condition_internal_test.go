@@ -16,7 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// bookings counts the questions about transfers, and those that span more than one booking.
+// bookings counts the questions about transfers, and those that
+// span more than one booking.
 type bookings struct{ asked, spanning atomic.Int64 }
 
 func (b *bookings) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
@@ -31,7 +32,8 @@ func (b *bookings) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.T
 
 func (*bookings) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A partition that has been silent for months doesn't have the transfers of these months added up; those of one transaction are looked at together.
+// A partition that has been silent for months doesn't have the transfers of
+// these months added up; those of one transaction are looked at together.
 func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	config := pgtest.Open(t, postgres.Schema, postgres.Migrations()...).Config()
 	traced := &bookings{}

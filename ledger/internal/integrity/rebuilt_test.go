@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// A ledger that is made again from the log has the balances and chains of the one whose transfers have folded.
+// A ledger that is made again from the log has the balances and chains
+// of the one whose transfers have folded.
 func TestAFoldedLedgerIsTheOneMadeAgain(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -37,7 +38,8 @@ func TestAFoldedLedgerIsTheOneMadeAgain(t *testing.T) {
 	}
 }
 
-// foldAll lets 26 months pass without a record, and removes what is past by then: every day of transfers folds.
+// foldAll lets 26 months pass without a record, and removes what is past
+// by then: every day of transfers folds.
 func foldAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge) {
 	t.Helper()
 	for partition, records := range log {

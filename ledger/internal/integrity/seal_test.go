@@ -25,7 +25,8 @@ func logged(organization string, partition int, offset int64, at time.Time) ledg
 	}}
 }
 
-// aLog has partitions of records, accepted in the course of some hours and not quite in that order; one partition ends early.
+// aLog has partitions of records, accepted in the course of some hours and not
+// quite in that order; one partition ends early.
 func aLog(random *rand.Rand) (log [][]ledger.Charge) {
 	for partition := range 3 {
 		at, records := ledgertest.November, []ledger.Charge{}
@@ -80,7 +81,8 @@ func chains(t *testing.T, l *ledgertest.Ledger) (found string) {
 	return found
 }
 
-// The same log and decisions make the same chains and roots, however the log was divided into transactions.
+// The same log and decisions make the same chains and roots, however
+// the log was divided into transactions.
 func TestTheSameLogMakesTheSameChain(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -104,7 +106,8 @@ func TestTheSameLogMakesTheSameChain(t *testing.T) {
 	}
 }
 
-// An hour is sealed once and for all: what is booked before its end later, as it was parked, is in the next link.
+// An hour is sealed once and for all: what is booked before its end later,
+// as it was parked, is in the next link.
 func TestReplaysAreInTheNextLink(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November
 	l.Apply(t, logged("acme", 0, 0, noon))
@@ -134,7 +137,8 @@ func links(t *testing.T, l *ledgertest.Ledger, organization string) (found []led
 	return found
 }
 
-// A look at the books of one organization finds what is wrong with them, and nothing of others.
+// A look at the books of one organization finds what is wrong
+// with them, and nothing of others.
 func TestVerifyOneOrganization(t *testing.T) {
 	l := sealed(t)
 	found, err := l.Integrity.Verify(t.Context(), "acme")
@@ -188,7 +192,8 @@ func TestVerifyFindsGrants(t *testing.T) {
 	}
 }
 
-// Nothing is sealed before its hour ends, and who dies between cutting an hour and writing its links leaves it to the next.
+// Nothing is sealed before its hour ends, and who dies between cutting an hour
+// and writing its links leaves it to the next.
 func TestSealGoesOn(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November
 	l.Start(t, "acme", ledger.Scale)
@@ -212,7 +217,8 @@ func TestSealGoesOn(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A replica that comes while another writes the links of an hour does not take what was decided in that for the next one's, which is empty.
+// A replica that comes while another writes the links of an hour does not take
+// what was decided in that for the next one's, which is empty.
 func TestAnEmptyHourIsNotCut(t *testing.T) {
 	l, noon := ledgertest.Acme(t), ledgertest.November
 	suspend(t, l, "acme")
@@ -237,7 +243,8 @@ func TestAnEmptyHourIsNotCut(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// What was decided in an hour that is sealed, and is committed only then, is in the next one's link, also where nobody has sent anything.
+// What was decided in an hour that is sealed, and is committed only then, is in
+// the next one's link, also where nobody has sent anything.
 func TestADecisionThatComesLateIsInTheNextLink(t *testing.T) {
 	l := ledgertest.Acme(t)
 	for range 2 {
@@ -288,7 +295,8 @@ func TestChainsFindWhatWasChanged(t *testing.T) {
 	}
 }
 
-// What is left of a chain whose beginning is gone holds, and is still compared with what was charged.
+// What is left of a chain whose beginning is gone holds, and is
+// still compared with what was charged.
 func TestTheRestOfAChainHolds(t *testing.T) {
 	l := sealed(t)
 	forget := func(ctx context.Context, tx pgx.Tx) error {
@@ -337,7 +345,8 @@ func suspend(t *testing.T, l *ledgertest.Ledger, organization string) {
 	}
 }
 
-// A charge that was parked for days is in the link of the hour in which it was replayed, also where only the latest links are looked at.
+// A charge that was parked for days is in the link of the hour in which it was
+// replayed, also where only the latest links are looked at.
 func TestChecksFindWhatWasParkedForDays(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November
 	l.Start(t, "acme", ledger.Scale)

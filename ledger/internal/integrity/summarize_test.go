@@ -21,7 +21,8 @@ type soundLog struct{}
 
 func (soundLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) { return nil, nil }
 
-// What is to be checked is found by its booking, on each of its days, and not by reading these whole.
+// What is to be checked is found by its booking, on each of its
+// days, and not by reading these whole.
 func TestChecksFindTransfersByBooking(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)

@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// chargesVerified is for how long back a verification makes the links of a chain again from the charges: ledger-verify does so for all.
+// chargesVerified is for how long back a verification makes the links of a
+// chain again from the charges: ledger-verify does so for all.
 const chargesVerified = 24 * time.Hour
 
 // A Verification is what a look at the books of one organization has found.
@@ -27,7 +28,8 @@ type Verification struct {
 	Verified   contract.Positions // through which offsets the ranges of the log are checked
 }
 
-// Verify checks an organization's books: those of the running period and the one before, its usage since then, and its chain.
+// Verify checks an organization's books: those of the running period and the
+// one before, its usage since then, and its chain.
 func (s *Service) Verify(ctx context.Context, organization string) (found Verification, err error) {
 	found.At = s.Reads.Clock().UTC()
 	leave, err := s.Reads.Turns.Enter(ctx, organization)

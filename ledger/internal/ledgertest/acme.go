@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Acme is New with the organization acme on tier indie, 100 bytes a period, with October closed.
+// Acme is New with the organization acme on tier indie, 100
+// bytes a period, with October closed.
 func Acme(t testing.TB) *Ledger {
 	t.Helper()
 	l := New(t)

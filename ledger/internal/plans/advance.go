@@ -23,7 +23,8 @@ import (
 // advancedAtOnce is how many organizations one transaction advances.
 const advancedAtOnce = 20
 
-// An Advancer ends periods, and starts and ends grants, when they are due. Several share the organizations.
+// An Advancer ends periods, and starts and ends grants, when they
+// are due. Several share the organizations.
 type Advancer struct {
 	Service  *Service
 	Pool     *pgxpool.Pool
@@ -69,8 +70,9 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 	return booked.Add(-horizon.Settling), !booked.IsZero(), err
 }
 
-// Advance does all that was due through an instant, by which everything accepted has to be booked, and returns about how many organizations. One
-// that fails keeps no other waiting.
+// Advance does all that was due through an instant, by which everything
+// accepted has to be booked, and returns about how many organizations.
+// One that fails keeps no other waiting.
 func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool, through time.Time) (advanced int, err error) {
 	p := pass{service: s, pool: pool, through: through}
 	for more := true; more; {
@@ -97,7 +99,8 @@ type pass struct {
 	err      error    // of the first
 }
 
-// next advances some organizations in one transaction or, where that fails, each in its own.
+// next advances some organizations in one transaction or, where
+// that fails, each in its own.
 func (p *pass) next(ctx context.Context) (more bool, err error) {
 	ids, err := p.someDue(ctx)
 	switch {
@@ -111,8 +114,9 @@ func (p *pass) next(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// locked advances organizations that were left out because somebody else had their books, once these are free: those of one that is always charged
-// would never be so by chance.
+// locked advances organizations that were left out because their
+// books were locked, once these are free: those of one that is
+// always charged would never be so by chance.
 func (p *pass) locked(ctx context.Context) error {
 	var ids []string
 	err := pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) (err error) {
@@ -138,7 +142,8 @@ func (p *pass) each(ctx context.Context, ids []string) {
 	}
 }
 
-// someDue advances organizations about which something is due, and returns which these are, also where it fails with one of them.
+// someDue advances organizations about which something is due, and returns
+// which these are, also where it fails with one of them.
 func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		now, err := p.service.Work.Time(ctx, tx)
@@ -153,7 +158,8 @@ func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// alone advances one organization, if something is due about it once its books are free.
+// alone advances one organization, if something is due about it
+// once its books are free.
 func (p *pass) alone(ctx context.Context, id string) (due bool, err error) {
 	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		if due, err = postgres.LockIfDue(ctx, tx, p.through, id); err != nil || !due {

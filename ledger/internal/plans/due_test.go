@@ -16,7 +16,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Periods end, and grants start and expire, for an organization that sends nothing; what comes late is an adjustment.
+// Periods end, and grants start and expire, for an organization that sends
+// nothing; what comes late is an adjustment.
 func TestWhatIsDueIsDone(t *testing.T) {
 	l := ledgertest.Acme(t)
 	late := l.NewCharge("acme", 7)
@@ -44,7 +45,8 @@ func TestWhatIsDueIsDone(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Several at once do what is due, each for the organizations that no other has, and nothing is done twice.
+// Several at once do what is due, each for the organizations that
+// no other has, and nothing is done twice.
 func TestAdvancersShareTheWork(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -68,7 +70,8 @@ func TestAdvancersShareTheWork(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// An organization with which it fails waits alone, also where there are more of these than a transaction takes.
+// An organization with which it fails waits alone, also where there are
+// more of these than a transaction takes.
 func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 	l := ledgertest.New(t)
 	const failing = 25

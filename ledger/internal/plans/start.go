@@ -14,8 +14,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// HoldBooks locks the books of organizations that begin and of others, if these are there, before any is changed: one after the other would not be in the
-// order in which others lock them.
+// HoldBooks locks the books of organizations that begin and of others, if
+// these are there, before any is changed: one after the other would not be
+// in the order in which others lock them.
 func (s *Service) HoldBooks(ctx context.Context, tx pgx.Tx, booked time.Time, beginning, others []string) error {
 	if len(beginning)+len(others) == 0 {
 		return nil
@@ -47,7 +48,8 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap is for errors.Is.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// StartPlans gives organizations their first plans and returns the events: none of one that has a plan.
+// StartPlans gives organizations their first plans and returns
+// the events: none of one that has a plan.
 func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) ([]ledger.Event, error) {
 	if len(starts) == 0 {
 		return nil, nil

@@ -58,7 +58,8 @@ func (s *Service) Subscribe(ctx context.Context, organization string, request un
 	})
 }
 
-// NewSubscription is what an organization subscribes to at an instant, of whose period book is.
+// NewSubscription is what an organization subscribes to at an
+// instant, of whose period book is.
 func NewSubscription(tiers ledger.Tiers, o ledger.Organization, book ledger.Book, at time.Time) (Subscription, error) {
 	plan := o.Plans.At(at)
 	terms, err := plan.Terms(tiers)

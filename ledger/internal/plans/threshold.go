@@ -27,7 +27,8 @@ func (s *Service) Thresholds(ctx context.Context, organization string) (found Th
 	return found, err
 }
 
-// SetThresholds has an organization have thresholds of its own, or with nil those of the installation.
+// SetThresholds has an organization have thresholds of its own,
+// or with nil those of the installation.
 func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		return books.SetThresholds(percents)

@@ -85,8 +85,8 @@ func (b *orgBook) fields() []any {
 	return append(fields, &b.book.Reached, &b.book.Refused, &b.book.Raises)
 }
 
-// queueBooks writes the books as they are now. They were read under the organization's lock, so
-// nothing is overwritten.
+// queueBooks writes the books as they are now. They were read under the
+// organization's lock, so nothing is overwritten.
 func queueBooks(batch *pgx.Batch, books []orgBook) {
 	n := len(books)
 	ids, starts, ends, reached := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// lateness is how long a transaction that has booked may take to commit. A longer one only costs a
-// second look at its books.
+// lateness is how long a transaction that has booked may take to commit. A
+// longer one only costs a second look at its books.
 const lateness = time.Minute
 
 // wholeEvery is how often all transfers of a book are added up all the same.
@@ -20,10 +20,11 @@ const wholeEvery = time.Hour
 // maxSummed bounds how many books a BookCheck remembers.
 const maxSummed = 10_000
 
-// A BookCheck compares books with their transfers. All transfers of a book are added up the first
-// time and once an hour; between, only those booked since. So a change of a checked book is found
-// at once, and one of transfers added up before within an hour, where the book is still written to.
-// The zero value is ready; it is for one goroutine.
+// A BookCheck compares books with their transfers. All transfers of a book
+// are added up the first time and once an hour; between, only those booked
+// since. So a change of a checked book is found at once, and one of transfers
+// added up before within an hour, where the book is still written to. The
+// zero value is ready; it is for one goroutine.
 type BookCheck struct {
 	summed map[BookKey]summed // bounded by maxSummed
 }
@@ -54,7 +55,8 @@ func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, no
 	return violations, nil
 }
 
-// CheckBooks compares the books of an organization that begin since an instant with all of their transfers.
+// CheckBooks compares the books of an organization that begin since
+// an instant with all of their transfers.
 func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (violations []ledger.Violation, err error) {
 	books, err := LoadAllBooks(ctx, tx, organization)
 	if err != nil {
@@ -76,11 +78,13 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 // fromTouched is how many transfers TouchedBy reads.
 const fromTouched = 500
 
-// byIndex has transfers found by their booking: the planner takes those for few who read a limited number from the beginning of a day.
+// byIndex has transfers found by their booking: the planner takes those for few
+// who read a limited number from the beginning of a day.
 const byIndex = `SELECT set_config('enable_seqscan', 'off', true)`
 
-// TouchedBy finds books that the transaction of a range wrote to, at most limit of them: those of some transfers that lie together, wherever among them, as
-// they lie by organization.
+// TouchedBy finds books that the transaction of a range wrote to, at most
+// limit of them: those of some transfers that lie together, wherever
+// among them, as they lie by organization.
 func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	whole, err := bookedWith(ctx, tx, r)
 	if err != nil {
@@ -97,7 +101,8 @@ func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[B
 	return keys, err
 }
 
-// bookedWith widens a range to all partitions of its transaction, so that charges are counted where their transfers are looked for.
+// bookedWith widens a range to all partitions of its transaction, so that
+// charges are counted where their transfers are looked for.
 func bookedWith(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Range, error) {
 	err := tx.QueryRow(ctx, `SELECT least(min(effective_from), $2), greatest(max(effective_to), $3), coalesce(sum(charged), 0)
 		FROM checked_ranges JOIN ranges USING (partition) WHERE booked_at = $1`, r.Booked, r.From, r.To).Scan(&r.From, &r.To, &r.Charged)
@@ -121,8 +126,9 @@ func touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64,
 	return keys, err
 }
 
-// sum is the sum of a book's transfers, from the sum of before where there is one. If the book
-// differs, a transaction may have committed late: then everything is added up.
+// sum is the sum of a book's transfers, from the sum of before where
+// there is one. If the book differs, a transaction may have
+// committed late: then everything is added up.
 func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
 	key := BookKey{organization, book.Period.Start}
 	before := c.summed[key]
@@ -139,7 +145,8 @@ func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, boo
 	return all, err
 }
 
-// remember keeps a sum. Beyond the bound the others are dropped, and made again on demand.
+// remember keeps a sum. Beyond the bound the others are dropped,
+// and made again on demand.
 func (c *BookCheck) remember(key BookKey, sum summed) {
 	if c.summed == nil || len(c.summed) >= maxSummed {
 		c.summed = map[BookKey]summed{}
@@ -147,7 +154,8 @@ func (c *BookCheck) remember(key BookKey, sum summed) {
 	c.summed[key] = sum
 }
 
-// add continues a sum: it returns that of what was booked by an instant, and that of everything.
+// add continues a sum: it returns that of what was booked by an
+// instant, and that of everything.
 func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (next summed, all ledger.Balances, err error) {
 	next, all = s, s.balances
 	if by.After(s.by) { // else the clock was set back

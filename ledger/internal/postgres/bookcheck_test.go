@@ -15,7 +15,8 @@ import (
 // A checkedLedger is a ledger whose books are checked.
 type checkedLedger struct{ *ledgertest.Ledger }
 
-// chargeRange books a charge that counts as booked at an instant, and returns its range.
+// chargeRange books a charge that counts as booked at an
+// instant, and returns its range.
 func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int64, booked time.Time) ledger.Range {
 	t.Helper()
 	charge := l.NewCharge(organization, bytes)
@@ -54,8 +55,9 @@ func (l checkedLedger) exec(t *testing.T, statement string, args ...any) {
 	})
 }
 
-// A book is added up whole at first and once an hour; in between only what was booked since is
-// read. A transaction that commits long after it has booked is no alarm.
+// A book is added up whole at first and once an hour; in between
+// only what was booked since is read. A transaction that commits
+// long after it has booked is no alarm.
 func TestBookCheckGoesOn(t *testing.T) {
 	l, check := checkedLedger{ledgertest.New(t)}, &postgres.BookCheck{}
 	l.Start(t, "acme", "scale")
@@ -105,7 +107,8 @@ func TestBookCheckFinds(t *testing.T) {
 	}
 }
 
-// The books of a transaction are found in all of its partitions, whenever their charges count, and also where fewer transfers lie than were charged.
+// The books of a transaction are found in all of its partitions, whenever their
+// charges count, and also where fewer transfers lie than were charged.
 func TestBooksOfATransactionAreFound(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	booked := l.Now()

@@ -12,7 +12,8 @@ import (
 
 const budgetColumns = `organization, project, key, bytes, used, period_start, reached, refused, since`
 
-// LoadBudgets reads the budgets of organizations: projects before keys, each by their ids.
+// LoadBudgets reads the budgets of organizations: projects
+// before keys, each by their ids.
 func LoadBudgets(ctx context.Context, tx pgx.Tx, organizations []string) (map[string][]ledger.Budget, error) {
 	if len(organizations) == 0 {
 		return nil, nil
@@ -69,7 +70,8 @@ func queueKeptBudgets(batch *pgx.Batch, opened map[string]*ledger.Books) {
 		ids, projects, keys, bytes, used, starts, reached, refused, since)
 }
 
-// Spent is what spenders were charged of what was accepted between two days, in their order.
+// Spent is what spenders were charged of what was accepted
+// between two days, in their order.
 func Spent(ctx context.Context, tx pgx.Tx, organization pg.Organization, spenders []ledger.Spender, from, to time.Time) ([]int64, error) {
 	projects, keys := make([]string, len(spenders)), make([]string, len(spenders))
 	for i, s := range spenders {

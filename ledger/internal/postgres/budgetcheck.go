@@ -8,8 +8,10 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// verifyBudgets compares what budgets have used with the usage of their projects and keys. A period ends where a later one of the organization
-// begins: a budget of which nothing was charged since is still in an earlier one.
+// verifyBudgets compares what budgets have used with the usage
+// of their projects and keys. A period ends where a later one of
+// the organization begins: a budget of which nothing was charged
+// since is still in an earlier one.
 func verifyBudgets(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.BudgetIsUsage, `SELECT concat_ws(', ', b.organization, nullif(b.project, ''), nullif(b.key, '')), b.used,
 			coalesce(sum(u.bytes), 0)::bigint

@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// VerifyChains checks the chains of all organizations, those of their links whose hours began after since also by what they hold.
+// VerifyChains checks the chains of all organizations, those of their links
+// whose hours began after since also by what they hold.
 func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	hours, err := readHours(ctx, tx)
 	if err != nil {
@@ -97,7 +98,8 @@ func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
 	return hours, err
 }
 
-// of is the hour of an offset; ok is false where it is not cut, or that is not known any more.
+// of is the hour of an offset; ok is false where it is not cut,
+// or that is not known any more.
 func (h logHours) of(place logPlace) (hour time.Time, ok bool) {
 	if hour, ok := h.replays[place]; ok {
 		return hour, hour.After(h.first)
@@ -115,7 +117,8 @@ func (h logHours) of(place logPlace) (hour time.Time, ok bool) {
 	return cuts[at].hour, true
 }
 
-// check checks a chain: each link by the one before, the last by the head, and those after since by what they hold.
+// check checks a chain: each link by the one before, the last by the head,
+// and those after since by what they hold.
 func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 ORDER BY sequence`, organization)
 	if err != nil {
@@ -141,11 +144,13 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, sin
 	return slices.Concat(violations, charges, decisions), err
 }
 
-// outOfOrder is more than how long a record may lie in the log behind one that was accepted after it.
+// outOfOrder is more than how long a record may lie in the log
+// behind one that was accepted after it.
 const outOfOrder = 24 * time.Hour
 
-// chargesSince are the transfers of an organization's charges since an instant, of those that came late, which count from the beginning of a period,
-// and of those that were replayed, however long they had been parked.
+// chargesSince are the transfers of an organization's charges since an instant,
+// of those that came late, which count from the beginning of a period, and of
+// those that were replayed, however long they had been parked.
 const chargesSince = `(SELECT * FROM transfers WHERE organization = $1 AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at IN (` + periodsSince + `))
 	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE organization = $1 AND ` + ofCharges + `
 		AND effective_at < $2 AND effective_at NOT IN (` + periodsSince + `)) t`
@@ -196,8 +201,9 @@ func compareCharges(organization string, links []ledger.Link, digests map[time.T
 	return violations
 }
 
-// checkDecisions compares links with the decisions that they have. Those of a deleted organization are gone, and so is what the first link
-// that is kept began behind.
+// checkDecisions compares links with the decisions that they
+// have. Those of a deleted organization are gone, and so is what
+// the first link that is kept began behind.
 func checkDecisions(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link) ([]ledger.Violation, error) {
 	if len(links) == 0 {
 		return nil, nil

@@ -31,7 +31,8 @@ func CheckRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]ledge
 	return violations, nil
 }
 
-// A stretchKey is a partition and the instant at which a transaction booked what it read there.
+// A stretchKey is a partition and the instant at which a
+// transaction booked what it read there.
 type stretchKey struct {
 	partition int
 	booked    int64 // microseconds
@@ -41,7 +42,8 @@ func stretchAt(partition int, booked time.Time) stretchKey {
 	return stretchKey{partition, booked.UnixMicro()}
 }
 
-// stretchesOf are the ranges by their keys. Those of a key, as of a clock that stood still, count together.
+// stretchesOf are the ranges by their keys. Those of a key, as of a
+// clock that stood still, count together.
 func stretchesOf(ranges []ledger.Range) map[stretchKey]ledger.Range {
 	stretches := make(map[stretchKey]ledger.Range, len(ranges))
 	for _, r := range ranges {
@@ -58,17 +60,20 @@ func stretchesOf(ranges []ledger.Range) map[stretchKey]ledger.Range {
 	return stretches
 }
 
-// charged is what the transfers of a stretch come to, and between which offsets their charges are.
+// charged is what the transfers of a stretch come to, and
+// between which offsets their charges are.
 type charged struct {
 	bytes       int64
 	charges     int
 	first, next int64
 }
 
-// unsorted has sums made by a hash: nothing is known of a day on which nobody has booked before, and a sort of what is taken for few goes to disk.
+// unsorted has sums made by a hash: nothing is known of a day on which nobody
+// has booked before, and a sort of what is taken for few goes to disk.
 const unsorted = `SELECT set_config('enable_sort', 'off', true)`
 
-// chargedIn adds up the transfers of ranges, which lie together in the order of their booking: they are read once, whatever the partitions.
+// chargedIn adds up the transfers of ranges, which lie together in the order of
+// their booking: they are read once, whatever the partitions.
 func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) (map[stretchKey]charged, error) {
 	if len(ranges) == 0 {
 		return nil, nil
@@ -120,7 +125,8 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 	return violations
 }
 
-// Verify checks all that the database alone can prove. tx is a snapshot that sees every organization.
+// Verify checks all that the database alone can prove. tx is a
+// snapshot that sees every organization.
 func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
 	violations, err := verifyHours(ctx, tx, kept.HoursSince(now))
 	if err != nil {
@@ -151,7 +157,8 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 	return violations, nil
 }
 
-// verifyBooks compares all books with all of their transfers, in one question for each.
+// verifyBooks compares all books with all of their transfers, in
+// one question for each.
 func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	sums, err := allSums(ctx, tx)
 	if err != nil {
@@ -190,7 +197,8 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 	return sums, err
 }
 
-// verifyRanges compares ranges since an instant: the last of a partition that is silent outlives its transfers.
+// verifyRanges compares ranges since an instant: the last of a partition
+// that is silent outlives its transfers.
 func verifyRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
 		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
@@ -199,8 +207,9 @@ func verifyRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 			WHERE r.effective_from >= $1 GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`, since)
 }
 
-// verifyOrder finds offsets in no range and no parked record, and ranges that overlap. The log has
-// no gaps of its own: it is not compacted and its producers use no transactions.
+// verifyOrder finds offsets in no range and no parked record, and
+// ranges that overlap. The log has no gaps of its own: it is not
+// compacted and its producers use no transactions.
 func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
 		FROM (SELECT r.*, (SELECT count(*) FROM bus_parked b WHERE b.group_name = '`+contract.GroupLedger+`' AND b.topic = '`+contract.TopicLogs+`'

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// cutLock orders those who cut an hour and those who book: what is booked before a cut once it is made is noted.
+// cutLock orders those who cut an hour and those who book: what is booked
+// before a cut once it is made is noted.
 const cutLock = `hashtextextended('weir ledger cuts ' || current_schema(), 0)`
 
 // queueReplays notes what a range books that lies before a cut.
@@ -30,8 +31,10 @@ type stretch struct {
 	earliest  *time.Time // no later than anything in it; nil: it is empty
 }
 
-// CutHour cuts the next hour in which anything was accepted or decided, if everything that was accepted by its end is booked: through an
-// instant it is. While the links of the one before are not written, what was decided in that would be taken for the next one's.
+// CutHour cuts the next hour in which anything was accepted or decided, if
+// everything that was accepted by its end is booked: through an instant it
+// is. While the links of the one before are not written, what was decided in
+// that would be taken for the next one's.
 func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error) {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+cutLock+`)`); err != nil {
 		return false, err
@@ -52,7 +55,8 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 	return err == nil, err
 }
 
-// HasUnsealed reports whether an hour ended by an instant that is not cut, or whose links are not written.
+// HasUnsealed reports whether an hour ended by an instant that is
+// not cut, or whose links are not written.
 func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (found bool, err error) {
 	if found, err = isUnsealed(ctx, tx); err != nil || found {
 		return found, err
@@ -67,7 +71,8 @@ func isUnsealed(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 	return found, err
 }
 
-// nextUncut are the stretches of all partitions, and the next hour to cut; found is false where there is none.
+// nextUncut are the stretches of all partitions, and the next hour to
+// cut; found is false where there is none.
 func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.Time, found bool, err error) {
 	if stretches, err = uncut(ctx, tx); err != nil {
 		return nil, hour, false, fmt.Errorf("cannot read what is not cut: %w", err)
@@ -84,7 +89,8 @@ func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.T
 	return stretches, hour, found, nil
 }
 
-// uncut are the stretches of all partitions. Partitions are looked up one after the other, as there are few and their ranges many.
+// uncut are the stretches of all partitions. Partitions are looked up one after
+// the other, as there are few and their ranges many.
 func uncut(ctx context.Context, tx pgx.Tx) ([]stretch, error) {
 	rows, err := tx.Query(ctx, `WITH RECURSIVE p AS (SELECT min(partition) AS partition FROM ranges
 			UNION ALL SELECT (SELECT min(partition) FROM ranges WHERE partition > p.partition) FROM p WHERE p.partition IS NOT NULL)
@@ -113,7 +119,8 @@ func rangeOf(partition, offset string) string {
 	return `coalesce((SELECT max(first_offset) FROM ranges WHERE partition = ` + partition + ` AND first_offset <= ` + offset + `), 0)`
 }
 
-// nextHour is the earliest hour behind the last that may hold anything; ok is false where nothing is left to cut.
+// nextHour is the earliest hour behind the last that may hold anything; ok
+// is false where nothing is left to cut.
 func nextHour(stretches []stretch, decided *time.Time, last time.Time) (hour time.Time, ok bool) {
 	earliest := decided
 	for _, s := range stretches {
@@ -150,7 +157,8 @@ func (s stretch) endHour(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	return err
 }
 
-// firstAt finds the first charge of the stretch that was accepted at an instant or later. The ranges say where it may be.
+// firstAt finds the first charge of the stretch that was accepted at an instant
+// or later. The ranges say where it may be.
 func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset int64, found bool, err error) {
 	for from := s.first; ; {
 		var r ledger.Range
@@ -180,7 +188,8 @@ func deref(n *int64) int64 {
 	return *n
 }
 
-// firstUnchained is an instant no later than that of any decision that no link has; nil: there is none.
+// firstUnchained is an instant no later than that of any
+// decision that no link has; nil: there is none.
 func firstUnchained(ctx context.Context, tx pgx.Tx) (at *time.Time, err error) {
 	err = tx.QueryRow(ctx, `SELECT min(`+decidedAt+`) FROM `+unchained+` AND e.version = coalesce(c.decisions, 0) + 1`).Scan(&at)
 	return at, err
@@ -194,5 +203,6 @@ const unchained = `organizations o LEFT JOIN chains c USING (organization)
 // notErased is the condition for events that still hold something.
 const notErased = `e.metadata::text <> '{}'`
 
-// decidedAt is the instant of an event; of one that was stored without, the beginning of time.
+// decidedAt is the instant of an event; of one that was stored
+// without, the beginning of time.
 const decidedAt = `coalesce((e.metadata ->> '` + DecidedAt + `')::timestamptz, '2020-01-01 00:00:00Z')`

@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// pastDecisions are the decisions that are older than books: those go that books would not be made again by. What is in force stays, and the last of each
-// organization, which says at which number it is.
+// pastDecisions are the decisions that are older than books: those go that
+// books would not be made again by. What is in force stays, and the last of
+// each organization, which says at which number it is.
 type pastDecisions struct {
 	kept  ledger.Retention
 	clock func() time.Time
@@ -29,7 +30,8 @@ func (d pastDecisions) Keeps() string {
 // decidersAtOnce are the organizations of one transaction.
 const decidersAtOnce = 100
 
-// withPast are organizations with a decision that is past; in each period there is at least one that time makes. Their horizon is the last number that is old
+// withPast are organizations with a decision that is past; in each period there
+// is at least one that time makes. Their horizon is the last number that is old
 // and that no link is compared with any more, by which decisions go.
 const withPast = `SELECT o.organization, horizon.version FROM organizations o
 	CROSS JOIN LATERAL (SELECT version, ` + decidedAt + ` AS at FROM events e WHERE e.organization = o.organization AND stream = '` + decisionStream + `'
@@ -40,11 +42,13 @@ const withPast = `SELECT o.organization, horizon.version FROM organizations o
 		AND version <= linked.version AND version < o.decisions AND ` + decidedAt + ` < $1) horizon
 	WHERE oldest.at < $1 AND oldest.version <= horizon.version LIMIT $3`
 
-// ofTheMoment are the decisions by which nothing is any more once the books of their time are gone.
+// ofTheMoment are the decisions by which nothing is any more
+// once the books of their time are gone.
 var ofTheMoment = []string{advanced, adjusted, rehearsed, eventstorepg.ErasedName}
 
-// removePast removes what is of the moment, cancelled, replaced by a later one that is past as well, or about a grant that is gone. A plan is not replaced by
-// one that was cancelled.
+// removePast removes what is of the moment, cancelled, replaced by a
+// later one that is past as well, or about a grant that is gone. A plan
+// is not replaced by one that was cancelled.
 const removePast = `WITH past AS (` + withPast + `), decided AS (
 		SELECT organization, e.version, name, data, past.version AS horizon, lead(e.version) OVER of_thing AS next, lead(name) OVER of_thing AS next_name,
 			lead(name, 2) OVER of_thing AS then_name

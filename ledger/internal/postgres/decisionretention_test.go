@@ -22,7 +22,8 @@ import (
 // threeMonths are the shortest that books may be kept.
 var threeMonths = ledger.Retention{Hours: 1, Transfers: 3, Books: 3}
 
-// Of what is decided month by month about an organization, only what is in force outlives the books; the chain that is kept still holds.
+// Of what is decided month by month about an organization, only what is in
+// force outlives the books; the chain that is kept still holds.
 func TestPastDecisionsGo(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Balances.Kept = threeMonths
@@ -64,7 +65,8 @@ func TestPastDecisionsGo(t *testing.T) {
 	l.setBudget(t, "shop", 6) // the next number is found
 }
 
-// aMonthOfDecisions are decisions of which nothing is left at the end: a plan is scheduled and dropped, and so on.
+// aMonthOfDecisions are decisions of which nothing is left at the end: a
+// plan is scheduled and dropped, and so on.
 func (l checkedLedger) aMonthOfDecisions(t *testing.T) {
 	t.Helper()
 	l.subscribe(t, 1<<40, ledger.PeriodEnd, true)

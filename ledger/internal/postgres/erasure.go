@@ -10,14 +10,16 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 )
 
-// Erasable are the tables with what tenants have sent, and what was written about them. The books stay: they hold ids and amounts.
+// Erasable are the tables with what tenants have sent, and what was written
+// about them. The books stay: they hold ids and amounts.
 func Erasable() []erasure.Table {
 	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("budgets", erasure.OfOrganization),
 		erasure.Rows("answers", erasure.OfOrganization),
 		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
 }
 
-// decisions erases what was decided about an organization. Its place stays, so nothing is decided any more.
+// decisions erases what was decided about an organization. Its place
+// stays, so nothing is decided any more.
 func decisions() erasure.Table {
 	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, _ string, _ int) (int64, string, error) {
 		if of.Project != "" {

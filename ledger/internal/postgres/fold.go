@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// transferDays are the daily partitions of transfers. A day is folded whole: its transfers go into
-// the sums of their periods, and its usage goes.
+// transferDays are the daily partitions of transfers. A day is folded whole:
+// its transfers go into the sums of their periods, and its usage goes.
 type transferDays struct {
 	kept  ledger.Retention
 	clock func() time.Time
@@ -24,7 +24,8 @@ func (d transferDays) Keeps() string {
 	return fmt.Sprintf("%d months, each day a partition", d.kept.Transfers)
 }
 
-// foldDay adds up one partition. Where a fold was late, books that are gone keep no sums.
+// foldDay adds up one partition. Where a fold was late, books
+// that are gone keep no sums.
 const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, source, reason, from_account, to_account, amount, entries, transfers)
 	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s AS t
 	WHERE EXISTS (SELECT FROM books AS b WHERE b.organization = t.organization AND b.period_start = t.period_start)
@@ -32,8 +33,8 @@ const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, 
 	ON CONFLICT (organization, period_start, source, reason, from_account, to_account) DO UPDATE
 		SET amount = f.amount + excluded.amount, entries = f.entries + excluded.entries, transfers = f.transfers + excluded.transfers`
 
-// Prune folds the oldest day. While it adds up, others still read the day and nobody writes to it;
-// only dropping locks the whole table, briefly.
+// Prune folds the oldest day. While it adds up, others still read the day and
+// nobody writes to it; only dropping locks the whole table, briefly.
 func (d transferDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
@@ -61,8 +62,9 @@ func (transferDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return days[0], nil
 }
 
-// HoldDays keeps days from being folded until the transaction ends. It must be the first statement
-// of a snapshot: one older than a fold would see neither transfers nor sums.
+// HoldDays keeps days from being folded until the transaction ends.
+// It must be the first statement of a snapshot: one older than a
+// fold would see neither transfers nor sums.
 func HoldDays(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `LOCK TABLE ONLY transfers IN ACCESS SHARE MODE`)
 	return err

@@ -20,7 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A fold whose connection is killed before the commit has changed nothing; another one folds the day once, and the books agree before and after.
+// A fold whose connection is killed before the commit has changed nothing;
+// another one folds the day once, and the books agree before and after.
 func TestFoldIsKilled(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)

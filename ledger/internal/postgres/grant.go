@@ -28,7 +28,8 @@ func LiveGrants(ctx context.Context, tx pgx.Tx, organizations []string) (map[str
 	return live, err
 }
 
-// A GrantCursor is a place in the list of an organization's grants. The zero value is the start.
+// A GrantCursor is a place in the list of an organization's
+// grants. The zero value is the start.
 type GrantCursor struct {
 	Created time.Time `json:"c"`
 	ID      string    `json:"i"`
@@ -78,7 +79,8 @@ func forEachGrant(rows pgx.Rows, each func(organization string, g ledger.Grant))
 	return err
 }
 
-// queueGrants writes the grants of opened books as they are now, and what is left of all of an organization.
+// queueGrants writes the grants of opened books as they are now, and
+// what is left of all of an organization.
 func queueGrants(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	var organizations []ledger.Organization
 	for _, id := range sortedKeys(opened) {

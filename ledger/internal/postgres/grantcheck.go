@@ -10,8 +10,9 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// verifyGrants compares what became of the grants since an instant with their transfers, and what is left of an organization's with what it may
-// use. One that was voided before it started was never booked.
+// verifyGrants compares what became of the grants since an instant with their
+// transfers, and what is left of an organization's with what it may use. One
+// that was voided before it started was never booked.
 func verifyGrants(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `WITH booked AS (SELECT organization, grant_id AS id,
 				sum(amount) FILTER (WHERE to_account = $3) AS issued, sum(amount) FILTER (WHERE from_account = $3 AND to_account = $4) AS consumed,

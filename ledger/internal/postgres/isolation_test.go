@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A transaction that acts for one organization sees and writes nothing of another, whatever it asks
-// for.
+// A transaction that acts for one organization sees and writes
+// nothing of another, whatever it asks for.
 func TestIsolation(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, organization := range []string{"acme", "evil"} {
@@ -61,8 +61,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Every table that knows organizations has row level security forced, and the organization first in
-// its primary key.
+// Every table that knows organizations has row level security forced, and the
+// organization first in its primary key.
 func TestEveryTableIsIsolated(t *testing.T) {
 	l := ledgertest.New(t)
 	rows, err := l.Pool.Query(t.Context(), `SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,

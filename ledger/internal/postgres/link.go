@@ -37,7 +37,8 @@ func saveLinks(ctx context.Context, tx pgx.Tx, links []ledger.Link) error {
 	return err
 }
 
-// A LinkQuery selects the links of hours in [From, To), before Before where that is not zero, at most Limit.
+// A LinkQuery selects the links of hours in [From, To), before Before
+// where that is not zero, at most Limit.
 type LinkQuery struct {
 	From, To time.Time
 	Before   int64
@@ -54,7 +55,8 @@ func Links(ctx context.Context, tx pgx.Tx, organization pg.Organization, q LinkQ
 	return collectLinks(rows)
 }
 
-// Head is the last link of an organization's chain, without what it holds; its sequence is zero where there is none.
+// Head is the last link of an organization's chain, without what it holds;
+// its sequence is zero where there is none.
 func Head(ctx context.Context, tx pgx.Tx, organization pg.Organization) (ledger.Link, error) {
 	heads, err := headsOf(ctx, tx, []string{string(organization)})
 	return heads[string(organization)], err

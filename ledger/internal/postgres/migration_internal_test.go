@@ -35,7 +35,8 @@ func before(t *testing.T, name string) []pg.MigrationSet {
 	return sets
 }
 
-// Usage of before it was by key stays, of each organization, as what was accepted, and is sound.
+// Usage of before it was by key stays, of each organization, as
+// what was accepted, and is sound.
 func TestUsageOfBeforeStays(t *testing.T) {
 	pool := pgtest.Open(t, Schema, before(t, "0004_usage.sql")...)
 	asSystem := func(fn func(tx pgx.Tx) error) {

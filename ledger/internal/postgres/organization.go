@@ -74,8 +74,8 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// LockOrganizations locks the books of organizations, sorted, and returns these; new ones become
-// provisional.
+// LockOrganizations locks the books of organizations, sorted, and
+// returns these; new ones become provisional.
 func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
 	if err := AddMissing(ctx, tx, booked, ids); err != nil {
 		return nil, err
@@ -83,8 +83,9 @@ func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []s
 	return LockKnown(ctx, tx, ids)
 }
 
-// AddMissing makes those of some organizations, sorted, provisional that are not there. It comes before any lock: who adds one that another transaction is
-// adding waits for that.
+// AddMissing makes those of some organizations, sorted, provisional
+// that are not there. It comes before any lock: who adds one that
+// another transaction is adding waits for that.
 func AddMissing(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO organizations (organization, anchor_day, opened_at)
 		SELECT id, $2, $3 FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM organizations o WHERE o.organization = id) ORDER BY id
@@ -92,7 +93,8 @@ func AddMissing(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) 
 	return err
 }
 
-// LockKnown locks the books of those organizations that are there, and returns them.
+// LockKnown locks the books of those organizations that are
+// there, and returns them.
 func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
 	return organizations(ctx, tx, `WHERE o.organization = ANY($1) ORDER BY o.organization FOR NO KEY UPDATE`, ids)
 }
@@ -107,12 +109,14 @@ func IsDue(ctx context.Context, tx pgx.Tx, by time.Time) (due bool, err error) {
 	return due, err
 }
 
-// LockDue locks the books of at most limit organizations about which something was due by an instant, and that nobody else has locked.
+// LockDue locks the books of at most limit organizations about which something
+// was due by an instant, and that nobody else has locked.
 func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
 	return due(ctx, tx, by, except, limit, `FOR NO KEY UPDATE SKIP LOCKED`)
 }
 
-// Due lists at most limit organizations about which something was due by an instant, whoever has locked their books.
+// Due lists at most limit organizations about which something was due by an
+// instant, whoever has locked their books.
 func Due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
 	return due(ctx, tx, by, except, limit, ``)
 }
@@ -126,7 +130,8 @@ func due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit in
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// LockIfDue locks the books of an organization, where something was due about it by an instant.
+// LockIfDue locks the books of an organization, where something
+// was due about it by an instant.
 func LockIfDue(ctx context.Context, tx pgx.Tx, by time.Time, id string) (due bool, err error) {
 	tag, err := tx.Exec(ctx, `SELECT FROM organizations o WHERE `+isDue+` AND o.organization = $2 FOR NO KEY UPDATE`, by, id)
 	return tag.RowsAffected() > 0, err
@@ -151,14 +156,16 @@ func collectOrganizations(rows pgx.Rows) (map[string]ledger.Organization, error)
 	return known, err
 }
 
-// LockOrganization locks the books of one organization; found is false where there is none.
+// LockOrganization locks the books of one organization; found is
+// false where there is none.
 func LockOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
 	known, err := LockKnown(ctx, tx, []string{id})
 	o, found = known[id]
 	return o, found, err
 }
 
-// LoadOrganization reads one organization without locking it; found is false where there is none.
+// LoadOrganization reads one organization without locking it;
+// found is false where there is none.
 func LoadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
 	known, err := organizations(ctx, tx, `WHERE o.organization = $1`, id)
 	o, found = known[id]
@@ -177,7 +184,8 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 	return plans, nil
 }
 
-// SaveOrganizations stores what was decided about organizations, whose books are locked and opened, and when each is due.
+// SaveOrganizations stores what was decided about organizations, whose books
+// are locked and opened, and when each is due.
 func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
 	var ids, plans, anchors []string
 	var days []int32
@@ -215,7 +223,8 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 	return nil
 }
 
-// encodeThresholds is an array of numbers as text, for arrays of arrays have all the same length; NULL for none.
+// encodeThresholds is an array of numbers as text, for arrays of arrays
+// have all the same length; NULL for none.
 func encodeThresholds(thresholds ledger.Thresholds) *string {
 	if thresholds == nil {
 		return nil
@@ -252,7 +261,8 @@ func IsDeleted(ctx context.Context, tx pgx.Tx, organization string) (deleted boo
 	return deleted, err
 }
 
-// AwaitDecided waits until nobody holds an organization's books: nothing is booked any more at an instant before the call.
+// AwaitDecided waits until nobody holds an organization's books: nothing is
+// booked any more at an instant before the call.
 func AwaitDecided(ctx context.Context, pool *pgxpool.Pool, organization string) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {

@@ -13,8 +13,8 @@ import (
 
 const selectPositions = `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`
 
-// Positions are the next offsets of weir.logs.v1 that the ledger has not applied, as the
-// transaction sees them.
+// Positions are the next offsets of weir.logs.v1 that the ledger has not
+// applied, as the transaction sees them.
 func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, selectPositions, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
@@ -23,7 +23,8 @@ func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	return collectPositions(rows)
 }
 
-// BookedPositions are those in the topic of an id, but for partitions that are stopped.
+// BookedPositions are those in the topic of an id, but for
+// partitions that are stopped.
 func BookedPositions(ctx context.Context, tx pgx.Tx, topic [16]byte) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2 AND topic_id = $3 AND halted IS NULL`,
 		contract.GroupLedger, contract.TopicLogs, topic)
@@ -63,10 +64,10 @@ func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positio
 	return collectPositions(rows)
 }
 
-// AwaitApplied waits for the end of all transactions that apply anything now. Each holds its
-// positions to its end and draws its booking time after moving them, so nothing is booked later at
-// an instant before the call. Each row is released before the next is locked, as its holder may
-// wait for another.
+// AwaitApplied waits for the end of all transactions that now apply something.
+// Each holds its positions to its end and draws its booking time after moving
+// them, so nothing is booked later at an instant before the call. Each row is
+// released before the next is locked, as its holder may wait for another.
 func AwaitApplied(ctx context.Context, pool *pgxpool.Pool) error {
 	rows, err := pool.Query(ctx, `SELECT group_name, topic, partition FROM bus_positions ORDER BY 1, 2, 3`)
 	if err != nil {

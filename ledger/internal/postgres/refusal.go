@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveRefusals stores refusals. One that is stored already, because it was published twice, stays
-// as it is.
+// SaveRefusals stores refusals. One that is stored already, because
+// it was published twice, stays as it is.
 func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) error {
 	n := len(refusals)
 	organizations, requests, projects := make([]string, n), make([]string, n), make([]string, n)
@@ -34,7 +34,8 @@ func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) err
 	return err
 }
 
-// A RefusalCursor is a place in the list of an organization's refusals. The zero value is the start.
+// A RefusalCursor is a place in the list of an organization's
+// refusals. The zero value is the start.
 type RefusalCursor struct {
 	At      time.Time `json:"t"`
 	Request string    `json:"r"`
@@ -77,7 +78,8 @@ func Refusals(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Re
 	return refusals, err
 }
 
-// FirstRefusal finds the request that exhausted an allowance of a period by being refused; found is false where none did.
+// FirstRefusal finds the request that exhausted an allowance of a period by
+// being refused; found is false where none did.
 func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, quota int64) (r ledger.Refusal, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+refusalColumns+` FROM refusals
 		WHERE organization = $1 AND at >= $2 AND at < $3 AND quota = $4 AND exhausts AND reason = '' ORDER BY at, request LIMIT 1`,
@@ -89,7 +91,8 @@ func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	return r, err == nil, err
 }
 
-// LastCharge finds what was charged last of a period, by an instant; found is false where nothing was, or it is not kept any more.
+// LastCharge finds what was charged last of a period, by an instant; found is
+// false where nothing was, or it is not kept any more.
 func LastCharge(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND reason = $4 ORDER BY effective_at DESC LIMIT 1`,
@@ -111,7 +114,8 @@ type Share struct {
 // sharesOfEach is how many shares are listed of each kind: the largest.
 const sharesOfEach = 5
 
-// Shares lists who used most between two instants: the largest shares of projects, keys, environments and hours.
+// Shares lists who used most between two instants: the largest shares of
+// projects, keys, environments and hours.
 func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time) ([]Share, error) {
 	rows, err := tx.Query(ctx, `SELECT kind, id, bytes FROM (
 			SELECT kind, id, bytes, row_number() OVER (PARTITION BY kind ORDER BY bytes DESC, id) AS place FROM (

@@ -83,8 +83,9 @@ const talliesKept = 31 * 24 * time.Hour
 // rangesKept exceeds the default retention of the log: a range is compared with it.
 const rangesKept = 8 * 24 * time.Hour
 
-// appliedRanges are the ranges. The newest of each partition stays as the position applied since, and those of hours that are not sealed: they say
-// where the charges of a link are.
+// appliedRanges are the ranges. The newest of each partition stays as
+// the position applied since, and those of hours that are not sealed:
+// they say where the charges of a link are.
 type appliedRanges struct{ clock func() time.Time }
 
 func (appliedRanges) Name() string { return "ranges" }
@@ -100,7 +101,8 @@ const rangesAtOnce = 1000
 const ofEachPartition = `(SELECT DISTINCT partition FROM bus_positions WHERE group_name = $1 AND topic = $2) p
 	CROSS JOIN LATERAL (SELECT ranges.ctid, booked_at, first_offset, next_offset FROM ranges WHERE partition = p.partition ORDER BY booked_at LIMIT $3) r`
 
-// sealedThrough is where the last hour of a partition ends of which the links are written; NULL before the first.
+// sealedThrough is where the last hour of a partition ends of which the
+// links are written; NULL before the first.
 const sealedThrough = `(SELECT c.next_offset FROM cuts c JOIN seals s USING (hour) WHERE c.partition = p.partition AND s.root IS NOT NULL
 	ORDER BY hour DESC LIMIT 1)`
 

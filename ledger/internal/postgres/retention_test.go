@@ -28,8 +28,8 @@ func (l checkedLedger) count(t *testing.T, table string) (n int) {
 	return n
 }
 
-// Transfers go after 25 months and leave what they came to, so that books still agree with them,
-// half folded ones too; books go after ten years.
+// Transfers go after 25 months and leave what they came to, so that books still
+// agree with them, half folded ones too; books go after ten years.
 func TestTransfersFold(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
@@ -124,7 +124,8 @@ func TestFoldWaitsForChecks(t *testing.T) {
 	}
 }
 
-// Ranges go after 8 days, but for the newest of each partition, which marks how far it was applied.
+// Ranges go after 8 days, but for the newest of each partition,
+// which marks how far it was applied.
 func TestRangesGo(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -161,7 +162,8 @@ func TestRangesGo(t *testing.T) {
 	})
 }
 
-// Ranges of hours that are not sealed stay, however old: they say where the charges of a link are.
+// Ranges of hours that are not sealed stay, however old: they
+// say where the charges of a link are.
 func TestUnsealedRangesStay(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.exec(t, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ('`+contract.GroupLedger+`', '`+contract.TopicLogs+`', 0, 9, 1, '')`)

@@ -18,7 +18,8 @@ type seal struct {
 	organizations int64
 }
 
-// verifyRoots makes the last root of each day again whose links are kept, from what the chains were before and the links since.
+// verifyRoots makes the last root of each day again whose links are kept, from
+// what the chains were before and the links since.
 func verifyRoots(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `SELECT hour, root, organizations FROM seals
 		WHERE hour IN (SELECT max(hour) FROM seals WHERE root IS NOT NULL GROUP BY (hour AT TIME ZONE 'UTC')::date)
@@ -63,7 +64,8 @@ func headsBeforeLinks(ctx context.Context, tx pgx.Tx) (chainHeads, error) {
 	return heads, err
 }
 
-// compare takes the links hour by hour, and compares the root of the heads at each seal.
+// compare takes the links hour by hour, and compares the root of
+// the heads at each seal.
 func (h chainHeads) compare(ctx context.Context, tx pgx.Tx, seals []seal) (violations []ledger.Violation, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, hash FROM links WHERE hour <= $1 ORDER BY hour, organization`, seals[len(seals)-1].hour)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// UnsealedHour locks the earliest hour that is cut and whose links are not written; found is false where there is none.
+// UnsealedHour locks the earliest hour that is cut and whose links are not
+// written; found is false where there is none.
 func UnsealedHour(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT hour FROM seals WHERE root IS NULL ORDER BY hour LIMIT 1 FOR UPDATE`).Scan(&hour)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -20,7 +21,8 @@ func UnsealedHour(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, e
 	return hour.UTC(), err == nil, err
 }
 
-// LastSealed is the last hour whose links are written; found is false where there is none.
+// LastSealed is the last hour whose links are written; found is
+// false where there is none.
 func LastSealed(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
 	var last *time.Time
 	err = tx.QueryRow(ctx, `SELECT max(hour) FROM seals WHERE root IS NOT NULL`).Scan(&last)
@@ -90,12 +92,14 @@ const inSpan = `SELECT t.* FROM transfers t JOIN unnest($1::int[], $2::bigint[],
 		ON cut.partition = t.partition AND "offset" >= first AND "offset" < next
 	WHERE booked_at BETWEEN $4 AND $5 AND effective_at BETWEEN $6 AND $7 AND ` + ofCharges
 
-// The same where charges were replayed, which are in the hour that has them: there is no index by their places, so they are found by their booking.
+// The same where charges were replayed, which are in the hour that has them:
+// there is no index by their places, so they are found by their booking.
 const inSpanOrReplayed = inSpan + ` AND NOT EXISTS (SELECT FROM replays r WHERE r.partition = t.partition AND r."offset" = t."offset")
 	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at)
 	WHERE r.hour = $8 AND t.booked_at = ANY($9) AND ` + ofCharges
 
-// chargedInHour digests what was charged to each organization in an hour that is cut.
+// chargedInHour digests what was charged to each organization in
+// an hour that is cut.
 func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []time.Time) (map[string]*ledger.ChargesDigest, error) {
 	span, err := spanOf(ctx, tx, hour)
 	if err != nil {
@@ -120,7 +124,8 @@ func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []ti
 	})
 }
 
-// takeReplays has an hour take the charges that were replayed since the one before, and returns when they were booked.
+// takeReplays has an hour take the charges that were replayed since the one
+// before, and returns when they were booked.
 func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `UPDATE replays SET hour = $1 WHERE hour IS NULL RETURNING booked_at`, hour)
 	if err != nil {
@@ -129,10 +134,12 @@ func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, e
 	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
 }
 
-// sortGently is for who sorts an hour: in memory, and with one processor, as the consumers need the others.
+// sortGently is for who sorts an hour: in memory, and with one
+// processor, as the consumers need the others.
 const sortGently = `SELECT set_config('work_mem', '64MB', true), set_config('max_parallel_workers_per_gather', '0', true)`
 
-// decidedBy digests what was decided about each organization before an instant, and is in no link.
+// decidedBy digests what was decided about each organization
+// before an instant, and is in no link.
 func decidedBy(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]*ledger.DecisionsDigest, error) {
 	rows, err := tx.Query(ctx, `SELECT o.organization, coalesce(c.decisions, 0), e.version, e.name, e.data::text, e.metadata::text
 		FROM `+unchained+` AND `+decidedAt+` < $1 ORDER BY 1, 3`, at)
@@ -202,13 +209,15 @@ func headsOf(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Li
 	return heads, err
 }
 
-// hashOf is a stored hash; one that was shortened is zero behind its end, and so another.
+// hashOf is a stored hash; one that was shortened is zero behind
+// its end, and so another.
 func hashOf(stored []byte) (h ledger.Hash) {
 	copy(h[:], stored)
 	return h
 }
 
-// saveRoot notes the root of all chains as they are: nothing of a later hour is written.
+// saveRoot notes the root of all chains as they are: nothing of
+// a later hour is written.
 func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	root, err := rootOfChains(ctx, tx)
 	if err != nil {

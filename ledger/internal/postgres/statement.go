@@ -17,7 +17,8 @@ import (
 // maxCharges is how many charges a statement keeps apart.
 const maxCharges = 10_000
 
-// StatementSources reads what the statement of a period is made of, which has just closed.
+// StatementSources reads what the statement of a period is made
+// of, which has just closed.
 func StatementSources(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (from ledger.Sources, err error) {
 	if from.Lines, err = linesSince(ctx, tx, organization, period.Start); err != nil {
 		return from, fmt.Errorf("cannot read the lines: %w", err)
@@ -29,7 +30,8 @@ func StatementSources(ctx context.Context, tx pgx.Tx, organization string, perio
 	return from, err
 }
 
-// chargesOf are the charges of a period by day, and by as much else as leaves no more of them than a statement has room for.
+// chargesOf are the charges of a period by day, and by as much else as leaves
+// no more of them than a statement has room for.
 func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (uses []ledger.Use, by []string, err error) {
 	for _, dimensions := range [][]Dimension{{ByProject, ByEnvironment}, {ByProject}, {}} {
 		query := UsageQuery{Bucket: ByDay, By: map[Dimension]bool{}, From: period.Start, To: period.End, Limit: maxCharges + 1}
@@ -44,8 +46,9 @@ func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calen
 	return uses, by, err
 }
 
-// grantsSince reads the grants that were in force in a period, or may have been. One that ended before, by what was accepted then and booked later, may have
-// lines in it all the same.
+// grantsSince reads the grants that were in force in a period, or may
+// have been. One that ended before, by what was accepted then and booked
+// later, may have lines in it all the same.
 func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (found []ledger.Grant, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND starts_at < $3
 		AND (ended_at IS NULL OR ended_at >= $2 OR id IN (SELECT subject FROM period_lines WHERE organization = $1 AND period_start >= $2))
@@ -56,7 +59,8 @@ func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period cal
 	return found, forEachGrant(rows, func(_ string, g ledger.Grant) { found = append(found, g) })
 }
 
-// NextStatement is the number of an organization's next statement. Its books have to be locked.
+// NextStatement is the number of an organization's next
+// statement. Its books have to be locked.
 func NextStatement(ctx context.Context, tx pgx.Tx, organization string) (number int64, err error) {
 	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1 FROM statements WHERE organization = $1`, organization).Scan(&number)
 	return number, err
@@ -75,7 +79,8 @@ func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (saved bo
 
 const statementColumns = `organization, number, period_start, period_end, made_at`
 
-// Statements lists at most limit statements with numbers below before, the latest first, with their totals alone. before is 0 at the start.
+// Statements lists at most limit statements with numbers below before, the
+// latest first, with their totals alone. before is 0 at the start.
 func Statements(ctx context.Context, tx pgx.Tx, organization pg.Organization, before int64, limit int) ([]ledger.Statement, error) {
 	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document - 'grants' - 'charges' - 'late' - 'adjustments' FROM statements
 		WHERE organization = $1 AND ($2 = 0 OR number < $2) ORDER BY number DESC LIMIT $3`, organization, before, limit)

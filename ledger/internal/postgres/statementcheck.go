@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// verifyStatements compares what statements came to with their books, and each with itself.
+// verifyStatements compares what statements came to with their
+// books, and each with itself.
 func verifyStatements(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.StatementIsBook, `WITH totals AS (SELECT s.organization, s.number, s.period_start, t.*
 			FROM statements s, jsonb_to_record(s.document -> 'totals') AS t (opening bigint, allowance bigint, prorated bigint, granted bigint,

@@ -70,8 +70,9 @@ func Dimensions() []Dimension {
 	return []Dimension{ByProject, ByKey, ByEnvironment, ByOutcome, ByReason}
 }
 
-// A UsageQuery selects the usage of buckets that overlap [From, To), after After, at most Limit. By
-// neither outcome nor reason, it is that of what was accepted.
+// A UsageQuery selects the usage of buckets that overlap [From,
+// To), after After, at most Limit. By neither outcome nor
+// reason, it is that of what was accepted.
 type UsageQuery struct {
 	Bucket   Bucket
 	By       map[Dimension]bool // bounded by the dimensions
@@ -81,7 +82,8 @@ type UsageQuery struct {
 	Limit    int
 }
 
-// A UsageCursor is a place in the list of an organization's usage. The zero value is the start.
+// A UsageCursor is a place in the list of an organization's
+// usage. The zero value is the start.
 type UsageCursor struct {
 	At          time.Time `json:"d"`
 	Project     string    `json:"p"`
@@ -91,14 +93,14 @@ type UsageCursor struct {
 	Reason      string    `json:"r,omitempty"`
 }
 
-// UsagePlace is the place in the list of usage that begins at its Hour; dimensions not asked for
-// are empty.
+// UsagePlace is the place in the list of usage that begins at its
+// Hour; dimensions not asked for are empty.
 func UsagePlace(u ledger.Use) UsageCursor {
 	return UsageCursor{u.Hour, u.Project, u.Key, u.Environment, u.Outcome, u.Reason}
 }
 
-// Usages lists usage, the latest first. Hour is when its bucket begins, and dimensions not asked
-// for are empty.
+// Usages lists usage, the latest first. Hour is when its bucket begins,
+// and dimensions not asked for are empty.
 func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]ledger.Use, error) {
 	text, arguments := q.sql(organization)
 	rows, err := tx.Query(ctx, text, arguments...)
@@ -116,8 +118,9 @@ func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Usag
 	return uses, err
 }
 
-// sql is the query. Nothing in its text comes from a client. Time leads the order, as in the primary key, so a page reads no more days or hours than it
-// shows.
+// sql is the query. Nothing in its text comes from a client.
+// Time leads the order, as in the primary key, so a page reads
+// no more days or hours than it shows.
 func (q UsageQuery) sql(organization pg.Organization) (text string, arguments []any) {
 	table, column := "usage_days", "day"
 	switch q.Bucket {

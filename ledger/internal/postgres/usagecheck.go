@@ -13,8 +13,8 @@ import (
 // unkeyed is usage of before keys were counted apart, and requests at all.
 const unkeyed = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries > 0`
 
-// verifyUsage compares usage with the charges, per organization, project and key. Where a project
-// has usage without keys, its keys are compared together.
+// verifyUsage compares usage with the charges, per organization, project and
+// key. Where a project has usage without keys, its keys are compared together.
 func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.UsageIsCharges, `WITH old AS (SELECT DISTINCT organization, project FROM usage_days WHERE `+unkeyed+`),
 		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers WHERE reason IN (2, 4) GROUP BY 1, 2, 3),
@@ -27,8 +27,10 @@ func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 		GROUP BY organization, project, key HAVING sum(used) <> sum(charged)`)
 }
 
-// hoursAndDays compares the hours and the days of usage that meet a condition of organization and day, where another says which hours these are: no index
-// is by the day of an hour. Days with usage of before there were hours are left out.
+// hoursAndDays compares the hours and the days of usage that meet
+// a condition of organization and day, where another says which
+// hours these are: no index is by the day of an hour. Days with
+// usage of before there were hours are left out.
 func hoursAndDays(condition, hours string) string {
 	const alike = `organization, day, project, key, environment, outcome, reason`
 	return `SELECT concat_ws(', ', ` + alike + `), sum(hours)::bigint, sum(days)::bigint
@@ -58,7 +60,8 @@ func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.
 	return violationsOf(rows, ledger.HoursAreDays)
 }
 
-// CheckUsage compares the hours with the days of organizations that have these books, on the last day that a range touched.
+// CheckUsage compares the hours with the days of organizations that have these
+// books, on the last day that a range touched.
 func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, keys map[BookKey]bool) ([]ledger.Violation, error) {
 	if len(keys) == 0 {
 		return nil, nil

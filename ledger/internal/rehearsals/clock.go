@@ -30,8 +30,9 @@ func (s *Service) Clock(ctx context.Context, organization string) (found Clock, 
 	return found, err
 }
 
-// Advance has it be an instant for a test, and does all that is due by then; zero: it stays as it is. An organization that was never charged becomes
-// a test by it.
+// Advance has it be an instant for a test, and does all that is
+// due by then; zero: it stays as it is. An organization that was
+// never charged becomes a test by it.
 func (s *Service) Advance(ctx context.Context, organization string, request unitofwork.Request, to time.Time) (Clock, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		now, err := s.Work.Time(ctx, tx)

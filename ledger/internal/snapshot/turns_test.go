@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// An organization that reads without pause has half of the places and a bounded line; beyond it gets
+// An organization that reads without pause has half of the
+// places and a bounded line; beyond it gets
 // 429. Another one is answered at once.
 func TestReadsTakeTurns(t *testing.T) {
 	l := ledgertest.New(t)

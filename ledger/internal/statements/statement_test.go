@@ -27,7 +27,8 @@ func statement(t *testing.T, l *ledgertest.Ledger, number int64) ledger.Statemen
 	return found
 }
 
-// A period that closes gets its statement once, with all that it came to; what comes later stands in the next, and changes none.
+// A period that closes gets its statement once, with all that it came to; what
+// comes later stands in the next, and changes none.
 func TestStatements(t *testing.T) {
 	l := ledgertest.Acme(t)
 	given := l.GrantAcme(t, ledgertest.GrantOf(50))
@@ -86,7 +87,8 @@ func TestStatements(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Statements are listed with the latest first, each with its totals, and those of others are not.
+// Statements are listed with the latest first, each with its
+// totals, and those of others are not.
 func TestStatementsAreListed(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Start(t, "evil", ledger.Indie)
@@ -116,7 +118,8 @@ func TestStatementsAreListed(t *testing.T) {
 	}
 }
 
-// A period of whose beginning no lines are kept has no statement, and the next one has.
+// A period of whose beginning no lines are kept has no
+// statement, and the next one has.
 func TestPeriodsOfBeforeHaveNoStatement(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -151,7 +154,8 @@ func TestSpoiledStatementsAreFound(t *testing.T) {
 	}
 }
 
-// A grant that was used up by something accepted before the period, and booked after some of it, is still in the statement of the period.
+// A grant that was used up by something accepted before the period, and booked
+// after some of it, is still in the statement of the period.
 func TestAGrantThatEndedBeforeIsInTheStatement(t *testing.T) {
 	l := ledgertest.Acme(t)
 	given := l.GrantAcme(t, ledgertest.GrantOf(50))

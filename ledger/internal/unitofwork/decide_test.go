@@ -24,8 +24,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A request that is made again with its key has no further effect and the same answer, also at the same time; with another input it is
-// refused. The key of one organization is nothing to another.
+// A request that is made again with its key has no further effect and the same
+// answer, also at the same time; with another input it is refused. Keys of
+// different organizations are independent.
 func TestDecidedOnce(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Start(t, "other", ledger.Indie)
@@ -59,7 +60,8 @@ func TestDecidedOnce(t *testing.T) {
 	}
 }
 
-// What can't be decided is refused with the field that is wrong, and changes nothing.
+// What can't be decided is refused with the field that is wrong,
+// and changes nothing.
 func TestRefusals(t *testing.T) {
 	l := ledgertest.Acme(t)
 	now := l.Now()
@@ -109,7 +111,8 @@ func checkRefusal(t *testing.T, field string, err error) {
 	}
 }
 
-// A decision is kept with who made it, and the positions of the log behind which it takes effect.
+// A decision is kept with who made it, and the positions of the
+// log behind which it takes effect.
 func TestDecisionsAreKept(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -133,7 +136,8 @@ func TestDecisionsAreKept(t *testing.T) {
 	}
 }
 
-// What a machine's clock says decides nothing: neither does a period end by it, nor is one opened.
+// What a machine's clock says decides nothing: neither does a
+// period end by it, nor is one opened.
 func TestDecidedByTheDatabasesClock(t *testing.T) {
 	l := ledgertest.Acme(t)
 	then := l.DatabaseNow()
@@ -148,7 +152,8 @@ func TestDecidedByTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// A clock that goes back, behind the last decision and into a closed period, takes no decision with it, and overwrites no book.
+// A clock that goes back, behind the last decision and into a closed period,
+// takes no decision with it, and overwrites no book.
 func TestTimeNeverGoesBack(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Book(t, l.NewCharge("acme", 90))
@@ -168,8 +173,9 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Who waits for an organization's books leaves places to other organizations, however many of it wait; and all who wait leave connections to those who
-// book.
+// Who waits for an organization's books leaves places to other
+// organizations, however many of it wait; and all who wait leave
+// connections to those who book.
 func TestDecidersTakeTurns(t *testing.T) {
 	l := ledgertest.Acme(t)
 	contended := []string{"acme", "second", "third"}

@@ -13,7 +13,8 @@ func once(organization string, request Request, input any) (answers.Request, err
 	return answers.NewRequest("answers", organization, request.IdempotencyKey, append([]byte(nameOf(input)), text...)), err
 }
 
-// An Input names itself in the hash of a request, where the name of its type has changed since requests were kept.
+// An Input names itself in the hash of a request, where the name of its
+// type has changed since requests were kept.
 type Input interface{ InputName() string }
 
 func nameOf(input any) string {

@@ -27,7 +27,8 @@ func (w *Writer) lock(ctx context.Context, tx pgx.Tx, organization string) (*led
 	return opened[organization], err
 }
 
-// OpenWhole opens all books of organizations that are not closed, with their grants.
+// OpenWhole opens all books of organizations that are not
+// closed, with their grants.
 func OpenWhole(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]ledger.Organization) (map[string]*ledger.Books, error) {
 	books, err := postgres.LoadOpenBooks(ctx, tx, known)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// There are only so many decisions about an organization in a period, and as many in the next one.
+// There are only so many decisions about an organization in a
+// period, and as many in the next one.
 func TestDecisionsAreBounded(t *testing.T) {
 	l := ledgertest.Acme(t)
 	adjust := func() error {

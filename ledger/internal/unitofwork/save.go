@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 )
 
-// SaveDecided stores the books of organizations about which something was decided, and makes the statements of periods that it closed.
+// SaveDecided stores the books of organizations about which something was
+// decided, and makes the statements of periods that it closed.
 func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	if err := postgres.SaveOrganizations(ctx, tx, opened); err != nil {
 		return err
@@ -25,7 +26,8 @@ func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string
 	return statements.Issue(ctx, tx, at, opened)
 }
 
-// SaveOpened stores opened books, and makes room for their transfers, whenever these count.
+// SaveOpened stores opened books, and makes room for their
+// transfers, whenever these count.
 func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	var days []time.Time
 	var charges []ledger.Charge
@@ -60,8 +62,8 @@ func effectiveDays(transfers []ledger.Transfer) []time.Time {
 	return days
 }
 
-// EventsOf lists the events of opened books by organization, so that the outbox has them in one
-// order.
+// EventsOf lists the events of opened books by organization, so
+// that the outbox has them in one order.
 func EventsOf(opened map[string]*ledger.Books) (events []ledger.Event) {
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		events = append(events, opened[id].Facts()...)

@@ -22,7 +22,8 @@ type ExplainedRefusal struct {
 	Budget  int64 // the least that would have covered it; 0: it was no budget that refused it
 }
 
-// A Crossing is what exhausted an allowance: the request that used its last bytes, or one that needed more than was left.
+// A Crossing is what exhausted an allowance: the request that used its last
+// bytes, or one that needed more than was left.
 type Crossing struct {
 	At           time.Time
 	Batch        string // of what was accepted last; empty where a refusal exhausted it
@@ -32,7 +33,8 @@ type Crossing struct {
 	UsedBy       []postgres.Share // by then
 }
 
-// Refusals lists requests that the quota did not cover, the latest first, each with the reason.
+// Refusals lists requests that the quota did not cover, the
+// latest first, each with the reason.
 func (s *Service) Refusals(ctx context.Context, organization string, query postgres.RefusalQuery) (found []ExplainedRefusal, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
@@ -85,7 +87,8 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 	return explained, nil
 }
 
-// crossingOf is how a limit was crossed that a refusal met; nil where that is not known.
+// crossingOf is how a limit was crossed that a refusal met; nil
+// where that is not known.
 func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at limit, r ledger.Refusal) (*Crossing, error) {
 	var crossing *Crossing
 	if at.usedUp {

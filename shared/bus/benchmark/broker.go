@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 )
 
-// envBroker makes this program an embedded broker, in a process of its own so that its CPU is not
-// counted as a client's.
+// envBroker makes this program an embedded broker, in a process of its own so
+// that its CPU is not counted as a client's.
 const envBroker = "WEIR_BENCH_IS_BROKER"
 
 // serve is the broker until standard input ends.

@@ -29,7 +29,8 @@ import (
 
 const consumed = "test.bench.consume"
 
-// reader reads the topic from its beginning, counts, and ends when it has seen n messages.
+// reader reads the topic from its beginning, counts, and ends
+// when it has seen n messages.
 type reader struct {
 	name     string
 	settings string
@@ -180,7 +181,8 @@ func readWatermill(ctx context.Context, brokers []string, n int64) (seen int64, 
 	return seen, nil
 }
 
-// prepare makes an empty database of an ordinary role: no other may use the bus's tables.
+// prepare makes an empty database of an ordinary role: no other
+// may use the bus's tables.
 func prepare(ctx context.Context, admin string) (*pgxpool.Pool, error) {
 	const name = "weir_bench_bus"
 	conn, err := pgx.Connect(ctx, admin)

@@ -20,7 +20,8 @@ import (
 
 const partitions = 8
 
-// client is one under measurement: send writes one message and returns when all replicas have it.
+// client is one under measurement: send writes one message and
+// returns when all replicas have it.
 type client struct {
 	name     string
 	settings string
@@ -119,8 +120,8 @@ type result struct {
 	p50, p99          time.Duration
 }
 
-// loads are a lone message at a time, many callers with one each, few with batches, and large
-// messages.
+// loads are a lone message at a time, many callers with one
+// each, few with batches, and large messages.
 var loads = []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}}
 
 func publishing(brokers []string, span time.Duration, rounds int, only string, reached *goals) {

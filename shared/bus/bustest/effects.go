@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Effects makes the table in which handlers of tests record what they applied. It refuses nothing:
-// what is applied twice is there twice.
+// Effects makes the table in which handlers of tests record what they applied.
+// It refuses nothing: what is applied twice is there twice.
 func Effects(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects
@@ -53,7 +53,8 @@ func Count(t testing.TB, pool *pgxpool.Pool) Account {
 	return a
 }
 
-// Applied waits until n effects are there, and fails if any is missing or there twice.
+// Applied waits until n effects are there, and fails if any is
+// missing or there twice.
 func Applied(t testing.TB, pool *pgxpool.Pool, n int, within time.Duration) {
 	t.Helper()
 	testenv.Eventually(t, within, func() error {
@@ -67,7 +68,8 @@ func Applied(t testing.TB, pool *pgxpool.Pool, n int, within time.Duration) {
 	}
 }
 
-// QuickConsumer is a consumer, in a group named as its topic, that notices rebalances fast.
+// QuickConsumer is a consumer, in a group named as its topic,
+// that notices rebalances fast.
 func QuickConsumer(brokers []string, topic string, pool *pgxpool.Pool, handle consumer.Handler) consumer.Config {
 	return consumer.Config{
 		Brokers: brokers, Group: topic, Topic: topic, Pool: pool, Handle: handle, HeartbeatInterval: 100 * time.Millisecond,

@@ -91,7 +91,8 @@ func Before(t testing.TB, pool *pgxpool.Pool, id string) (n int) {
 	return n
 }
 
-// InOrder fails where records of one lane in one partition took effect in another order.
+// InOrder fails where records of one lane in one partition took
+// effect in another order.
 func InOrder(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	if a := Count(t, pool); a.OutOfOrder > 0 {
@@ -118,7 +119,8 @@ func AsSystem(t testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	})
 }
 
-// LeaveBehind writes down that a lane has left the first records of a partition behind.
+// LeaveBehind writes down that a lane has left the first records
+// of a partition behind.
 func LeaveBehind(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
 	t.Helper()
 	AsSystem(t, pool, `INSERT INTO bus_deferred

@@ -16,7 +16,8 @@ type laneKey struct {
 	partition int
 }
 
-// backlog is what a lane has deferred in one partition: all its records from next to last.
+// backlog is what a lane has deferred in one partition: all its
+// records from next to last.
 type backlog struct {
 	laneKey
 	topic      wire.TopicID
@@ -28,8 +29,9 @@ type backlog struct {
 	spans      []span
 }
 
-// span is where in the log a backlog's records are. Spans only save reading what is between, and
-// only the member that deferred the records has them.
+// span is where in the log a backlog's records are. Spans only
+// save reading what is between. They are in the memory of the
+// member that deferred the records.
 type span struct{ first, last int64 }
 
 // Spans are joined where they are close, and where there would be too many.
@@ -49,7 +51,8 @@ func (b backlog) extended(p deferredRecord) backlog {
 	return b
 }
 
-// advanced is the backlog after records of it were applied, and how far its lane is read.
+// advanced is the backlog after records of it were applied, and
+// how far its lane is read.
 func (b backlog) advanced(records []bus.Record, next int64) backlog {
 	b.next, b.records = next, max(0, b.records-int64(len(records)))
 	for _, r := range records {
@@ -77,8 +80,8 @@ type deferredRecord struct {
 	time   time.Time
 }
 
-// backlogs are what lanes have left behind in the partitions of an assignment; bounded by
-// Lanes.Most.
+// backlogs are what lanes have left behind in the partitions of
+// an assignment; bounded by Lanes.Most.
 type backlogs map[laneKey]backlog
 
 // anyHalted reports whether a lane is stopped.
@@ -100,7 +103,8 @@ func (all backlogs) lower(positions map[int]int64) {
 	}
 }
 
-// extended are the backlogs that change when records are left to their lanes, in one order.
+// extended are the backlogs that change when records are left to
+// their lanes, in one order.
 func (all backlogs) extended(topic wire.TopicID, records []deferredRecord) []backlog {
 	changed := make(map[laneKey]backlog)
 	for _, p := range records {
@@ -120,8 +124,8 @@ func (all backlogs) extended(topic wire.TopicID, records []deferredRecord) []bac
 	return slices.SortedFunc(maps.Values(changed), byLaneKey)
 }
 
-// oldest is the backlog of a lane that waits longest, after what is being served. Pausing ones are
-// skipped.
+// oldest is the backlog of a lane that waits longest, after the one
+// being served. Pausing ones are skipped.
 func (all backlogs) oldest(lane string, served *laneBatch, pausing func(laneKey) bool) (oldest backlog, w readiness) {
 	for at, b := range all {
 		if at.lane != lane || b.halted != "" {

@@ -14,8 +14,8 @@ import (
 // asNobody undoes asSystem: a handler chooses by itself whose rows it sees.
 const asNobody = `SELECT set_config('weir.organization', '', true)`
 
-// saveBacklogs writes only over rows that are as this member last saw them: a row that a person has
-// deleted or moved must not come back.
+// saveBacklogs writes only over rows that are as this member last saw them: one
+// that a person has deleted or moved must not come back.
 const saveBacklogs = `
 WITH d AS (
   SELECT * FROM unnest($4::text[], $5::integer[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[])
@@ -50,8 +50,8 @@ func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) 
 	batch.Queue(asNobody)
 }
 
-// takeBacklogs reads the backlogs of the claimed partitions. Those of a replaced topic are gone,
-// once the positions were set into the new one.
+// takeBacklogs reads the backlogs of the claimed partitions. Those of a
+// replaced topic are gone, once the positions were set into the new one.
 func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, asSystem); err != nil {
 		return err
@@ -71,7 +71,8 @@ func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// readBacklogs reads the backlogs of the claimed partitions as they are written down.
+// readBacklogs reads the backlogs of the claimed partitions as
+// they are written down.
 func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]backlog, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
 		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.working())
@@ -81,8 +82,8 @@ func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]backlog, er
 	return pgx.CollectRows(rows, scanBacklog)
 }
 
-// clearedSome reports whether a person has cleared stopped lanes: fewer are stored than this member
-// has.
+// clearedSome reports whether a person has cleared stopped lanes:
+// fewer are stored than this member has.
 func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err error) {
 	c := a.consumer
 	_, stopped := c.stops()
@@ -94,8 +95,8 @@ func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err
 	return some, err
 }
 
-// takeUpCleared resumes stopped lanes that were cleared, where they are set to, and drops those
-// that were deleted.
+// takeUpCleared resumes stopped lanes that were cleared, where they are set
+// to, and drops those that were deleted.
 func (a *assignment) takeUpCleared(ctx context.Context) error {
 	if !a.backlogs.anyHalted() {
 		return nil
@@ -126,7 +127,8 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 	return nil
 }
 
-// errNoLanes stops a partition: its position has passed records that only their lanes lead to.
+// errNoLanes stops a partition: its position has passed records
+// that only their lanes lead to.
 var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
 
 // resume resumes the backlogs.
@@ -169,7 +171,8 @@ func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b backlog) erro
 	return err
 }
 
-// forgetBacklogs takes the lanes of a stopped partition out of the turns; their rows stay.
+// forgetBacklogs takes the lanes of a stopped partition out of
+// the turns; their rows stay.
 func (a *assignment) forgetBacklogs(partition int) {
 	for at := range a.backlogs {
 		if at.partition == partition {
@@ -195,8 +198,8 @@ func (a *assignment) finish(at laneKey) {
 	})
 }
 
-// haltBacklog stops a lane in one partition: its records are no longer in the log, and to continue
-// without them would lose them silently.
+// haltBacklog stops a lane in one partition: its records are gone from the log,
+// and to continue would lose them silently.
 func (a *assignment) haltBacklog(ctx context.Context, at laneKey, reason error) {
 	c, b := a.consumer, a.backlogs[at]
 	b.halted = reason.Error()

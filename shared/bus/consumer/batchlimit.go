@@ -8,11 +8,12 @@ const (
 	firstScale = 1.0 / 8
 )
 
-// batchLimit is the part of the largest transaction that takes about its target time. It begins
-// low, until the cost of records is measured.
+// batchLimit is the part of the largest transaction that takes
+// about its target time.
 type batchLimit struct{ scale float64 }
 
-// newBatchLimit begins low with lanes; without them transactions are as large as they may be.
+// newBatchLimit begins low with lanes, until costs are measured; without them
+// transactions are as large as they may be.
 func newBatchLimit(lanes Lanes) *batchLimit {
 	if lanes.Of == nil {
 		return &batchLimit{1}
@@ -26,16 +27,17 @@ func (l *batchLimit) limit(most amount) amount {
 	return amount{scaled(most.records), scaled(most.cost), most.bytes}
 }
 
-// timing is how long a transaction took: its effect, and what is around every effect however small.
+// timing is how long a transaction took: its effect, and what is
+// around every effect however small.
 type timing struct{ effect, overhead time.Duration }
 
-// minEffectRatio is how many times its overhead an effect may take in any case: where all is slow,
-// smaller transactions only add overhead.
+// minEffectRatio is how many times its overhead an effect may take in any case:
+// where all is slow, smaller transactions only add overhead.
 const minEffectRatio = 4
 
-// learn adapts to a transaction: after one that took too long the next one gets the size that would
-// not have, after a full one that took less it is larger. One bad measurement is soon recovered
-// from.
+// learn adapts to a transaction: after one that took too long the next gets the
+// size that would not have; after a full one that took less, a larger one. One
+// bad measurement is soon recovered from.
 func (l *batchLimit) learn(took timing, target time.Duration, held, limit, most amount) {
 	target = max(target, minEffectRatio*took.overhead)
 	part := max(float64(held.records)/float64(most.records), float64(held.cost)/float64(most.cost))

@@ -19,9 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A database that goes silent in the middle of a transaction and closes nothing holds the consumer
-// up for TransactionTimeout, and no longer: it goes on as soon as there is one that answers, and
-// each record takes effect once.
+// A database that goes silent in the middle of a transaction and closes nothing
+// holds the consumer up for TransactionTimeout, and no longer: it goes on as
+// soon as there is one that answers, and each record takes effect once.
 func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	t.Parallel()
 	db, brokers, topic := testenv.FaultyPostgres(t), testenv.SharedKafka(t), "test.silent"
@@ -55,7 +55,8 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	bustest.Applied(t, pool, 100, bustest.Patience)
 }
 
-// Several consumers share the work: each record takes effect once, in the order of its partition.
+// Several consumers share the work: each record takes effect
+// once, in the order of its partition.
 func TestConsumersShareTheWork(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.share", bustest.Database(t)
@@ -83,7 +84,8 @@ func TestConsumersShareTheWork(t *testing.T) {
 	})
 }
 
-// Records wait for others at most MaxWait, and a transaction holds at most MaxRecords.
+// Records wait for others at most MaxWait, and a transaction
+// holds at most MaxRecords.
 func TestConsumerGathers(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.gather", bustest.Database(t)
@@ -108,8 +110,8 @@ func TestConsumerGathers(t *testing.T) {
 	}
 }
 
-// A passing error parks nothing, however often it comes: the same records are applied once it is
-// over.
+// A passing error parks nothing, however often it comes: the
+// same records are applied once it is over.
 func TestPassingErrorsParkNothing(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.passing", bustest.Database(t)
@@ -133,8 +135,8 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 	}
 }
 
-// A position outside the log stops its partition, which Ready reports; the others go on; nothing
-// jumps, not even after a restart.
+// A position outside the log stops its partition, which Ready reports; the
+// others go on; nothing jumps, not even after a restart.
 func TestPositionOutsideTheLogStops(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.outside", bustest.Database(t)
@@ -167,7 +169,8 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 	}
 }
 
-// A consumer that runs before its topic exists waits for it, and is not ready before.
+// A consumer that runs before its topic exists waits for it, and
+// is not ready before.
 func TestConsumerWaitsForItsTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.later", bustest.Database(t)

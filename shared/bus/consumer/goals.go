@@ -2,8 +2,8 @@ package consumer
 
 import "maps"
 
-// goals are the ends that partitions had when they were assigned. Once all is applied that far,
-// lanes included, the consumer is ready.
+// goals are the ends that partitions had when they were assigned. Once all is
+// applied that far, lanes included, the consumer is ready.
 type goals struct {
 	ends map[int]int64 // of partitions that are not as far; unknown: not fetched yet
 	read map[int]int64 // how far partitions are read
@@ -35,7 +35,8 @@ func (g goals) reached(until map[int]int64) {
 	}
 }
 
-// met closes the goals of partitions that are as far, and reports whether none is left.
+// met closes the goals of partitions that are as far, and
+// reports whether none is left.
 func (g goals) met(behind backlogs) bool {
 	applied := maps.Clone(g.read)
 	behind.lower(applied)

@@ -51,8 +51,8 @@ func (in *input) hold(c follow.Chunk) *follow.Chunk {
 	return in.held
 }
 
-// took removes the first n records of the held chunk, and reports whether it is used up; its room
-// is free then.
+// took removes the first n records of the held chunk, and reports
+// whether it is used up; its room is free then.
 func (in *input) took(n int) (usedUp bool) {
 	c := in.held
 	if n > 0 {

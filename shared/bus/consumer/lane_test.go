@@ -22,9 +22,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// One organization's flood delays nobody else: what comes after thousands of its records, in the
-// same partition, takes effect among the first, and each record once. Without lanes it waits for
-// the flood.
+// One organization's flood delays nobody else: what comes after thousands of
+// its records, in the same partition, takes effect among the first, and each
+// record once. Without lanes it waits for the flood.
 func TestAFloodHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	const flood = 2000
@@ -55,8 +55,9 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What is in few partitions does not wait for all that is in the others: a broker fills its answers
-// from the front, and who was left out comes first the next time.
+// What is in few partitions does not wait for all that is in the
+// others: a broker fills its answers from the front, and who was
+// left out comes first the next time.
 func TestFullPartitionsStarveNone(t *testing.T) {
 	t.Parallel()
 	const full, each, quiet = 8, 96, 4
@@ -93,8 +94,8 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	}
 }
 
-// Lanes that are behind take turns: one with a small backlog is through long before one with a
-// large one, and not because it came first.
+// Lanes that are behind take turns: one with a small backlog is through long
+// before one with a large one, and not because it came first.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.turns", bustest.Database(t)
@@ -115,7 +116,8 @@ func TestLanesTakeTurns(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A lane alone that is not late stays in order: nothing is deferred, nothing is read twice.
+// A lane alone that is not late stays in order: nothing is
+// deferred, nothing is read twice.
 func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.intime", bustest.Database(t)
@@ -132,7 +134,8 @@ func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	}
 }
 
-// With as many positions of lanes as may be, nobody else is deferred, and nothing is lost.
+// With as many positions of lanes as may be, nobody else is
+// deferred, and nothing is lost.
 func TestDeferralIsBounded(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferral.bounded", bustest.Database(t)
@@ -159,8 +162,8 @@ func TestDeferralIsBounded(t *testing.T) {
 	}
 }
 
-// A deferred record that can never be applied is parked as it is, by its place in the log, and can
-// be replayed; those around it take effect.
+// A deferred record that can never be applied is parked as it is, by its place
+// in the log, and can be replayed; those around it take effect.
 func TestDeferredPoisonIsParked(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.poison", bustest.Database(t)
@@ -216,8 +219,9 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	bustest.Applied(t, pool, 1000, 4*bustest.Patience)
 }
 
-// A transient fault in one lane's records delays no other, and is retried until it has passed.
-// Records of the first share are in order with the others' and pass here.
+// A transient fault in one lane's records delays no other, and
+// is retried until it has passed. Records of the first share are
+// in order with the others' and pass here.
 func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.fails", bustest.Database(t)
@@ -251,8 +255,8 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// The last that a lane has left behind is tried again too where it fails, though nothing more is
-// published.
+// The last that a lane has left behind is tried again too where it
+// fails, though nothing more is published.
 func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	const last = 999
@@ -273,7 +277,8 @@ func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// Neither does what goes wrong with a lane in one partition hold up the same lane in its others.
+// Neither does what goes wrong with a lane in one partition hold
+// up the same lane in its others.
 func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.partition.fails", bustest.Database(t)
@@ -309,8 +314,8 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// A record that leaves its lane behind in the transaction that parks another one is counted as
-// deferred too.
+// A record that leaves its lane behind in the transaction that parks
+// another one is counted as deferred too.
 func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.deferred.counted", bustest.Database(t), telemetry.New()
@@ -334,8 +339,8 @@ func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A consumer without lanes stops where lanes have left records behind, and reports it: it could not
-// find them. With lanes it goes on.
+// A consumer without lanes stops where lanes have left records behind, and
+// reports it: it could not find them. With lanes it goes on.
 func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lanes.off", bustest.Database(t)
@@ -369,8 +374,8 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	})
 }
 
-// A position of a lane that a person deletes while its consumer runs does not come back: the lane
-// goes on from what is next in the log.
+// A position of a lane that a person deletes while its consumer runs does not
+// come back: the lane goes on from what is next in the log.
 func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.deleted", bustest.Database(t)
@@ -398,9 +403,9 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 }
 
-// Deferred records that left the log stop their lane, with an error in the log, and nobody else;
-// also after a restart, until a person decides. That takes effect at once, though nothing is
-// published and no member comes or goes.
+// Deferred records that left the log stop their lane, with an error in the log,
+// and nobody else; also after a restart, until a person decides. That takes
+// effect at once, though nothing is published and no member comes or goes.
 func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.gone", bustest.Database(t)
@@ -445,9 +450,9 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	}
 }
 
-// What was deferred in a topic that was deleted and made again is gone: it is dropped, with an
-// error in the log, once a person decides that the consumer goes on in the new one, and nothing of
-// the new one is taken for it.
+// What was deferred in a topic that was deleted and made again is gone: it is
+// dropped, with an error in the log, once a person decides that the consumer
+// goes on in the new one, and nothing of the new one is taken for it.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.replaced", bustest.Database(t)
@@ -475,8 +480,8 @@ func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	}
 }
 
-// Of which lane a record is, what names it and what it weighs can be anything: what is no name is
-// of no lane.
+// Of which lane a record is, what names it and what it weighs can be
+// anything: what is no name is of no lane.
 func TestOddLanes(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.odd.lanes", bustest.Database(t)

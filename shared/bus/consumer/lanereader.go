@@ -20,7 +20,8 @@ type laneRead struct {
 	limit      amount
 }
 
-// laneBatch is what was read of a backlog: its lane's records from where it stood to next.
+// laneBatch is what was read of a backlog: its lane's records
+// from where it stood to next.
 type laneBatch struct {
 	laneRead
 	records []bus.Record
@@ -29,7 +30,8 @@ type laneBatch struct {
 	err     error
 }
 
-// laneReader reads deferred records in the log again. It belongs to one goroutine at a time.
+// laneReader reads deferred records in the log again. It belongs
+// to one goroutine at a time.
 type laneReader struct {
 	cluster *broker.Cluster
 	topic   string
@@ -91,8 +93,8 @@ func (s *laneBatch) skip() {
 	}
 }
 
-// unpack takes the lane's records out of an answer, batch by batch, until there are enough or most
-// bytes are unpacked.
+// unpack takes the lane's records out of an answer, batch by batch, until there
+// are enough or most bytes are unpacked.
 func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, full bool, err error) {
 	from := s.next
 	for set != nil && s.next <= s.last && scanned < most {
@@ -111,7 +113,8 @@ func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, fu
 	return scanned, false, err
 }
 
-// choose takes the records of the lane until there are enough, and reports whether there are.
+// choose takes the records of the lane until there are enough,
+// and reports whether there are.
 func (l *laneReader) choose(s *laneBatch, p batch.Piece) (full bool) {
 	for _, r := range p.Records {
 		if r.Offset > s.last {
@@ -131,7 +134,7 @@ func (l *laneReader) choose(s *laneBatch, p batch.Piece) (full bool) {
 	return false
 }
 
-// cut leaves out what is over a limit that has become lower since the stretch was read.
+// cut drops what exceeds a limit that was lowered after the stretch was read.
 func (s *laneBatch) cut(limit amount, lanes Lanes) {
 	taken := amount{}
 	for i, r := range s.records {
@@ -209,8 +212,8 @@ func (l *laneReader) hangUp() {
 	}
 }
 
-// outside asks the leader before it reports that records are gone: the broker that answered may be
-// behind.
+// outside asks the leader before it reports that records are gone:
+// the broker that answered may be behind.
 func (l *laneReader) outside(ctx context.Context, partition int, offset int64) error {
 	logs, err := l.cluster.AllLogs(ctx, l.topic, []int{partition})
 	log := logs.Bounds[partition]

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 )
 
-// pairOfBrokers leads partition 0 of a topic with one broker, partition 1 with the other, and can
-// do as if nobody led partition 1.
+// pairOfBrokers leads partition 0 of a topic with one broker, partition 1 with
+// the other, and can do as if nobody led partition 1.
 type pairOfBrokers struct {
 	*kfake.Cluster
 	topic string
@@ -104,8 +104,9 @@ func (b *pairOfBrokers) nothingListed(request kmsg.Request) kmsg.Response {
 	return response
 }
 
-// While nobody leads a partition, a consumer goes on with the others: one that had it already, and
-// one that never saw it. Once it is led again, nothing of it is missing.
+// While nobody leads a partition, a consumer goes on with the
+// others: one that had it already, and one that never saw it. Once
+// it is led again, nothing of it is missing.
 func TestPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	const topic = "test.leaderless"

@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A consumer that has never read a partition whose beginning is gone stops there, also after a
-// restart, and reports a remedy: a module rebuilt too late would lack it silently. With the loss
+// A consumer that has never read a partition whose beginning is
+// gone stops there, also after a restart, and reports a remedy: a
+// module rebuilt too late would lack it silently. With the loss
 // accepted it continues with what the log has.
 func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	t.Parallel()
@@ -48,7 +49,8 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 	stop()
 
-	// Accepting one loss does not accept the next: a position that the log left behind still stops.
+	// Accepting one loss does not accept the next: a position
+	// that the log left behind still stops.
 	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 5 WHERE partition = 0`); err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,11 @@ UPDATE bus_positions AS b SET next = m.until, updated_at = now()
   FROM unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[]) AS m(partition, since, until, epoch)
  WHERE b.group_name = $1 AND b.topic = $2 AND b.partition = m.partition AND b.next = m.since AND b.epoch = m.epoch`
 
-// advance moves the positions of partitions, one row each, and defers records to their lanes. Its
-// first statement locks the rows, and refuses a fenced member and records applied before. The
-// database ends the transaction of a stalled member after its session timeout, so that its
-// successor need not wait longer.
+// advance moves the positions of partitions, one row each, and defers
+// records to their lanes. Its first statement locks the rows, and
+// refuses a fenced member and records applied before. The database ends
+// the transaction of a stalled member after its session timeout, so
+// that its successor need not wait longer.
 type advance struct {
 	a                    *assignment
 	partitions           []int
@@ -60,8 +61,8 @@ func (c *Consumer) idleLimit() string {
 	return strconv.FormatInt(c.cfg.SessionTimeout.Milliseconds(), 10)
 }
 
-// moved reports whether all positions are at their goal: then a commit whose answer was lost has
-// succeeded.
+// moved reports whether all positions are at their goal: then a
+// commit whose answer was lost has succeeded.
 func (m *advance) moved(ctx context.Context) (bool, error) {
 	c := m.a.consumer
 	ctx, cancel := c.bounded(ctx)
@@ -87,8 +88,9 @@ func (m *advance) committed() {
 	m.a.report(m.partitions...)
 }
 
-// catchUp moves the position of a lane in one partition, under the partition's epoch. Without a
-// backlog left the row goes, and the lane is back with the others.
+// catchUp moves the position of a lane in one partition, under
+// the partition's epoch. Without a backlog left the row goes,
+// and the lane is back with the others.
 type catchUp struct {
 	a        *assignment
 	from, to backlog
@@ -140,7 +142,7 @@ func (c *Consumer) laneArgs(p laneKey) []any {
 	return []any{p.lane, c.cfg.Group, c.cfg.Topic, p.partition}
 }
 
-// moved reports whether the lane is where it was to move to, and the partition still ours.
+// moved reports whether the lane is at its goal, and the partition still ours.
 func (m *catchUp) moved(ctx context.Context) (moved bool, err error) {
 	err = m.a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := m.a.own(ctx, tx, m.from.partition); err != nil {
@@ -167,7 +169,8 @@ func (m *catchUp) committed() {
 	m.a.report(m.to.partition)
 }
 
-// report notes how far the partitions are applied, lanes included, for the Kafka group.
+// report notes how far the partitions are applied, lanes
+// included, for the Kafka group.
 func (a *assignment) report(partitions ...int) {
 	low := make(map[int]int64, len(partitions))
 	for _, p := range partitions {

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
-// park sets the record of some work aside with the reason, or its place alone, and moves on, in one transaction.
+// park sets a record aside with the reason, or its place alone,
+// and moves on, in one transaction.
 func (a *assignment) park(ctx context.Context, w work, reason error) error {
 	c, r := a.consumer, w.records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)

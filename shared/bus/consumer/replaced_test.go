@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A topic that is deleted and made again stops its consumer, whether it runs or not, even where the
-// new log is longer than the old one was: what is in it was never applied, and its first part would
-// be missing.
+// A topic that is deleted and made again stops its consumer, whether it runs or
+// not, even where the new log is longer than the old one was: what is in it was
+// never applied, and its first part would be missing.
 func TestConsumerOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	for _, running := range []bool{true, false} {

@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// behind is an assignment of which lane "a" has left records behind in the given partitions, in the
-// lowest one longest ago.
+// behind is an assignment of which lane "a" has left records behind in the
+// given partitions, in the lowest one longest ago.
 func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: Lanes{Of: func(bus.Record) string { return "a" }}.withDefaults()}
@@ -42,8 +42,8 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	return a, ctx
 }
 
-// A partition in which a lane's turn failed gets none for a moment, and the lane's others do; it is
-// not dropped.
+// A partition in which a lane's turn failed gets none for a moment, and
+// the lane's others do; it is not dropped.
 func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
 	wantNext := func(want int) {
@@ -66,7 +66,8 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	wantNext(0)
 }
 
-// While all that is left to read has failed a moment ago, the turns rest, and then go on.
+// While all that is left to read has failed a moment ago, the
+// turns rest, and then go on.
 func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.fail(laneKey{"a", 0})
@@ -85,7 +86,8 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	}
 }
 
-// What was read for a turn that now starts elsewhere is read again: the turn before failed.
+// What was read for a turn that now starts elsewhere is read
+// again: the turn before failed.
 func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 15, last: 19}, next: 20}
@@ -97,8 +99,8 @@ func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	}
 }
 
-// A turn waits for what comes in the order of the log while that is late, but no longer than some
-// of its kind take.
+// A turn waits for what comes in the order of the log while that is late,
+// but no longer than some of its kind take.
 func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.input.chunks <- follow.Chunk{}
@@ -114,8 +116,8 @@ func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	}
 }
 
-// answers is a mover whose commits can't be seen; asked whether one has succeeded, it gives these
-// answers in turn.
+// answers is a mover whose commits can't be seen; asked whether one has
+// succeeded, it gives these answers in turn.
 type answers struct {
 	moves []error // nil: the positions have moved
 	done  bool
@@ -134,7 +136,8 @@ func (m *answers) moved(context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Before giving up, a lane asks whether an attempt was committed, and records it if so.
+// Before giving up, a lane asks whether an attempt was
+// committed, and records it if so.
 func TestGivingUpALaneAsksFirst(t *testing.T) {
 	failed, silent := errors.New("the effect failed"), errors.New("the database does not answer")
 	for name, c := range map[string]struct {

@@ -1,8 +1,8 @@
 package consumer
 
-// usage is what each lane had of the transactions lately, as parts of their limits: a transaction
-// alone holds what happened to come together, often of one partition and the few lanes in it, and
-// would show equals as floods.
+// usage is what each lane had of the transactions lately, as parts of their
+// limits. One transaction alone would show equals as floods: it holds what
+// happened to come together, often of one partition and few lanes.
 type usage struct {
 	lanes map[string]float64 // bounded by leastUsage
 	all   float64

@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// work is what one transaction does: it applies records, and moves the positions behind them.
+// work is what one transaction does: it applies records, and
+// moves the positions behind them.
 type work struct {
 	records  []bus.Record
 	deferred []deferredRecord // are left to their lanes; in the order of their partitions
@@ -21,8 +22,9 @@ type work struct {
 
 func (w work) empty() bool { return len(w.records) == 0 && len(w.deferred) == 0 && w.lane == nil }
 
-// divided are three parts of the work: records before low, before high, and the rest. Each defers
-// what is before its last records, and the last one the remainder.
+// divided are three parts of the work: records before low, before
+// high, and the rest. Each defers what is before its last
+// records, and the last one the remainder.
 func (w work) divided(low, high int) []work {
 	parts := []work{{records: w.records[:low]}, {records: w.records[low:high]}, {records: w.records[high:]}}
 	rest := w.deferred

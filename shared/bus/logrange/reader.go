@@ -48,9 +48,9 @@ var (
 	errSilent   = errors.New("the brokers hand nothing out")
 )
 
-// Read calls each with the records of a range of offsets, in order, and returns the first offset
-// that the log still has. Each must not keep a record. A range beyond the log, or cut while it is
-// read, is ErrOutsideLog.
+// Read calls each with the records of a range of offsets, in order, and returns
+// the first offset that the log still has. Each must not keep a record. A range
+// beyond the log, or cut while it is read, is ErrOutsideLog.
 func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each func(bus.Record)) (start int64, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
 	defer c.Close()

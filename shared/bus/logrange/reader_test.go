@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A range is read whole and in order, and nothing beside it; what has left the log is left out, and
-// what is not in it yet is an error.
+// A range is read whole and in order, and nothing beside it; what has left the
+// log is left out, and what is not in it yet is an error.
 func TestRead(t *testing.T) {
 	brokers, topic := testenv.SharedKafka(t), "test.logrange"
 	bustest.Ensure(t, brokers, topic, 1, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// The reasons of emptied records. Their places stay until they are old: who compares with the log finds no gap.
+// The reasons of emptied records. Their places stay until they are old, so that
+// a comparison with the log finds no gap.
 const (
 	erasedReason    = "it is erased: its organization or project is deleted"
 	discardedReason = "it is discarded"
@@ -23,8 +24,8 @@ const empty = `UPDATE bus_parked SET key = NULL, value = NULL, header_names = '{
 const eraseRecords = empty + `'` + erasedReason + `' WHERE ctid = ANY (ARRAY(SELECT ctid FROM bus_parked WHERE ` + unemptied + `
 	AND organization = $1 AND ($2 = '' OR convert_to($2, 'UTF8') = header_values[array_position(header_names, 'ce_project')]) LIMIT $3 FOR UPDATE))`
 
-// Erase empties at most limit records of an organization, or of a project of it alone, and returns how many. tx sees the rows of every
-// organization.
+// Erase empties at most limit records of an organization, or of one project of
+// it, and returns how many. tx sees the rows of every organization.
 func Erase(ctx context.Context, tx pgx.Tx, organization, project string, limit int) (int64, error) {
 	tag, err := tx.Exec(ctx, eraseRecords, organization, project, limit)
 	return tag.RowsAffected(), err

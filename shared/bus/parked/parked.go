@@ -25,8 +25,8 @@ ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDAT
    SET key = excluded.key, value = excluded.value, header_names = excluded.header_names, header_values = excluded.header_values,
        reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
 
-// Add parks a record with the reason, or records that it failed again. tx sees the rows of every
-// organization.
+// Add parks a record with the reason, or notes that it failed again.
+// tx sees the rows of every organization.
 func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason error) error {
 	return add(ctx, tx, group, r, organizationOf(r), storable(reason.Error()))
 }
@@ -41,7 +41,8 @@ func organizationOf(r bus.Record) string {
 	return cmp.Or(storable(r.Header(headerOrganization)), nobodys)
 }
 
-// ReplayRequested reports whether a parked record of these partitions is to be replayed.
+// ReplayRequested reports whether a parked record of these
+// partitions is to be replayed.
 func ReplayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
 		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`, group, topic, partitions).Scan(&requested)
@@ -71,7 +72,8 @@ func Remove(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position
 	return err
 }
 
-// FailAgain notes that a replay failed. It has to be requested anew. A record that was emptied meanwhile stays so.
+// FailAgain notes that a replay failed. It has to be requested anew. A
+// record that was emptied meanwhile stays so.
 func FailAgain(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position, reason error) error {
 	_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL`+
 		atPosition+` AND `+unemptied, group, topic, at.Partition, at.Offset, storable(reason.Error()))
@@ -86,8 +88,8 @@ func splitHeaders(headers []bus.Header) (names []string, values [][]byte) {
 	return names, values
 }
 
-// storable makes text that Postgres accepts: valid UTF-8 without NUL, of bounded length. Parking
-// must not fail on what it parks.
+// storable makes text that Postgres accepts: valid UTF-8 without NUL, of
+// bounded length. Parking must not fail on what it parks.
 func storable(s string) string {
 	if len(s) > longestReason {
 		s = s[:longestReason]
@@ -139,8 +141,8 @@ const chosen = ` WHERE ` + unemptied + ` AND ($1 = '' OR group_name = $1) AND ($
 
 func (f Filter) args() []any { return []any{f.Group, f.Topic, f.Partition, f.Offset} }
 
-// List returns at most limit parked records of the schema that tx works in, ordered by group,
-// topic, partition and offset.
+// List returns at most limit parked records of the schema that tx works in,
+// ordered by group, topic, partition and offset.
 func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -152,8 +154,8 @@ func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, err
 	return pgx.CollectRows(rows, scanParked)
 }
 
-// Replay asks each record's consumer to apply it again, and returns how many there are. A consumer
-// looks every ParkedWatch.
+// Replay asks each record's consumer to apply it again, and returns how many
+// there are. A consumer looks every ParkedWatch.
 func Replay(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, err

@@ -68,8 +68,9 @@ func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 	})
 }
 
-// A parked record is listed as it was, is applied once when it is asked for and can be, stays with
-// the newer reason when it can't, and leaves its place alone when it is discarded.
+// A parked record is listed as it was, is applied once when it is
+// asked for and can be, stays with the newer reason when it can't, and
+// leaves its place alone when it is discarded.
 func TestParkedRecords(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.parked", bustest.Database(t)
@@ -133,7 +134,8 @@ func onlyThePlaceStays(t testing.TB, pool *pgxpool.Pool, offset int64) {
 	})
 }
 
-// However often partitions change hands while parked records are applied: each takes effect once.
+// However often partitions change hands while parked records are
+// applied: each takes effect once.
 func TestReplayWhileRebalancing(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.replay", bustest.Database(t)

@@ -11,9 +11,9 @@ import (
 // requestBytes is where a request to one broker stops taking in more partitions.
 const requestBytes = 4 << 20
 
-// link is the way to one broker: the partitions it leads that have something to send, and workers
-// that each send one request at a time. What becomes ready while all workers wait goes together
-// into the next request.
+// link is the way to one broker: the partitions it leads that have something to
+// send, and workers that each send one request at a time. What becomes ready
+// while all workers are busy goes together into the next request.
 type link struct {
 	id int32
 
@@ -40,7 +40,8 @@ func (l *link) push(p *partition) {
 	}
 }
 
-// pull waits for partitions and takes as many as fit into one request; nil: the link is closed.
+// pull waits for partitions and takes as many as fit into one
+// request; nil: the link is closed.
 func (l *link) pull() []*partition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +83,8 @@ func (l *link) move(address string) {
 	l.address = address
 }
 
-// worker sends what is ready on one link over one connection, until the link is closed.
+// worker sends what is ready on one link over one connection,
+// until the link is closed.
 type worker struct {
 	publisher *Publisher
 	link      *link
@@ -123,8 +125,8 @@ func (w *worker) send(partitions []*partition) {
 	}
 }
 
-// load takes one batch of each partition that this broker still leads. After an error the shipments
-// are not sealed.
+// load takes one batch of each partition that this broker still leads. After
+// an error the shipments are not sealed.
 func (w *worker) load(partitions []*partition) ([]shipment, error) {
 	who, err := w.publisher.identity()
 	shipments := make([]shipment, 0, len(partitions))
@@ -145,7 +147,8 @@ func (w *worker) load(partitions []*partition) ([]shipment, error) {
 	return shipments, err
 }
 
-// take returns the partition's next batch, sealed. Without one, the partition's turn ends.
+// take returns the partition's next batch, sealed. Without one,
+// the partition's turn ends.
 func (w *worker) take(part *partition, who batch.Identity) *batch.Batch {
 	b, sequence, fresh := part.take(who)
 	if b == nil {
@@ -192,7 +195,8 @@ func (w *worker) ship(shipments []shipment) {
 	}
 }
 
-// identity returns the producer's identity, asking the brokers for one if there is none.
+// identity returns the producer's identity, asking the brokers
+// for one if there is none.
 func (p *Publisher) identity() (batch.Identity, error) {
 	return p.producer.get(func() (batch.Identity, error) {
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.RequestTimeout)

@@ -22,8 +22,9 @@ const (
 	refused          // not written, now or ever
 )
 
-// verdictOf classifies the error codes of https://kafka.apache.org/protocol#protocol_error_codes
-// for Produce. Unlisted ones are doubtful, which only costs retries.
+// verdictOf classifies the error codes of Produce
+// (https://kafka.apache.org/protocol#protocol_error_codes). Unlisted ones
+// are doubtful, which only costs retries.
 func verdictOf(code kafka.Error) verdict {
 	switch code {
 	case 0, kafka.DuplicateSequenceNumber: // a duplicate is written, only its offset is forgotten
@@ -43,7 +44,7 @@ func verdictOf(code kafka.Error) verdict {
 	}
 }
 
-// answered draws the conclusion from a broker's answer to a batch.
+// answered handles a broker's answer to a batch.
 func (p *Publisher) answered(s shipment, a produceAnswer) {
 	code := a.code
 	switch verdictOf(code) {
@@ -74,8 +75,9 @@ func refusal(s shipment, code kafka.Error) error {
 	return code
 }
 
-// mistrusted handles a broker that rejects our producer id or sequence. The outcome of an attempt
-// without an answer is unknown; a batch without such an attempt is sent under a new identity.
+// mistrusted handles a broker that rejects our producer id or sequence.
+// A batch with an attempt that was not answered has an unknown outcome;
+// any other is sent under a new identity.
 func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 	p.logger.Warn("broker does not accept the producer, taking a new one",
 		"topic", s.partition.topic, "partition", s.partition.index, "producer", s.batch.Producer.ID, "error", code)
@@ -88,7 +90,8 @@ func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 	p.retry(shipment{partition: s.partition}, code)
 }
 
-// retry sends the partition's next batch again after a pause, or gives it up when its time is over.
+// retry sends the partition's next batch again after a pause, or
+// gives it up when its time is over.
 func (p *Publisher) retry(s shipment, cause error) {
 	failures := s.partition.failed()
 	if p.ctx.Err() != nil {
@@ -105,8 +108,9 @@ func (p *Publisher) retry(s shipment, cause error) {
 	time.AfterFunc(clock.Backoff(failures, 10*time.Millisecond, clock.LongestAbsence), func() { p.schedule(s.partition) })
 }
 
-// fail settles a batch that will not be sent any more. A batch that was certainly not written gives
-// its sequence numbers back; otherwise the partition needs a new identity.
+// fail settles a batch that will not be sent any more. One that
+// was certainly not written returns its sequence numbers;
+// otherwise the partition needs a new identity.
 func (p *Publisher) fail(part *partition, b *batch.Batch, cause error) {
 	if b.Doubtful {
 		p.producer.renounce(b.Producer)

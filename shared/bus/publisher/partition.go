@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 )
 
-// partition is the publisher's end of one partition: batches in order, at most one under way. That
-// keeps sequence numbers simple, and costs nothing: what arrives meanwhile gathers in the next
-// batch.
+// partition is the publisher's end of one partition: batches in order, at
+// most one under way. That keeps sequence numbers simple at no cost: what
+// arrives meanwhile gathers in the next batch.
 type partition struct {
 	topic  string
 	index  int
@@ -27,7 +27,8 @@ type partition struct {
 	next     int32 // sequence of the next batch
 }
 
-// add appends a record and reports whether the partition was idle, and so must be scheduled.
+// add appends a record and reports whether the partition was
+// idle, and so must be scheduled.
 func (p *partition) add(r batch.Outgoing, now int64, deadline time.Time, limit int) (b *batch.Batch, index int, idle bool) {
 	size := r.Bound()
 	p.mu.Lock()
@@ -59,9 +60,9 @@ func (p *partition) nextBytes() int {
 	}
 }
 
-// take makes the next batch the head and returns it; nil: there is none. A fresh one is sealed
-// under who and the sequence before it is sent, without the lock: nobody else touches the head of a
-// busy partition.
+// take makes the next batch the head and returns it; nil: there is none. A
+// fresh one is sealed under who and the sequence, without the lock: nobody
+// else touches the head of a busy partition.
 func (p *partition) take(who batch.Identity) (b *batch.Batch, sequence int32, fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +80,8 @@ func (p *partition) take(who batch.Identity) (b *batch.Batch, sequence int32, fr
 	return p.head, sequence, true
 }
 
-// finish ends the turn of a settled batch and reports whether it was the head. One removed before
-// has no turn.
+// finish ends the turn of a settled batch and reports whether it was
+// the head. One removed before has no turn.
 func (p *partition) finish(b *batch.Batch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,15 +92,16 @@ func (p *partition) finish(b *batch.Batch) bool {
 	return true
 }
 
-// rewind gives the sequence of the head, which surely was not written, to the next batch.
+// rewind returns the sequence of the head, which was surely not
+// written, to the next batch.
 func (p *partition) rewind(b *batch.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = b.Sequence
 }
 
-// unseal returns the head, which surely was not written, to the queue to be sealed again under
-// another producer.
+// unseal returns the head, which was surely not written, to the
+// queue to be sealed under another producer.
 func (p *partition) unseal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +109,8 @@ func (p *partition) unseal() {
 	p.head = nil
 }
 
-// takeExpired removes the batches whose time is over. Those behind one that still has time have
-// time as well.
+// takeExpired removes the batches whose time is over. Those behind one
+// that still has time have time as well.
 func (p *partition) takeExpired(now time.Time) []*batch.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +128,8 @@ func (p *partition) takeExpired(now time.Time) []*batch.Batch {
 	return expired
 }
 
-// rest ends the partition's turn. It reports whether there is more to send, and the partition then
-// stays busy.
+// rest ends the partition's turn. It reports whether there is more
+// to send; then the partition stays busy.
 func (p *partition) rest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +137,8 @@ func (p *partition) rest() bool {
 	return p.busy
 }
 
-// failed counts one more attempt without a final answer and returns how many there were.
+// failed counts one more attempt without a final answer and
+// returns how many there were.
 func (p *partition) failed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,8 +2,8 @@ package publisher
 
 import "testing"
 
-// Keys land where Java's default partitioner puts them. The values are those of Apache Kafka's own
-// UtilsTest.
+// Keys land where Java's default partitioner puts them. The values are
+// those of Apache Kafka's own UtilsTest.
 func TestMurmur2(t *testing.T) {
 	for text, want := range map[string]int32{
 		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829,

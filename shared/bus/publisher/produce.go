@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// gatherBytes is the size up to which a request is copied into one piece: one write of a copy
-	// is then cheaper than several.
+	// gatherBytes is the size up to which a request is copied into one piece:
+	// one write of a copy is then cheaper than several.
 	gatherBytes = 32 << 10
 )
 
-// production is a Produce request for batches of several partitions, and its answer. It uses
-// kafka-go's connection but not its encoder, which copies every batch and writes it in pieces: the
-// batches' own bytes go to the socket.
+// production is a Produce request for batches of several partitions, and its
+// answer. kafka-go's encoder is not used: it copies every batch and writes it
+// in pieces. Here the batches' own bytes go to the socket.
 type production struct {
 	clientID  string
 	shipments []shipment
@@ -63,7 +63,8 @@ func (p *production) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return p, p.decode(body)
 }
 
-// write sends the parts between the batches and the batches, without copying large ones.
+// write sends the parts between the batches and the batches,
+// without copying large ones.
 func (p *production) write() error {
 	parts, size := p.parts()
 	if size > gatherBytes {
@@ -79,8 +80,8 @@ func (p *production) write() error {
 	return err
 }
 
-// parts lays the request out: what surrounds the batches in one piece of memory, cut where a batch
-// belongs.
+// parts lays the request out: what surrounds the batches in one
+// piece of memory, cut where a batch belongs.
 func (p *production) parts() (parts net.Buffers, size int) {
 	frame := make([]byte, 4, 64+len(p.clientID)+64*len(p.shipments))
 	cuts := make([]int, 0, len(p.shipments))

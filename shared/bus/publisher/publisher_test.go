@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was published is in the log at the positions that PublishContext returned, with its key,
-// headers and bytes.
+// What was published is in the log at the positions that PublishContext
+// returned, with its key, headers and bytes.
 func TestPublishReturnsPositions(t *testing.T) {
 	t.Parallel()
 	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
@@ -56,7 +56,8 @@ func TestPublishReturnsPositions(t *testing.T) {
 	}
 }
 
-// Many callers at once lose nothing, write nothing twice, and keep the order of each key.
+// Many callers at once lose nothing, write nothing twice, and
+// keep the order of each key.
 func TestPublishConcurrently(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.concurrent"
@@ -119,7 +120,8 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-// A closed publisher refuses, and Close leaves nothing behind: what was accepted is written.
+// A closed publisher refuses, and Close leaves nothing behind:
+// what was accepted is written.
 func TestCloseDelivers(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.close"
@@ -169,9 +171,9 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
-// Close reports what it cannot deliver: with the broker away, every message that was accepted
-// fails, and reports whether it may have been written; none is forgotten, and nobody waits for
-// ever.
+// Close reports what it cannot deliver: with the broker away, every message
+// that was accepted fails, and reports whether it may have been written; none
+// is forgotten, and nobody waits for ever.
 func TestCloseReports(t *testing.T) {
 	t.Parallel()
 	broker, err := kafka.Start(kafka.Config{Open: true, Logger: testenv.Logger(t)})
@@ -213,7 +215,8 @@ func TestCloseReports(t *testing.T) {
 	}
 }
 
-// A caller that stops waiting gets an unknown outcome; the message is written all the same.
+// A caller that stops waiting gets an unknown outcome; the
+// message is written all the same.
 func TestCancelledPublishIsUnknown(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.cancel"

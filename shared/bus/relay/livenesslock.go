@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A livenessLock shows that a relay's process lives: a database connection with an advisory lock.
-// When the process ends in any way, the operating system closes the connection, and the next relay
-// need not wait for the lease. Between two that live, the lease decides.
+// A livenessLock shows that a relay's process lives: a database connection with
+// an advisory lock. When the process ends in any way, the operating system
+// closes the connection, and the next relay need not wait for the lease.
+// Between two that live, the lease decides.
 type livenessLock struct {
 	conn *pgx.Conn
 }
@@ -23,9 +24,9 @@ func lockKey(name, owner string) string {
 // releaseTimeout is how long closing an unneeded connection may take.
 const releaseTimeout = time.Second
 
-// open connects and takes the lock, unless it is held. The lease is taken over this connection, so
-// that there is no lease without its relay's lock. If the keys of two locks collide, a dead relay
-// only seems to live longer.
+// open connects and takes the lock, unless it is held. The lease is taken over
+// this connection, so that there is no lease without its lock. If the keys of
+// two locks collide, a dead relay only seems to live longer.
 func (l *livenessLock) open(ctx context.Context, pool *pgxpool.Pool, name, owner string) (*pgx.Conn, error) {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return l.conn, nil

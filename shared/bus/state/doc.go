@@ -1,3 +1,3 @@
-// Package state follows a compacted topic in memory, with a snapshot on disk for a fast start. It
-// may use the protocol under internal, and no database.
+// Package state follows a compacted topic in memory, with a snapshot on disk
+// for a fast start. It may use the protocol under internal, and no database.
 package state

@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A state whose topic is replaced becomes that of the new one: what only the old one had is
-// removed, and nothing is awaited of a partition that only the old one had.
+// A state whose topic is replaced becomes that of the new one:
+// what only the old one had is removed, and nothing is awaited of
+// a partition that only the old one had.
 func TestReaderOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.state.replaced"

@@ -43,8 +43,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// A file that is cut at any byte, or in which any byte is another one, is refused, and nothing
-// breaks.
+// A file that is cut at any byte, or in which any byte is
+// another one, is refused, and nothing breaks.
 func TestSnapshotIsRefusedWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.state")
 	if err := aSnapshot().write(path); err != nil {

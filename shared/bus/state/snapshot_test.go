@@ -31,8 +31,8 @@ type kept struct {
 	clock   shifted
 }
 
-// run reads to the end, calls while, and returns the state and how many records were applied until
-// it was ready.
+// run reads to the end, calls while, and returns the state and how many
+// records were applied until it was ready.
 func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string, read int) {
 	t.Helper()
 	s := &table{rows: make(map[string]string)}
@@ -94,8 +94,8 @@ func fillKeys(t *testing.T, p *publisher.Publisher, topic, value string) map[str
 	return want
 }
 
-// A reader with a snapshot reads what came after it, deletions included, and has the same state as
-// one without.
+// A reader with a snapshot reads what came after it, deletions included,
+// and has the same state as one without.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.kept", compacted)
@@ -158,8 +158,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	check("something behind it", append(append([]byte(nil), good...), 0), true)
 }
 
-// A snapshot counts only for the log that it was taken of, and only as long as deletions that it
-// has not seen are surely in that log.
+// A snapshot counts only for the log that it was taken of, and only as long as
+// deletions that it has not seen are surely in that log.
 func TestSnapshotThatIsOfNoUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,9 +210,9 @@ func otherFile(t *testing.T, k *kept) {
 	}
 }
 
-// A reader that got no answer for longer than deletions are surely kept reads the whole log again
-// and removes what is not in it, as if it had been started anew; what it had seen already is not
-// applied once more.
+// A reader that got no answer for longer than deletions are surely kept reads
+// the whole log again and removes what is not in it, as if it had been started
+// anew; what it had seen already is not applied once more.
 func TestDeafReader(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.stale", compacted)

@@ -56,7 +56,8 @@ func put(key string, value []byte) *message.Message {
 	return m
 }
 
-// A state reader is ready when it has all that was there, then follows, tombstones included.
+// A state reader is ready when it has all that was there, then
+// follows, tombstones included.
 func TestReaderFollows(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.state.follows"
@@ -148,7 +149,8 @@ func TestReaderWaitsForItsTopic(t *testing.T) {
 	}
 }
 
-// A record that can't be applied stops none after it, is logged with its place, and is counted.
+// A record that can't be applied stops none after it, is logged
+// with its place, and is counted.
 func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.unreadable"
@@ -181,8 +183,9 @@ func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	bustest.Shows(t, registry, `weir_bus_state_passed_over_records_total{service="test",topic="test.unreadable"} 1`)
 }
 
-// Compaction leaves holes and batches without records, at the end of the log as well: a reader gets
-// past all of them, and comes back after the broker was away.
+// Compaction leaves holes and batches without records, at the
+// end of the log as well: a reader gets past all of them, and
+// comes back after the broker was away.
 func TestReaderAndCompaction(t *testing.T) {
 	t.Parallel()
 	dir, topic := t.TempDir(), "test.compacted"
@@ -250,8 +253,8 @@ func TestReaderAndCompaction(t *testing.T) {
 	}
 }
 
-// A topic that is made while readers look for it is read by all of them, whatever they saw at which
-// moment.
+// A topic that is made while readers look for it is read by all of
+// them, whatever they saw at which moment.
 func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	t.Parallel()
 	brokers := testenv.SharedKafka(t)
@@ -277,7 +280,8 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	}
 }
 
-// A reader that a broker keeps refusing logs it above debug level, and continues once it may.
+// A reader that a broker keeps refusing logs it above debug
+// level, and continues once it may.
 func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	t.Parallel()
 	const topic = "test.kept.away"
@@ -313,8 +317,8 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	}
 }
 
-// A state that was not confirmed since its start grows old, also where there was nothing to read at
-// first.
+// A state that was not confirmed since its start grows old, also
+// where there was nothing to read at first.
 func TestReaderThatReceivesNothingGrowsStale(t *testing.T) {
 	t.Parallel()
 	const topic = "test.unheard"

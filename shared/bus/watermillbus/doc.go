@@ -1,4 +1,4 @@
-// Package watermillbus is for Watermill programs: a Subscriber and a Router for handlers that are
-// called message by message, at least once. No module of Weir runs on it; writers to Postgres use
-// consumer.
+// Package watermillbus is for Watermill programs: a Subscriber and a Router for
+// handlers that are called message by message, at least once. No module of Weir
+// runs on it; writers to Postgres use consumer.
 package watermillbus

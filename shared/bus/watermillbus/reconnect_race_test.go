@@ -16,9 +16,10 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 )
 
-// Ten thousand messages from a hundred publishers reach a subscriber while the broker is killed and
-// started twice. This is the suite's TestReconnect without its data race, for the race detector:
-// publishers note under a lock what they have published. TestSuiteReconnect is for all others.
+// Ten thousand messages from a hundred publishers reach a subscriber while the
+// broker is killed and started twice. This is the suite's TestReconnect without
+// its data race, for the race detector: publishers note under a lock what they
+// have published. TestSuiteReconnect is for all others.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// restartable is a broker and the command that kills it and returns when it runs again, for
-// Watermill's suite.
+// restartable is a broker and the command that kills it and returns
+// when it runs again, for Watermill's suite.
 func restartable(t *testing.T) (brokers, restart []string) {
 	t.Helper()
 	cluster := testenv.FaultyKafka(t, 1)
@@ -31,7 +31,8 @@ func restartable(t *testing.T) (brokers, restart []string) {
 	return cluster.Brokers(), []string{"sh", "-c", `echo please >` + asked + `; read -r answer <` + done}
 }
 
-// pipe is a named one that stays open, for other processes to write into and read from.
+// pipe is a named one that stays open, for other processes to
+// write into and read from.
 func pipe(t *testing.T, name string) *os.File {
 	t.Helper()
 	if err := syscall.Mkfifo(name, 0o600); err != nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
-// A subscription whose topic is replaced while it sees nothing gets all of the new one, whether
-// that has more partitions or not: no place in the topic before is taken for one in the new, where
-// messages would be missing before it.
+// A subscription whose topic is replaced while it sees nothing
+// gets all of the new one, whether that has more partitions or
+// not: no place in the topic before is taken for one in the new,
+// where messages would be missing before it.
 func TestSubscriberOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "test.replaced"} {

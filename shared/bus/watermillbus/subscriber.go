@@ -19,14 +19,15 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// SubscriberConfig configures a Subscriber. Only Brokers is required; zero means the default.
+// SubscriberConfig configures a Subscriber. Only Brokers is
+// required; zero means the default.
 type SubscriberConfig struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id
 
-	// Group shares the messages between all subscriptions of its name, and commits acknowledgements
-	// to the brokers. Without one, each subscription gets all messages of the topic from its
-	// beginning.
+	// Group shares the messages between all subscriptions of its name, and
+	// commits acknowledgements to the brokers. Without one, each subscription
+	// gets all messages of the topic from its beginning.
 	Group string
 
 	Partitions int           // of topics that SubscribeInitialize makes; default 1
@@ -57,10 +58,11 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	return c
 }
 
-// Subscriber gives messages to Watermill handlers, each at least once. A partition's next message
-// comes when the one before is acknowledged, so each partition keeps its order; several partitions
-// are under way at once. For effects in Postgres use Consumer: it is exactly once, and faster by
-// the size of its batches.
+// Subscriber gives messages to Watermill handlers, each at least once.
+// A partition's next message comes when the one before is acknowledged,
+// so each partition keeps its order; several partitions are under way
+// at once. For effects in Postgres use Consumer: it is exactly once,
+// and faster by the size of its batches.
 type Subscriber struct {
 	cfg    SubscriberConfig
 	logger *slog.Logger
@@ -95,8 +97,8 @@ func (s *Subscriber) SubscribeInitialize(topic string) error {
 	return topics.EnsureWith(ctx, s.cfg.Brokers, s.cfg.Dialer, []contract.Topic{{Name: topic, Partitions: s.cfg.Partitions}})
 }
 
-// Subscribe implements message.Subscriber. The channel is closed when ctx ends or the subscriber is
-// closed.
+// Subscribe implements message.Subscriber. The channel is closed
+// when ctx ends or the subscriber is closed.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +138,8 @@ type Origin struct {
 
 type originKey struct{}
 
-// OriginOf returns where a message of a Subscriber came from, or zero for any other.
+// OriginOf returns where a message of a Subscriber came from, or
+// zero for any other.
 func OriginOf(m *message.Message) Origin {
 	origin, _ := m.Context().Value(originKey{}).(Origin)
 	return origin

@@ -26,9 +26,9 @@ func (p byPayload) Publish(topic string, messages ...*message.Message) error {
 	return p.Publisher.Publish(topic, messages...)
 }
 
-// suitePartitions is how many a topic of the suite has: more than one, so that order holds by key
-// alone. The suite makes hundreds of topics, and a broker on a busy machine takes seconds for each
-// partition.
+// suitePartitions is how many a topic of the suite has: more than one, so that
+// order holds by key alone. The suite makes hundreds of topics, and a broker on
+// a busy machine takes seconds for each partition.
 const suitePartitions = 3
 
 // pair makes a publisher and a subscriber as Watermill's suite wants them.
@@ -61,8 +61,8 @@ func features(f tests.Features) tests.Features {
 	return f
 }
 
-// TestSuite runs Watermill's universal suite in its three shapes, one after the other: its tests
-// give their subscribers 45 seconds.
+// TestSuite runs Watermill's universal suite in its three shapes, one after the
+// other: its tests give their subscribers 45 seconds.
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	t.Run("unordered", suiteUnordered)
@@ -70,9 +70,10 @@ func TestSuite(t *testing.T) {
 	t.Run("without a group", suiteWithoutGroup)
 }
 
-// The suite unordered: one group, any partition. Its test of order and the one of a single message
-// under way do not apply and are run by the ordered one; the one of old messages by the one without
-// a group; Reconnect by TestSuiteReconnect.
+// The suite unordered: one group, any partition. Its test of order
+// and the one of a single message under way do not apply and are run
+// by the ordered one; the one of old messages by the one without a
+// group; Reconnect by TestSuiteReconnect.
 func suiteUnordered(t *testing.T) {
 	brokers := testenv.SharedKafka(t)
 	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
@@ -94,9 +95,10 @@ func suiteOrdered(t *testing.T) {
 	}, inGroup)
 }
 
-// The suite without a group: whoever subscribes gets everything from the beginning, in the order of
-// the keys. All of its tests run but two: ConsumerGroups, as there is none, and Reconnect, which
-// TestReconnect and TestSuiteReconnect run in this shape too.
+// The suite without a group: whoever subscribes gets everything from the
+// beginning, in the order of the keys. All of its tests run but two:
+// ConsumerGroups, as there is none, and Reconnect, which TestReconnect and
+// TestSuiteReconnect run in this shape too.
 func suiteWithoutGroup(t *testing.T) {
 	brokers := testenv.SharedKafka(t)
 	alone := func(t *testing.T) (message.Publisher, message.Subscriber) { return pair(t, brokers, "", true) }
@@ -130,8 +132,9 @@ func TestSubscriberOrigin(t *testing.T) {
 	}
 }
 
-// A rebalance that leaves a partition where it is puts no second message of it under way: what a
-// handler still has comes neither again nor is it followed before it is acknowledged.
+// A rebalance that leaves a partition where it is puts no second message
+// of it under way: what a handler still has comes neither again nor is
+// it followed before it is acknowledged.
 func TestSubscriberKeepsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	brokers, topic := testenv.SharedKafka(t), "test.underway"

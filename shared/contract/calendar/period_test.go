@@ -14,7 +14,8 @@ func at(t testing.TB, text string) time.Time {
 	return instant
 }
 
-// A period is the span between two anchor days; the anchor is clamped to the month's last day.
+// A period is the span between two anchor days; the anchor is
+// clamped to the month's last day.
 func TestPeriodAt(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -47,8 +48,9 @@ func TestPeriodAt(t *testing.T) {
 	}
 }
 
-// For every anchor day, over nine years with two leap days: each hour lies in exactly one period,
-// periods follow each other without gap or overlap, and each is 28 to 31 days long.
+// For every anchor day, over nine years with two leap days: each hour
+// lies in exactly one period, periods follow each other without gap or
+// overlap, and each is 28 to 31 days long.
 func TestPeriodsCoverAllTime(t *testing.T) {
 	for anchor := 1; anchor <= 31; anchor++ {
 		last := PeriodAt(at(t, "2023-06-15T00:00:00Z"), anchor)

@@ -17,8 +17,9 @@ var prefixes = map[string]string{
 	contract.CredentialSession:      identity.SessionPrefix,
 }
 
-// Issue publishes a credential, and returns its secret. By default it is active, in its first
-// version, and its id is "id_" and the first 8 digits of the secret.
+// Issue publishes a credential, and returns its secret. By
+// default it is active, in its first version, and its id is
+// "id_" and the secret's first 8 digits.
 func (o *Others) Issue(credential contract.Credential) (secret string) {
 	o.t.Helper()
 	var random [24]byte

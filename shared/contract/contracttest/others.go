@@ -30,7 +30,8 @@ type Others struct {
 	end contract.Positions
 }
 
-// New makes the topics that module does not write itself. weir.logs.v1 gets that many partitions.
+// New makes the topics that module does not write itself.
+// weir.logs.v1 gets that many partitions.
 func New(t testing.TB, module string, brokers []string, logPartitions int) *Others {
 	t.Helper()
 	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Owner == module })
@@ -104,7 +105,8 @@ func (o *Others) End() contract.Positions {
 	return maps.Clone(o.end)
 }
 
-// Consume calls each with all records of a topic, one at a time, until the test ends.
+// Consume calls each with all records of a topic, one at a time,
+// until the test ends.
 func (o *Others) Consume(topic string, each func(bus.Record)) {
 	o.t.Helper()
 	reader := state.NewReader(state.Config{Brokers: o.brokers, Topic: topic, Apply: func(record bus.Record) error {

@@ -8,13 +8,15 @@ const (
 	Scale        = "scale"
 )
 
-// LongestRetentionDays is the longest default: for entries without a recorded retention.
+// LongestRetentionDays is the longest default: for entries
+// without a recorded retention.
 const LongestRetentionDays = 365
 
 // MaxRetentionDays bounds what a setting may ask for.
 const MaxRetentionDays = 3650
 
-// RetentionDays is a tier's default retention in days; of an unknown tier the longest.
+// RetentionDays is a tier's default retention in days; of an
+// unknown tier the longest.
 func RetentionDays(tier string) int {
 	switch tier {
 	case Indie:

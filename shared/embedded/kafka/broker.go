@@ -30,14 +30,15 @@ type Config struct {
 	CompactBytes int64                 // size of the compacted topics' files below which they are not compacted; 0: 32 MiB
 	Metrics      prometheus.Registerer // nil: none
 
-	// Open admits every client: for tests. Else a client authenticates as User, with the password
-	// that the first start generates in PasswordFile: whoever writes to the log as a module could
-	// make himself an operator.
+	// Open admits every client: for tests. Else a client authenticates as User,
+	// with the password that the first start generates in PasswordFile: whoever
+	// writes to the log as a module could make himself an operator.
 	Open bool
 
-	// RefuseDropped closes a connection that uses a protocol version which Apache Kafka 4 no longer
-	// serves, as Apache Kafka does. Tests set it: kfake still serves those versions and would hide
-	// the mistake. See Refused.
+	// RefuseDropped closes a connection that uses a protocol
+	// version which Apache Kafka 4 no longer serves, as Apache
+	// Kafka does. Tests set it: kfake still serves those versions
+	// and would hide the mistake. See Refused.
 	RefuseDropped bool
 }
 
@@ -48,8 +49,8 @@ var (
 	ErrDamaged   = errors.New("data directory damaged")
 )
 
-// segmentBytes is the default of Config.SegmentBytes. A start reads one file at a time into memory,
-// so it bounds that; 32 MiB is seconds of full load.
+// segmentBytes is the default of Config.SegmentBytes. A start reads one file at
+// a time into memory; 32 MiB is seconds of full load.
 const segmentBytes = 32 << 20
 
 // A Broker is a running broker. Its methods may be called from several goroutines.
@@ -63,8 +64,8 @@ type Broker struct {
 	failures *failureLog
 }
 
-// Start opens the data directory and serves it. When it returns, everything that was acknowledged
-// before is there.
+// Start opens the data directory and serves it. When it returns, everything
+// that was acknowledged before is there.
 func Start(cfg Config) (*Broker, error) {
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
@@ -140,9 +141,9 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 		kfake.WithLogger(failures),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(cmp.Or(cfg.SegmentBytes, segmentBytes)),
-			// kfake would drop records of compacted topics after a week, and loses a partition's
-			// end once all of it has expired. So it expires and compacts nothing by itself; the
-			// housekeeper does.
+			// kfake would drop records of compacted topics after a week, and
+			// loses a partition's end once all of it has expired. So it expires
+			// and compacts nothing by itself; the housekeeper does.
 			"log.retention.ms":           "-1",
 			"log.retention.bytes":        "-1",
 			"log.cleaner.backoff.ms":     strconv.FormatInt(never.Milliseconds(), 10),
@@ -158,12 +159,12 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 // Addr is the broker's address, host:port.
 func (b *Broker) Addr() string { return b.listener.Addr().String() }
 
-// Refused lists the requests that RefuseDropped turned away, in the order they came, such as
-// "JoinGroup v1".
+// Refused lists the requests that RefuseDropped turned away, in the
+// order they came, such as "JoinGroup v1".
 func (b *Broker) Refused() []string { return b.listener.refusals() }
 
-// Retain deletes at once what exceeds retention.ms and retention.bytes. The broker does it every
-// minute.
+// Retain deletes at once what exceeds retention.ms and
+// retention.bytes. The broker does it every minute.
 func (b *Broker) Retain(ctx context.Context) error {
 	if b.keeper == nil {
 		return nil
@@ -171,8 +172,8 @@ func (b *Broker) Retain(ctx context.Context) error {
 	return b.keeper.runOnce(ctx, b.keeper.clock())
 }
 
-// Compact drops at once what newer records of the same key have replaced. The broker does it at its start, and where compacted topics have become
-// twice as large.
+// Compact drops at once what newer records of the same key have replaced. The
+// broker does it at its start, and when compacted topics have doubled in size.
 func (b *Broker) Compact(ctx context.Context) error {
 	if b.keeper == nil {
 		return nil
@@ -180,8 +181,8 @@ func (b *Broker) Compact(ctx context.Context) error {
 	return b.keeper.compactor.always(ctx)
 }
 
-// Close admits no more clients, saves the state and frees port and directory. It returns what could
-// not be saved. Further calls do nothing.
+// Close admits no more clients, saves the state and frees port and directory.
+// It returns what could not be saved. Further calls do nothing.
 func (b *Broker) Close() error {
 	var err error
 	b.closing.Do(func() {
@@ -210,7 +211,8 @@ func listen(cfg Config) (*listener, error) {
 	return newListener(ln, cfg), nil
 }
 
-// A dirLock is the exclusive right to a data directory. The kernel releases it with the process.
+// A dirLock is the exclusive right to a data directory. The
+// kernel releases it with the process.
 type dirLock struct{ file *os.File }
 
 func lockDir(dir string) (*dirLock, error) {

@@ -101,7 +101,8 @@ func values(n int) []*kgo.Record {
 	return records
 }
 
-// What was written before an orderly stop is there after it, and offsets go on where they were.
+// What was written before an orderly stop is there after it, and
+// offsets go on where they were.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -140,8 +141,8 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// A request of a version that Apache Kafka 4 dropped ends the connection, as there, and is
-// remembered.
+// A request of a version that Apache Kafka 4 dropped ends the
+// connection, as there, and is remembered.
 func TestRefusesDroppedVersions(t *testing.T) {
 	for _, test := range []struct {
 		key     kmsg.Key
@@ -199,7 +200,8 @@ func ask(t *testing.T, addr string, key kmsg.Key, version int16) bool {
 	return binary.Read(conn, binary.BigEndian, &size) == nil
 }
 
-// A browser, or anything else that does not speak Kafka, is turned away and harms nobody.
+// A browser, or anything else that does not speak Kafka, is
+// turned away and harms nobody.
 func TestStrangers(t *testing.T) {
 	b := start(t, Config{})
 	if _, err := http.Get("http://" + b.Addr()); err == nil {
@@ -217,8 +219,8 @@ func TestStrangers(t *testing.T) {
 	create(t, b.Addr(), "test.alive")
 }
 
-// A record from more than an hour ahead is refused, as Apache Kafka does, and leaves no trace: who
-// stamps in earnest goes on.
+// A record from more than an hour ahead is refused, as Apache Kafka does, and
+// leaves no trace: who stamps in earnest goes on.
 func TestRefusesTheFuture(t *testing.T) {
 	b := start(t, Config{})
 	create(t, b.Addr(), "test.future")

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 )
 
-// kfake compacts a partition by deleting its files and writing them anew: a crash between would
-// lose the newest state of every key. So compaction happens beside hard links to the old files, from
-// which the next start restores a half compacted partition, and while nothing is appended, which the
-// restored files would lack.
+// kfake compacts a partition by deleting its files and writing them
+// anew: a crash between would lose the newest state of every key. So
+// before compaction the old files get hard links, from which the next
+// start restores a half compacted partition. Nothing is appended
+// meanwhile: the restored files would lack it.
 
 const (
 	compactionDir  = "compaction"      // links to the files of compacted partitions, complete
@@ -36,7 +37,8 @@ func compactSafely(dir string, compact func()) error {
 	return dropLinks(dir)
 }
 
-// dropLinks removes compactionDir, atomically: of half of it a start would restore half a log.
+// dropLinks removes compactionDir, atomically: of half of it a
+// start would restore half a log.
 func dropLinks(dir string) error {
 	past := filepath.Join(dir, compactionPast)
 	err := os.Rename(filepath.Join(dir, compactionDir), past)
@@ -90,8 +92,8 @@ func linkFiles(from, to string) error {
 	return nil
 }
 
-// restoreCompaction puts back what a crash left half compacted. It can be interrupted and run
-// again.
+// restoreCompaction puts back what a crash left half compacted.
+// It can be interrupted and run again.
 func restoreCompaction(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, compactionPast)); err != nil {
 		return err

@@ -48,7 +48,8 @@ func newCompactor(cfg Config, cluster *kfake.Cluster, client *kgo.Client) *compa
 	return c
 }
 
-// runOnce compacts where the files have become twice as large as the last compaction left them, and larger than small ones.
+// runOnce compacts where the files have become twice as large as the last
+// compaction left them, and larger than small ones.
 func (c *compactor) runOnce(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +70,8 @@ func (c *compactor) always(ctx context.Context) error {
 	return c.compact(ctx)
 }
 
-// compact has producers try again later meanwhile, which is how Apache Kafka answers while replicas are missing.
+// compact has producers try again later meanwhile, which is how Apache
+// Kafka answers while replicas are missing.
 func (c *compactor) compact(ctx context.Context) error {
 	topics, err := readTopics(c.dir)
 	if err != nil {
@@ -89,8 +91,10 @@ func (c *compactor) compact(ctx context.Context) error {
 	return err
 }
 
-// release ends a compaction, also one that the process before has not ended. Should the links to the old files not go away, producers have to wait until a
-// later call has removed them: a start would restore a log without what was appended since.
+// release ends a compaction, also one that the process before has not
+// ended. Should the links to the old files not go away, producers
+// have to wait until a later call has removed them: a start would
+// restore a log without what was appended since.
 func (c *compactor) release(ctx context.Context) error {
 	if err := errors.Join(dropLinks(c.dir), resumeRetention(ctx, c.client, c.dir)); err != nil {
 		return err
@@ -111,7 +115,8 @@ func uncompacted(topics []topic) map[string]bool {
 	return names
 }
 
-// toOthersThan reports of requests whether they append to a topic that is not among some: a new one may be compacted.
+// toOthersThan reports whether requests append to a topic that is
+// not named: a new one may be compacted.
 func toOthersThan(names map[string]bool) func(kmsg.Request) bool {
 	return func(request kmsg.Request) bool {
 		for _, topic := range request.(*kmsg.ProduceRequest).Topics {

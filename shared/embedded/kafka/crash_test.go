@@ -19,7 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// envServe makes this test program a broker for its parent, which kills it; with envCompact one that compacts all the time.
+// envServe makes this test program a broker for its parent, which kills it;
+// with envCompact one that compacts all the time.
 const (
 	envServe   = "WEIR_TEST_SERVE_DIR"
 	envCompact = "WEIR_TEST_COMPACT"
@@ -80,7 +81,8 @@ func startChild(t *testing.T, dir string, env ...string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSpace(addr)
 }
 
-// SIGKILL in the middle of a load loses no record that was acknowledged, round after round.
+// SIGKILL in the middle of a load loses no record that was
+// acknowledged, round after round.
 func TestKillLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	acked := map[string]bool{}
@@ -103,8 +105,8 @@ func TestKillLosesNothing(t *testing.T) {
 	}
 }
 
-// produceUntilKilled kills the broker after a few hundred acknowledgements while more is on its
-// way, and returns what was acknowledged.
+// produceUntilKilled kills the broker after a few hundred acknowledgements
+// while more is on its way, and returns what was acknowledged.
 func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) []string {
 	t.Helper()
 	c := client(t, addr, kgo.DefaultProduceTopic("test.kill"), kgo.RecordRetries(0), kgo.ProducerLinger(0))
@@ -135,7 +137,8 @@ func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) [
 	return acked
 }
 
-// SIGKILL of a broker that compacts all the time leaves the newest acknowledged value of each key, round after round.
+// SIGKILL of a broker that compacts all the time leaves the newest
+// acknowledged value of each key, round after round.
 func TestKillInCompactionLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	acked := map[string]int{}
@@ -154,7 +157,8 @@ func TestKillInCompactionLosesNothing(t *testing.T) {
 	}
 }
 
-// updateUntilKilled sets keys to larger and larger numbers, kills the broker after some, and notes in acked what was acknowledged of each.
+// updateUntilKilled sets keys to larger and larger numbers, kills the broker
+// after some, and notes in acked what was acknowledged of each.
 func updateUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int, acked map[string]int) {
 	t.Helper()
 	const keys, enough = 7, 40

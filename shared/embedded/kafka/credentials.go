@@ -14,15 +14,15 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// The broker's one user, who may do everything, and its SASL mechanism, which never sends the
-// password.
+// The broker's one user, who may do everything, and its SASL
+// mechanism, which never sends the password.
 const (
 	User      = "weir"
 	Mechanism = "SCRAM-SHA-512"
 )
 
-// PasswordFile is where the broker of a data directory keeps its user's password. Without it the
-// next start makes another.
+// PasswordFile is where the broker of a data directory keeps its user's
+// password. Without it the next start makes another.
 func PasswordFile(dir string) string { return filepath.Join(dir, "password") }
 
 // ErrNotRunning means that no broker serves a data directory.
@@ -31,7 +31,8 @@ var ErrNotRunning = errors.New("no broker runs on the data directory")
 // addressFile is where a broker that serves a data directory leaves its address.
 func addressFile(dir string) string { return filepath.Join(dir, "address") }
 
-// keepAddress lets programs of the same user find the broker, whose port is another after each start.
+// keepAddress lets programs of the same user find the broker,
+// whose port is another after each start.
 func keepAddress(cfg Config, address string) error {
 	if cfg.Dir == "" {
 		return nil
@@ -63,8 +64,8 @@ func Running(dir string) (string, error) {
 
 var errNoPlace = errors.New("an embedded broker that keeps nothing has no place for a password: it has to be Open")
 
-// ensurePassword reads the password, or makes one up where there is none; "" of a broker that is
-// open.
+// ensurePassword reads the password, or makes one up where there
+// is none; "" of a broker that is open.
 func ensurePassword(cfg Config) (string, error) {
 	if cfg.Open {
 		return "", nil

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A client that is killed while it joins a group leaves it when its session ends, so that others
-// get its partitions.
+// A client that is killed while it joins a group leaves it when its session
+// ends, so that others get its partitions.
 func TestKilledWhileJoining(t *testing.T) {
 	b := start(t, Config{})
 	create(t, b.Addr(), "test.group")

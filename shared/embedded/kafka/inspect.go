@@ -20,8 +20,9 @@ func damaged(path, format string, args ...any) error {
 	return fmt.Errorf("%w: %q: %s; %s", ErrDamaged, path, fmt.Sprintf(format, args...), wayOut)
 }
 
-// inspect reads the whole log and returns the first damage. A log whose last file ends within a
-// batch is sound: the process was killed while writing, and that batch was not acknowledged.
+// inspect reads the whole log and returns the first damage. A log whose
+// last file ends within a batch is sound: the process was killed while
+// writing, and that batch was not acknowledged.
 func inspect(dir string) error {
 	topics, err := readTopics(dir)
 	if err != nil {
@@ -40,8 +41,8 @@ func inspect(dir string) error {
 	return nil
 }
 
-// inspectRoot finds logs without the files that name them: kfake would take the directory for a new
-// one.
+// inspectRoot finds logs without the files that name them: kfake
+// would take the directory for a new one.
 func inspectRoot(dir string, named bool) error {
 	partitions, _ := os.ReadDir(filepath.Join(dir, "partitions"))
 	if len(partitions) > 0 && !named {
@@ -86,8 +87,8 @@ type snapshot struct {
 	} `json:"segments"`
 }
 
-// readSnapshot returns an empty one where there is none to be read: kfake then goes by the log
-// itself.
+// readSnapshot returns an empty one where there is none to be
+// read: kfake then goes by the log itself.
 func readSnapshot(partitionDir string) (s snapshot) {
 	raw, err := os.ReadFile(filepath.Join(partitionDir, snapshotFile))
 	if err != nil || json.Unmarshal(raw, &s) != nil {
@@ -96,8 +97,8 @@ func readSnapshot(partitionDir string) (s snapshot) {
 	return s
 }
 
-// inspectSnapshot detects a missing end of a log: files only grow after an orderly stop. Compaction
-// rewrites a log, so a compacted one can't be checked.
+// inspectSnapshot detects a missing end of a log: files only grow after an
+// orderly stop. A compacted log is rewritten and can't be checked.
 func inspectSnapshot(partitionDir string, segments []segment, compacted bool) error {
 	known := readSnapshot(partitionDir).Segments
 	if compacted || len(known) == 0 {
@@ -150,8 +151,8 @@ func inspectSegment(s segment, last bool) (end int64, err error) {
 
 var errShort = errors.New("it is cut off")
 
-// readBatch reads the next batch into buf, or returns what there is with an error; io.EOF at the
-// end of the file.
+// readBatch reads the next batch into buf, or returns what there is with
+// an error; io.EOF at the end of the file.
 func readBatch(in io.Reader, buf []byte) ([]byte, error) {
 	buf = append(buf[:0], make([]byte, batchPrefixBytes)...)
 	n, err := io.ReadFull(in, buf)
@@ -178,8 +179,8 @@ func readBatch(in io.Reader, buf []byte) ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// onlyZeros reports whether a bad batch is followed by nothing but zeros, which a file system
-// leaves where data never reached the disk.
+// onlyZeros reports whether a bad batch is followed by nothing but zeros, which
+// a file system leaves where data never reached the disk.
 func onlyZeros(rest io.Reader) bool {
 	tail, err := io.ReadAll(rest)
 	return err == nil && len(bytes.TrimLeft(tail, "\x00")) == 0

@@ -67,7 +67,8 @@ type segment struct {
 	base int64 // offset of its first record
 }
 
-// readSegments lists a partition's files by offset, none when nothing was written yet.
+// readSegments lists a partition's files by offset, none when
+// nothing was written yet.
 func readSegments(partitionDir string) ([]segment, error) {
 	entries, err := os.ReadDir(partitionDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,13 +13,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxRequestBytes is the largest request taken, Apache Kafka's socket.request.max.bytes.
+// maxRequestBytes is the largest request taken, Apache Kafka's
+// socket.request.max.bytes.
 const maxRequestBytes = 100 << 20
 
-// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves, where that is not
-// version 0 (KIP-896). Its answer to ApiVersions lists these, except Produce with version 0, for an
-// old library. Metadata, FindCoordinator, Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL
-// lost nothing.
+// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves,
+// where that is not version 0 (KIP-896). Its answer to ApiVersions lists these,
+// except Produce with version 0, for an old library. Metadata, FindCoordinator,
+// Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL lost nothing.
 var oldestServed = map[kmsg.Key]int16{
 	kmsg.Produce:              3,
 	kmsg.Fetch:                4,
@@ -44,8 +45,9 @@ var oldestServed = map[kmsg.Key]int16{
 	kmsg.DescribeDelegationToken: 1,
 }
 
-// A listener admits clients once it is open, and checks the head of each request: kfake trusts what
-// it reads, so a stray browser would end the process.
+// A listener admits clients once it is open, and checks the head
+// of each request: kfake trusts what it reads, so a stray
+// browser would end the process.
 type listener struct {
 	net.Listener
 	logger        *slog.Logger
@@ -125,11 +127,13 @@ func (l *listener) refusals() []string {
 // headBytes is the head of every request: size, key, version and correlation id.
 const headBytes = 12
 
-// A requestConn passes the head of each request to check before the reader sees it.
+// A requestConn passes the head of each request to check before
+// the reader sees it.
 //
-// It also hides that a client is gone while the client's JoinGroup or SyncGroup is unanswered:
-// kfake watches a group member only after its answer, so a client killed before would stay a member
-// for ever, with unread partitions. Apache Kafka does not look at the connection either.
+// It also hides that a client is gone while the client's JoinGroup or SyncGroup
+// is unanswered: kfake watches a group member only after its answer, so a
+// client killed before would stay a member for ever, with unread partitions.
+// Apache Kafka does not look at the connection either.
 type requestConn struct {
 	net.Conn
 	check  func(size uint32, key kmsg.Key, version int16) error
@@ -202,7 +206,8 @@ func (c *requestConn) checkSignIn(size uint32, key kmsg.Key, number uint32) erro
 	return nil
 }
 
-// Close logs a sign-in that failed: the broker hangs up then, while the client is still there.
+// Close logs a sign-in that failed: the broker hangs up then,
+// while the client is still there.
 func (c *requestConn) Close() error {
 	if c.signIn != nil && c.signIn.refused() && !c.gone.Swap(true) {
 		select {

@@ -18,9 +18,9 @@ const (
 	never        = 100 * 365 * 24 * time.Hour // for timers that must not fire
 )
 
-// A housekeeper deletes a log's files beyond retention.ms and retention.bytes, and has compacted
-// topics compacted. Like Apache Kafka it deletes whole files and never the one being written, so a
-// partition keeps its end.
+// A housekeeper deletes a log's files beyond retention.ms and retention.bytes,
+// and has compacted topics compacted. Like Apache Kafka it deletes whole files
+// and never the one being written, so a partition keeps its end.
 type housekeeper struct {
 	compactor *compactor
 
@@ -33,7 +33,8 @@ type housekeeper struct {
 	done   chan struct{}
 }
 
-// startHousekeeper starts one for the broker at addr; nil when there is no directory to keep.
+// startHousekeeper starts one for the broker at addr; nil when
+// there is no directory to keep.
 func startHousekeeper(cfg Config, cluster *kfake.Cluster, addr, password string) (*housekeeper, error) {
 	if cfg.Dir == "" {
 		return nil, nil
@@ -114,8 +115,9 @@ func (h *housekeeper) keepPartition(ctx context.Context, t topic, partition int,
 	return h.deleteBefore(ctx, t.Name, partition, segments[first].base)
 }
 
-// restamp gives files written since the last look the time of a clock that runs ahead of the
-// machine's. A stamp later than the machine's time is from an earlier look.
+// restamp gives files written since the last look the time of a
+// clock that runs ahead of the machine's. A stamp later than the
+// machine's time is from an earlier look.
 func restamp(segments []segment, now time.Time) error {
 	machine := time.Now() //nolint:forbidigo // as files are stamped
 	for _, s := range segments {
@@ -133,7 +135,8 @@ func restamp(segments []segment, now time.Time) error {
 	return nil
 }
 
-// firstKept is the index of the oldest file to keep, given limits of which -1 means none.
+// firstKept is the index of the oldest file to keep, given
+// limits of which -1 means none.
 func firstKept(segments []segment, now time.Time, retentionMillis, retentionBytes int64) int {
 	first, kept := len(segments)-1, int64(0)
 	for i := len(segments) - 1; i >= 0; i-- {

@@ -31,8 +31,9 @@ func endOffset(t *testing.T, addr, topic string) int64 {
 	return resp.Topics[0].Partitions[0].Offset
 }
 
-// Retention deletes whole files that are too old or too many, never the one in use: even when all
-// has expired and the process is killed, the partition goes on where it ended.
+// Retention deletes whole files that are too old or too many, never
+// the one in use: even when all has expired and the process is
+// killed, the partition goes on where it ended.
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -58,8 +59,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Records age by a clock that runs ahead of the machine's: those of an hour ago go, those of just
-// now stay, also after a start.
+// Records age by a clock that runs ahead of the machine's: those of an hour ago
+// go, those of just now stay, also after a start.
 func TestRetentionByAClockAhead(t *testing.T) {
 	dir, ahead := t.TempDir(), 30*24*time.Hour
 	config := Config{Dir: dir, SegmentBytes: 100, Clock: func() time.Time { return time.Now().Add(ahead) }}
@@ -114,7 +115,8 @@ func crashed(t *testing.T, dir string) string {
 	return to
 }
 
-// A start drops what newer records of the same key have replaced, and keeps the newest of each.
+// A start drops what newer records of the same key have
+// replaced, and keeps the newest of each.
 func TestCompaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -132,7 +134,8 @@ func TestCompaction(t *testing.T) {
 	checkState(t, b)
 }
 
-// A crash in the middle of compaction, when kfake has deleted the old files, loses nothing.
+// A crash in the middle of compaction, when kfake has deleted
+// the old files, loses nothing.
 func TestInterruptedCompaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -189,7 +192,8 @@ func stateOf(t *testing.T, b *Broker, topic string) (state map[string]string, re
 	}
 }
 
-// While it serves, a broker compacts where the files have become twice as large, and not before; nothing is lost, readers go on.
+// While it serves, a broker compacts where the files have become twice as
+// large, and not before; nothing is lost, readers go on.
 func TestCompactionWhileServing(t *testing.T) {
 	dir, metrics := t.TempDir(), prometheus.NewRegistry()
 	b := start(t, Config{Dir: dir, CompactBytes: 20_000, Metrics: metrics})
@@ -216,7 +220,8 @@ func TestCompactionWhileServing(t *testing.T) {
 	checkState(t, b)
 }
 
-// A partition of which all has expired when another one is compacted goes on where it ended, also after a crash, and keeps no longer than before.
+// A partition of which all has expired when another one is compacted goes on
+// where it ended, also after a crash, and keeps no longer than before.
 func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
 	for _, atStart := range []bool{true, false} {
 		dir := t.TempDir()
@@ -241,7 +246,8 @@ func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
 	}
 }
 
-// A broker that was killed in the middle of a compaction gives topics their retention back.
+// A broker that was killed in the middle of a compaction gives
+// topics their retention back.
 func TestSuspendedRetentionIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -266,7 +272,8 @@ func TestSuspendedRetentionIsResumed(t *testing.T) {
 	}
 }
 
-// A crash while the links to the files before a compaction are removed restores none of them.
+// A crash while the links to the files before a compaction are
+// removed restores none of them.
 func TestCrashAfterCompaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})

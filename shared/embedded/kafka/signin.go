@@ -7,15 +7,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// strangersRequestBytes is the largest request taken from a client that has not signed in.
+// strangersRequestBytes is the largest request taken from a
+// client that has not signed in.
 const strangersRequestBytes = 64 << 10
 
-// strangersRequests are all that an unauthenticated client may send. kfake refuses the others too,
-// but only after reading them.
+// strangersRequests are all that an unauthenticated client may send. kfake
+// refuses the others too, but only after reading them.
 var strangersRequests = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
-// signInSteps is how many answers a sign-in takes. kfake sends the last only for a right proof, and
-// hangs up otherwise.
+// signInSteps is how many answers a sign-in takes. kfake sends the last only
+// for a right proof, and hangs up otherwise.
 const signInSteps = 2
 
 // A signIn is how far a connection has come with it.

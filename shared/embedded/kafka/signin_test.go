@@ -76,8 +76,8 @@ func secret(user, password string) sasl.Mechanism {
 	return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
 }
 
-// An unauthenticated client gets no answer to anything: else it could write itself an operator's
-// credentials, and read everybody's logs.
+// An unauthenticated client gets no answer to anything: else it could write
+// itself an operator's credentials, and read everybody's logs.
 func TestStrangersAreTurnedAway(t *testing.T) {
 	b, _, log := guarded(t, t.TempDir())
 	for key := range int16(kmsg.MaxKey + 1) {
@@ -99,7 +99,8 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	}
 }
 
-// askRaw sends one request on a connection of its own and waits for the first byte of an answer.
+// askRaw sends one request on a connection of its own and waits
+// for the first byte of an answer.
 func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -121,8 +122,8 @@ func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	return err
 }
 
-// An unauthenticated client makes the broker keep no large request in memory: it closes the
-// connection at the head.
+// An unauthenticated client makes the broker keep no large request in
+// memory: it closes the connection at the head.
 func TestStrangersSendNothingLarge(t *testing.T) {
 	b, _, _ := guarded(t, t.TempDir())
 	large := kmsg.NewPtrSASLAuthenticateRequest()
@@ -175,8 +176,8 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// The password outlives the process, and is its owner's alone. Another one takes its place where it
-// was removed.
+// The password outlives the process, and is its owner's alone. Another
+// one takes its place where it was removed.
 func TestPasswordIsKept(t *testing.T) {
 	dir := t.TempDir()
 	b, first, _ := guarded(t, dir)
@@ -212,7 +213,8 @@ func TestListensToThisMachineAlone(t *testing.T) {
 	}
 }
 
-// A broker that can keep no password does not run without one unless a setting allows it.
+// A broker that can keep no password does not run without one
+// unless a setting allows it.
 func TestOpenIsSaid(t *testing.T) {
 	if _, err := Start(Config{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, errNoPlace) {
 		t.Errorf("%v, want %v", err, errNoPlace)

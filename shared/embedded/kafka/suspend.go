@@ -14,8 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// With compaction kfake drops what has expired of all topics. Where that is all of a partition, the next start would begin it at offset 0, before where
-// its readers are. So no topic has a retention meanwhile.
+// When kfake compacts, it also drops what has expired of all topics. Where that
+// is all of a partition, the next start would begin it at offset 0, before
+// where its readers are. So no topic has a retention meanwhile.
 
 const (
 	suspendedFile = "retention.suspended" // what each topic's retention.ms was

@@ -9,12 +9,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// mostAhead is how far ahead of this machine's clock a record may be, Apache Kafka's default of
-// message.timestamp.after.max.ms.
+// mostAhead is how far ahead of this machine's clock a record may be, Apache
+// Kafka's default of message.timestamp.after.max.ms.
 const mostAhead = time.Hour
 
-// refuseAhead refuses records that are further ahead: kfake takes any time. Apache Kafka refuses
-// only the batch with one; here the whole request, which one client has stamped by one clock.
+// refuseAhead refuses records that are further ahead; kfake takes any time.
+// Apache Kafka refuses only the batch with one; here the whole request,
+// which one client has stamped by one clock.
 func refuseAhead(cluster *kfake.Cluster) {
 	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidTimestamp, Count: -1, When: isAhead})
 }

@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// An account is the user that the server runs as, because PostgreSQL refuses to run as root.
+// An account is the user that the server runs as, because
+// PostgreSQL refuses to run as root.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -40,8 +41,9 @@ func serverAccount() (account, error) {
 	return account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", lenders)
 }
 
-// command is a program that runs as the account, in dir, outside the caller's terminal session:
-// Ctrl-C must reach the caller alone, who stops the server when it is no longer needed.
+// command is a program that runs as the account, in dir, outside the
+// caller's terminal session: Ctrl-C must reach the caller alone, who stops
+// the server when it is no longer needed.
 func (a account) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -79,7 +81,8 @@ func (a account) giveAll(root string) error {
 	})
 }
 
-// reaches reports whether the account can work in dir: every folder above must let it through.
+// reaches reports whether the account can work in dir: every
+// folder above must let it through.
 func (a account) reaches(dir string) bool {
 	if !a.borrowed {
 		return true

@@ -67,8 +67,8 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 	return os.Rename(fresh, c.home.data())
 }
 
-// start starts the server on a port and waits until it answers. Every user of the machine can read
-// a command line, so it holds no secret.
+// start starts the server on a port and waits until it answers. Every user of
+// the machine can read a command line, so it holds no secret.
 func (c *cluster) start(ctx context.Context, port int, settings map[string]string) error {
 	if err := c.clearStalePid(); err != nil {
 		return err
@@ -153,8 +153,8 @@ func lastLine(out []byte, otherwise error) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// A pidFile is what PostgreSQL writes into postmaster.pid: process, directory, start time, port,
-// one a line.
+// A pidFile is what PostgreSQL writes into postmaster.pid: process,
+// directory, start time, port, one a line.
 type pidFile struct{ pid, port int }
 
 func (c *cluster) readPid() (pidFile, bool) {
@@ -171,8 +171,8 @@ func (c *cluster) readPid() (pidFile, bool) {
 	return pidFile{pid, port}, true
 }
 
-// runningPort is the port of the server that runs on the data directory, having outlived its
-// starter; 0: none does.
+// runningPort is the port of the server that runs on the data directory,
+// having outlived its starter; 0: none does.
 func (c *cluster) runningPort() int {
 	file, found := c.readPid()
 	if !found || !isPostgres(file.pid) {
@@ -181,8 +181,8 @@ func (c *cluster) runningPort() int {
 	return file.port
 }
 
-// clearStalePid removes the pid file of a dead server. PostgreSQL does so itself, unless another
-// process of the same user has its process id since.
+// clearStalePid removes the pid file of a dead server. PostgreSQL does so
+// itself, unless another process of the same user has its process id since.
 func (c *cluster) clearStalePid() error {
 	file, found := c.readPid()
 	if !found || isPostgres(file.pid) {
@@ -191,8 +191,8 @@ func (c *cluster) clearStalePid() error {
 	return os.Remove(filepath.Join(c.home.data(), "postmaster.pid"))
 }
 
-// isPostgres reports whether a process is a live PostgreSQL server, where the system can answer
-// that.
+// isPostgres reports whether a process is a live PostgreSQL
+// server, where the system can answer that.
 func isPostgres(pid int) bool {
 	if pid <= 0 {
 		return false

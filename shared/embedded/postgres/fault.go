@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Faults of a server, for tests: of the process that listens and of those of its clients.
+// Faults of a server, for tests: of the process that listens and
+// of those of its clients.
 
 // Pause stops the processes (SIGSTOP).
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }

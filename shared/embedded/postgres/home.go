@@ -13,15 +13,16 @@ import (
 	"syscall"
 )
 
-// A home is the folder of one server: data/ (PostgreSQL's own), server.log, the password and the
-// lock.
+// A home is the folder of one server: data/ (PostgreSQL's own),
+// server.log, the password and the lock.
 type home struct {
 	dir  string
 	lock *os.File
 }
 
-// elsewhere is a server's home where the account can't reach the given folder, as below /root. The
-// name is derived from that folder, so that the next start finds it.
+// elsewhere is where servers live whose account can't reach the
+// given folder, as below /root. Their names follow from that
+// folder, so that the next start finds them.
 const elsewhere = "/var/lib/weir"
 
 // openHome makes or finds the home for dir and locks it.
@@ -83,8 +84,8 @@ func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) data() string            { return h.path("data") }
 func (h *home) log() string             { return h.path("server.log") }
 
-// password reads the password, or generates it the first time. It belongs to the caller; the server
-// does not read it.
+// password reads the password, or generates it the first time. It belongs to
+// the caller; the server does not read it.
 func (h *home) password() (string, error) {
 	raw, err := os.ReadFile(h.path("password"))
 	if err == nil && len(raw) > 0 {

@@ -24,12 +24,13 @@ type Config struct {
 	Cache    string       // where fetched binaries are kept; "" means a folder of Dir
 	Logger   *slog.Logger // required
 
-	// Throwaway is for tests: nothing is flushed to disk, and when this process ends, in whatever
-	// way, the server is stopped and Dir removed. A killed server may lose the last commits.
+	// Throwaway is for tests: nothing is flushed to disk, and when this
+	// process ends in any way, the server is stopped and Dir removed. A
+	// killed server may lose the last commits.
 	Throwaway bool
 
-	// Killable keeps what was committed when a Throwaway server is killed: the operating system has
-	// it.
+	// Killable keeps what was committed when a Throwaway server is
+	// killed: the operating system has it.
 	Killable bool
 }
 
@@ -46,8 +47,8 @@ func damaged(dir, why string) error {
 
 type logger = *slog.Logger
 
-// Role and Database are what the server offers: an ordinary role that owns one database. Row level
-// security binds it.
+// Role and Database are what the server offers: an ordinary role that owns one
+// database. Row level security binds it.
 const (
 	Role     = "weir"
 	Database = "weir"
@@ -62,8 +63,8 @@ type Server struct {
 	guard    *watchdog
 }
 
-// Start makes a missing database, starts the server or takes over a running one, and returns when
-// it answers.
+// Start makes a missing database, starts the server or takes over a
+// running one, and returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	account, err := serverAccount()
 	if err != nil {
@@ -116,8 +117,8 @@ func (s *Server) prepare(ctx context.Context, cfg Config) error {
 	return s.cluster.initialize(ctx, s.password, cfg.Throwaway)
 }
 
-// findBinaries keeps fetched ones beside the data unless a directory is given: the server's account
-// can reach that place.
+// findBinaries keeps fetched ones beside the data unless a directory is given:
+// the server's account can reach that place.
 func (s *Server) findBinaries(cfg Config, major int) error {
 	cache := cmp.Or(cfg.Cache, filepath.Join(s.cluster.home.dir, "binaries"))
 	bin, err := binaries(cfg, cache, major)
@@ -146,11 +147,12 @@ func (s *Server) serve(ctx context.Context, cfg Config) error {
 	return s.launch(ctx, cfg)
 }
 
-// takeOverTime bounds how long a server that is starting or stopping may take to decide.
+// takeOverTime bounds how long a server that is starting or
+// stopping may take to decide.
 const takeOverTime = 30 * time.Second
 
-// takeOver waits until a running server answers, and reports whether it does: it may be about to
-// end.
+// takeOver waits until a running server answers, and reports
+// whether it does: it may be about to end.
 func (s *Server) takeOver(ctx context.Context, port int) bool {
 	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
 	defer cancel()
@@ -168,7 +170,8 @@ func (s *Server) takeOver(ctx context.Context, port int) bool {
 	return false
 }
 
-// launchTries is how often a free port is chosen anew when another program was faster to take it.
+// launchTries is how often a free port is chosen anew when
+// another program was faster to take it.
 const launchTries = 5
 
 func (s *Server) launch(ctx context.Context, cfg Config) (err error) {
@@ -195,8 +198,8 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// settings are those that differ from PostgreSQL's defaults, which are for a machine with 128 MB to
-// spare.
+// settings are those that differ from PostgreSQL's defaults, which
+// are for a machine with 128 MB to spare.
 func settings(cfg Config) map[string]string {
 	s := map[string]string{
 		"max_connections": "200",
@@ -218,8 +221,8 @@ func settings(cfg Config) map[string]string {
 // URL is the address of Database for Role, password included.
 func (s *Server) URL() string { return s.url(Role, Database) }
 
-// AdminURL is the address of the database postgres for the superuser postgres: only to make
-// databases and roles.
+// AdminURL is the address of the database postgres for the superuser
+// postgres: only to make databases and roles.
 func (s *Server) AdminURL() string { return s.url("postgres", "postgres") }
 
 func (s *Server) url(role, database string) string {
@@ -237,8 +240,8 @@ func (s *Server) LogFile() string { return s.cluster.home.log() }
 // Binaries is the folder that the server was started from.
 func (s *Server) Binaries() string { return s.cluster.bin }
 
-// Stop disconnects all clients, flushes to disk and ends the server. With Throwaway it also removes
-// the directory.
+// Stop disconnects all clients, flushes to disk and ends the server. With
+// Throwaway it also removes the directory.
 func (s *Server) Stop(ctx context.Context) error {
 	err := s.cluster.stop(ctx)
 	if s.guard != nil {
@@ -247,8 +250,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(err, s.cluster.home.close())
 }
 
-// ensureDatabase makes the role and the database that are missing; a crash may have come between
-// the two.
+// ensureDatabase makes the role and the database that are missing;
+// a crash may have come between the two.
 func (s *Server) ensureDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.AdminURL())
 	if err != nil {
@@ -263,7 +266,8 @@ func (s *Server) ensureDatabase(ctx context.Context) error {
 }
 
 func (s *Server) ensureRole(ctx context.Context, conn *pgx.Conn) error {
-	// CREATE ROLE takes no parameters; a generated password has only letters and digits.
+	// CREATE ROLE takes no parameters; a generated password has
+	// only letters and digits.
 	return createMissing(ctx, conn, "SELECT FROM pg_roles WHERE rolname = $1", Role,
 		fmt.Sprintf("CREATE ROLE %s LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '%s'", Role, s.password))
 }
@@ -282,7 +286,8 @@ func createMissing(ctx context.Context, conn *pgx.Conn, query, name, create stri
 // ErrNotRunning means that no server runs in a directory.
 var ErrNotRunning = errors.New("no database server runs there")
 
-// Running returns the URL, password included, of the server that another process runs in dir.
+// Running returns the URL, password included, of the server that
+// another process runs in dir.
 func Running(dir string) (string, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotRunning, err)

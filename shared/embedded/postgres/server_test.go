@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// dir is a directory that the server's account can reach, unlike t.TempDir when the tests run as
-// root.
+// dir is a directory that the server's account can reach, unlike
+// t.TempDir when the tests run as root.
 func dir(t *testing.T) string {
 	t.Helper()
 	d, err := os.MkdirTemp("", "weir-postgres-test-")
@@ -57,7 +57,8 @@ func query[T any](t *testing.T, url, sql string) T {
 	return v
 }
 
-// The role that services log in with is not a superuser and may not pass row level security.
+// The role that services log in with is not a superuser and may
+// not pass row level security.
 func TestRoleIsOrdinary(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Dir: dir(t), Throwaway: true})
@@ -131,8 +132,8 @@ func TestTakesOverAnOrphan(t *testing.T) {
 	query[int](t, s.URL(), "SELECT count(*) FROM kept")
 }
 
-// A server that was killed together with its caller is started anew: its pid file means nothing,
-// whoever has the process id by now.
+// A server that was killed together with its caller is started anew: its pid
+// file means nothing, whoever has the process id by now.
 func TestStalePid(t *testing.T) {
 	t.Parallel()
 	for name, pid := range map[string]int{"nobody's": 0, "another program's": os.Getpid()} {
@@ -251,8 +252,8 @@ func TestPasswordStaysPrivate(t *testing.T) {
 	}
 }
 
-// A folder that the server's account cannot reach, as below /root, is no obstacle: the data goes
-// elsewhere, and the next start finds it there.
+// A folder that the server's account cannot reach, as below /root, is no
+// obstacle: the data goes elsewhere, and the next start finds it there.
 func TestUnreachableFolder(t *testing.T) {
 	t.Parallel()
 	closed := dir(t)

@@ -18,8 +18,8 @@ const (
 	ofOwner     = `WHERE organization = $1 AND position > $2 ORDER BY position LIMIT $3`
 )
 
-// ReadTx returns the events of a stream, oldest first, in the caller's transaction; none of one
-// that was erased.
+// ReadTx returns the events of a stream, oldest first, in the caller's
+// transaction; none of one that was erased.
 func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
 	events, err := s.query(ctx, tx, ofStream, stream.Organization, stream.Name)
 	if err != nil {
@@ -28,8 +28,9 @@ func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return events, nil
 }
 
-// ReadAll returns at most limit events after a cursor in the order of commits, without erased ones:
-// nothing appears before a cursor that was passed. The transaction must act as the system.
+// ReadAll returns at most limit events after a cursor in the order of
+// commits, without erased ones: nothing appears before a cursor that was
+// passed. The transaction must act as the system.
 func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
 	events, err := s.query(ctx, tx, afterCursor, int64(after), limit)
 	if err != nil {
@@ -38,8 +39,9 @@ func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Curs
 	return events, nil
 }
 
-// ReadOf is ReadAll of one organization, or of the Installation, with the positions of erased
-// events. The transaction must act as that or as the system.
+// ReadOf is ReadAll of one organization, or of the Installation,
+// with the positions of erased events. The transaction must act
+// as that or as the system.
 func (s *Store[E]) ReadOf(ctx context.Context, tx pgx.Tx, organization string, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
 	events, err := s.query(ctx, tx, ofOwner, organization, int64(after), limit)
 	if err != nil {

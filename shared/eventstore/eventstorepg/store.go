@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Projection brings tables forward by new events, in the transaction that appends them: both
-// happen or neither.
+// A Projection brings tables forward by new events, in the transaction
+// that appends them: both happen or neither.
 type Projection[E any] func(ctx context.Context, tx pgx.Tx, events []eventstore.Recorded[E]) error
 
 // Store keeps events in the table events of the pool's schema (see Migrations).
@@ -29,7 +29,8 @@ func New[E any](pool *pgxpool.Pool, codec eventstore.Codec[E], project Projectio
 	return &Store[E]{pool: pool, codec: codec, project: project}
 }
 
-// Read implements eventstore.Store in a transaction of its own, as the stream's organization.
+// Read implements eventstore.Store in a transaction of its own,
+// as the stream's organization.
 func (s *Store[E]) Read(ctx context.Context, stream eventstore.Stream) (events []eventstore.Recorded[E], err error) {
 	err = s.inTxOf(ctx, stream, func(tx pgx.Tx) error {
 		events, err = s.ReadTx(ctx, tx, stream)
@@ -38,7 +39,8 @@ func (s *Store[E]) Read(ctx context.Context, stream eventstore.Stream) (events [
 	return events, err
 }
 
-// Append implements eventstore.Store in a transaction of its own, as the stream's organization.
+// Append implements eventstore.Store in a transaction of its
+// own, as the stream's organization.
 func (s *Store[E]) Append(ctx context.Context, stream eventstore.Stream, expected int64, metadata eventstore.Metadata,
 	events ...E) error {
 	return s.inTxOf(ctx, stream, func(tx pgx.Tx) error {
@@ -46,9 +48,9 @@ func (s *Store[E]) Append(ctx context.Context, stream eventstore.Stream, expecte
 	})
 }
 
-// AppendTx appends and projects in the caller's transaction, which must act as the stream's
-// organization and be READ COMMITTED. Other appends wait until it ends, so it should end soon.
-// After an error it must be rolled back.
+// AppendTx appends and projects in the caller's transaction, which must act as
+// the stream's organization and be READ COMMITTED. Other appends wait until it
+// ends, so it should end soon. After an error it must be rolled back.
 func (s *Store[E]) AppendTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events ...E) error {
 	if len(events) == 0 {
@@ -84,8 +86,9 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
-// insert adds events when the stream is at version expected. It takes its turn in a statement of
-// its own, so that the version check sees everything appended before.
+// insert adds events when the stream is at version expected. It
+// takes its turn in a statement of its own, so that the version
+// check sees everything appended before.
 func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events []E) ([]eventstore.Cursor, error) {
 	encoded, err := s.codec.EncodeAll(events)
@@ -114,8 +117,8 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return cursors, nil
 }
 
-// conflict is why nothing was appended. After a database error, which is failed, it can't be
-// queried any more.
+// conflict is why nothing was appended. After a database error, which
+// is failed, it can't be queried any more.
 func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64, failed error) error {
 	if failed == nil {
 		if gone, err := isErased(ctx, tx, stream); err != nil || gone {
@@ -127,7 +130,8 @@ func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.St
 
 const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
 
-// TakeTurn waits until no other transaction appends, and keeps others from it until tx ends.
+// TakeTurn waits until no other transaction appends, and keeps
+// others from it until tx ends.
 func TakeTurn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, takeTurn); err != nil {
 		return fmt.Errorf("cannot take the turn to append: %w", err)

@@ -39,8 +39,9 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// A transaction that drew its position early and commits late must not be overtaken: a reader that
-// had already passed its position would never publish it.
+// A transaction that drew its position early and commits late
+// must not be overtaken: a reader that had already passed its
+// position would never publish it.
 func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	early, late := stream("early"), stream("late")
@@ -66,8 +67,8 @@ func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	}
 }
 
-// What is appended can be read at once, whatever else runs for long in the same database server: a
-// revocation does not wait for another module's bulk load.
+// What is appended can be read at once, whatever else runs for long in the same
+// database server: a revocation does not wait for another module's bulk load.
 func TestReadAllWaitsForNobodyElse(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	foreign := begin(t, pool)
@@ -101,7 +102,8 @@ func TestReadAllPassesGaps(t *testing.T) {
 	}
 }
 
-// Row level security keeps a foreign stream out of reach even where a query forgets its WHERE.
+// Row level security keeps a foreign stream out of reach even
+// where a query forgets its WHERE.
 func TestEventsAreRowSecured(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	if err := store.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}); err != nil {
@@ -122,8 +124,8 @@ func TestEventsAreRowSecured(t *testing.T) {
 	}
 }
 
-// The events of one organization are read in the order of commits, whatever happens to others, and
-// page by page.
+// The events of one organization are read in the order of commits,
+// whatever happens to others, and page by page.
 func TestReadOf(t *testing.T) {
 	pool, store := open(t, testenv.Postgres(t), nil)
 	foreign := eventstore.Stream{Organization: "org_b", Name: "counter"}
@@ -212,7 +214,8 @@ func someoneWaits(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
-// schemaFor names a schema after the test; Postgres cuts names at 63 bytes, so it takes a digest.
+// schemaFor names a schema after the test; Postgres cuts names
+// at 63 bytes, so it takes a digest.
 func schemaFor(t *testing.T) string {
 	return fmt.Sprintf("events_%x", sha256.Sum256([]byte(t.Name())))[:39]
 }

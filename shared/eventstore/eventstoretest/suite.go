@@ -16,7 +16,8 @@ type Subject struct {
 	ReadAll func(ctx context.Context, after eventstore.Cursor, limit int) ([]eventstore.Recorded[Counted], error)
 }
 
-// A Factory makes an empty store that runs project in the transaction of every append.
+// A Factory makes an empty store that runs project in the
+// transaction of every append.
 type Factory func(t *testing.T, project func(events []eventstore.Recorded[Counted]) error) Subject
 
 // Run runs the suite.
@@ -48,7 +49,8 @@ func unknownIsEmpty(t *testing.T, factory Factory) {
 	mustHold(t, subject, ours)
 }
 
-// Versions are 1, 2, 3, … and metadata and text come back unchanged, whatever characters they hold.
+// Versions are 1, 2, 3, … and metadata and text come back
+// unchanged, whatever characters they hold.
 func readsBack(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	first, second := Counted{By: 1, Note: "ä \u2028 \x00 \""}, Counted{By: 2}
@@ -137,8 +139,8 @@ func losesNoAppend(t *testing.T, factory Factory) {
 	}
 }
 
-// A reader that follows with its cursor during writes sees every event exactly once, and each
-// stream in order.
+// A reader that follows with its cursor during writes sees every event
+// exactly once, and each stream in order.
 func readsAllOnce(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	const writers, times = 4, 10
@@ -163,8 +165,8 @@ func readsAllOnce(t *testing.T, factory Factory) {
 	}
 }
 
-// follow reads small pages until it has seen total events, and returns each stream's versions in
-// order.
+// follow reads small pages until it has seen total events, and
+// returns each stream's versions in order.
 func follow(t *testing.T, subject Subject, total int) map[eventstore.Stream][]int64 {
 	t.Helper()
 	seen := map[eventstore.Stream][]int64{}

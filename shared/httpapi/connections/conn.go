@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Bounds of a connection. A reader has stallTimeout for each writeSize; because the system buffers
-// up to sendBuffer, and continues only when about a third of it is free, 7 KB a second is fast
-// enough.
+// Bounds of a connection. A reader has stallTimeout for each writeSize. The
+// system buffers up to sendBuffer, and continues only when about a third of it
+// is free: so 7 KB a second is fast enough.
 const (
 	stallTimeout  = 20 * time.Second
 	writeSize     = 64 << 10
@@ -22,8 +22,8 @@ const (
 	lingerBytes   = 16 << 20
 )
 
-// A Conn is a connection in a Table. Its writes have to be taken in time, whatever the deadline set
-// on it.
+// A Conn is a connection in a Table. Its writes have to be taken in
+// time, whatever the deadline set on it.
 type Conn struct {
 	net.Conn
 	table *Table
@@ -52,7 +52,8 @@ func newConn(raw net.Conn, t *Table) *Conn {
 // Set sets what the connection does now.
 func (c *Conn) Set(state State) { c.table.set(c, state) }
 
-// Peek reads the first byte and keeps it for Read. A peer that vanishes later is noticed.
+// Peek reads the first byte and keeps it for Read. A peer that
+// vanishes later is noticed.
 func (c *Conn) Peek() (byte, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(c.Conn, first[:]); err != nil {
@@ -114,7 +115,8 @@ func (c *Conn) writePart(p []byte) (int, error) {
 	return n, err
 }
 
-// begin sets the deadline of a write: the pace, or what was set where that comes first.
+// begin sets the deadline of a write: the pace, or what was set
+// where that comes first.
 func (c *Conn) begin(pace time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,8 +156,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Linger makes Close wait a little for what the client still sends: closing with unread data resets
-// the connection, and the client may lose the answer (RFC 9112, 9.6).
+// Linger makes Close wait a little for what the client still
+// sends: closing with unread data resets the connection, and the
+// client may lose the answer (RFC 9112, 9.6).
 func (c *Conn) Linger() { c.lingers.Store(true) }
 
 // Close closes the connection, in its own time where it lingers.
@@ -184,7 +187,8 @@ func (c *Conn) linger(tcp *net.TCPConn) {
 	c.table.remove(c)
 }
 
-// Refuse closes a connection that has to wait for its handshake too long, or behind too many.
+// Refuse closes a connection that has to wait for its handshake
+// too long, or behind too many.
 func (c *Conn) Refuse() {
 	c.table.metrics.closed(reasonHandshake)
 	c.abort()

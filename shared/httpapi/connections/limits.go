@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// Defaults and reserves. An idle connection over TLS costs 40 KB, 47 KB with HTTP/2 (measured with
-// 5,000), so that DefaultTotal of them take less than a fifth of 512 MB.
+// Defaults and reserves. An idle connection over TLS costs 40 KB,
+// 47 KB with HTTP/2 (measured with 5,000), so that DefaultTotal of
+// them take less than a fifth of 512 MB.
 const (
 	DefaultTotal      = 2048
 	DefaultPerNetwork = 512
@@ -14,15 +15,16 @@ const (
 	reservedFiles = 512 // for the database, the broker and files; half of all where there are fewer than twice as many
 )
 
-// Limits bound a Table. Those that have sent nothing yet, neither a handshake nor a request, may be
-// half as many.
+// Limits bound a Table. Those that have sent nothing yet, neither a
+// handshake nor a request, may be half as many.
 type Limits struct {
 	Total      int
 	PerNetwork int // of one client network; trusted proxies are no clients
 }
 
-// Within are the limits fitted to the number of files that this process may open: 0 gets its
-// default, and a default gives way to the number of files. More than that, asked for, is an error.
+// Within are the limits fitted to the number of files that this process may
+// open: 0 gets its default, and a default gives way to the number of files.
+// More than that, asked for, is an error.
 func (l Limits) Within(files int) (Limits, error) {
 	most := max(files/2, files-reservedFiles)
 	if l.Total > most {

@@ -2,9 +2,9 @@ package connections
 
 import "container/list"
 
-// A ranking finds the network with most of something, and among equals the one that has had so many
-// for longest. Changes by one cost the same whatever the number of networks: strangers can make as
-// many as they like.
+// A ranking finds the network with most of something, and among equals the one
+// that has had so many for longest. A change by one costs the same whatever the
+// number of networks: clients can make as many as they like.
 type ranking struct {
 	byCount map[int]*list.List
 	places  map[*network]place // bounded by the networks that have any

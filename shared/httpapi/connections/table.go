@@ -74,8 +74,8 @@ func New(config Config) *Table {
 	return t
 }
 
-// Admit takes an accepted connection, and closes another where there is no room. Where none can be
-// closed it closes this one and returns nil.
+// Admit takes an accepted connection, and closes another where there is no
+// room. Where none can be closed it closes this one and returns nil.
 func (t *Table) Admit(raw net.Conn) *Conn {
 	key, trusted := t.config.Network(raw.RemoteAddr())
 	t.mu.Lock()
@@ -105,8 +105,8 @@ func (t *Table) Admit(raw net.Conn) *Conn {
 	return conn
 }
 
-// makeRoom decides which connection gives way to a new one of n, if any has to. One always
-// suffices, as limits are kept.
+// makeRoom decides which connection gives way to a new one of n, if any has to.
+// One always suffices, as limits are kept.
 func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted bool) {
 	limits := t.config.Limits
 	switch {
@@ -127,13 +127,13 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 	return closing, reason, true
 }
 
-// clearlyMore is how many times the newcomer's connections a network must have to be interrupted
-// for it.
+// clearlyMore is how many times the newcomer's connections a
+// network must have to be interrupted for it.
 const clearlyMore = 2
 
-// oldestOfMost is the connection that gives way to one of newcomer at the total limit. Where all
-// are in a request, the network that has clearly most is interrupted: a few networks with open
-// requests must not shut all others out.
+// oldestOfMost is the connection that gives way to one of newcomer at the total
+// limit. Where all are in a request, the network that has clearly most is
+// interrupted: a few networks with open requests must not shut all others out.
 func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	for _, ranking := range []*ranking{t.closable, t.proxies} {
 		if n := ranking.first(); n != nil {
@@ -146,7 +146,8 @@ func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	return nil
 }
 
-// oldest is the oldest connection of n in the first of these states that any is in, or nil.
+// oldest is the oldest connection of n in the first of these
+// states that any is in, or nil.
 func oldest(n *network, among ...State) *Conn {
 	for _, state := range among {
 		if first := n.lists[state].Front(); first != nil {

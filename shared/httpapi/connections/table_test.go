@@ -53,8 +53,8 @@ func open(peers []*peer) (open int) {
 	return open
 }
 
-// Silent connections of one network push each other out, and no more than half of its share is
-// silent.
+// Silent connections of one network push each other out, and no
+// more than half of its share is silent.
 func TestSilentConnectionsAreFewer(t *testing.T) {
 	tab := table(Limits{Total: 100, PerNetwork: 20}, nil)
 	silent := crowd(tab, 200, "192.0.2.1", Silent)
@@ -66,8 +66,8 @@ func TestSilentConnectionsAreFewer(t *testing.T) {
 	}
 }
 
-// Where silent connections of many networks are too many in all, the network that has most gives
-// way.
+// Where silent connections of many networks are too many in all,
+// the network that has most gives way.
 func TestSilentConnectionsOfManyNetworks(t *testing.T) {
 	tab := table(Limits{Total: 40, PerNetwork: 20}, nil)
 	first, second := crowd(tab, 8, "192.0.2.1", Silent), crowd(tab, 10, "192.0.2.2", Silent)
@@ -77,7 +77,8 @@ func TestSilentConnectionsOfManyNetworks(t *testing.T) {
 	}
 }
 
-// A network at its limit loses its oldest idle connection, not what is active and not what begins.
+// A network at its limit loses its oldest idle connection, not
+// what is active and not what begins.
 func TestNetworkLimit(t *testing.T) {
 	tab := table(Limits{Total: 100, PerNetwork: 10}, nil)
 	active, idle := crowd(tab, 5, "192.0.2.1", Active), crowd(tab, 5, "192.0.2.1", Idle)
@@ -90,8 +91,8 @@ func TestNetworkLimit(t *testing.T) {
 	}
 }
 
-// At the limit of all, a newcomer gets the place of the oldest idle connection of whoever holds
-// most.
+// At the limit of all, a newcomer gets the place of the oldest
+// idle connection of whoever holds most.
 func TestTotalLimit(t *testing.T) {
 	tab := table(Limits{Total: 10, PerNetwork: 10}, nil)
 	few, many := crowd(tab, 2, "192.0.2.1", Idle), crowd(tab, 8, "192.0.2.2", Idle)
@@ -101,8 +102,8 @@ func TestTotalLimit(t *testing.T) {
 	}
 }
 
-// Where everything is in a request, a few networks that hold all of it give way to others, down to
-// about as many as those have.
+// Where everything is in a request, a few networks that hold all of it give way
+// to others, down to about as many as those have.
 func TestFewNetworksShutNobodyOut(t *testing.T) {
 	tab := table(Limits{Total: 16, PerNetwork: 8}, nil)
 	first, second := crowd(tab, 8, "192.0.2.1", Active), crowd(tab, 8, "192.0.2.2", Active)
@@ -115,8 +116,8 @@ func TestFewNetworksShutNobodyOut(t *testing.T) {
 	}
 }
 
-// Where everything is in a request and nobody holds clearly more than the others, who comes is
-// refused, and nobody is interrupted.
+// Where everything is in a request and nobody holds clearly more than the
+// others, who comes is refused, and nobody is interrupted.
 func TestActiveConnectionsStay(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	tab := table(Limits{Total: 4, PerNetwork: 5}, registry)
@@ -134,7 +135,8 @@ weir_http_connections_closed_total{reason="refused"} 1
 	}
 }
 
-// A trusted proxy stands for many clients: it is bound by the total alone, and gives way last.
+// A trusted proxy stands for many clients: it is bound by the
+// total alone, and gives way last.
 func TestProxies(t *testing.T) {
 	tab := table(Limits{Total: 20, PerNetwork: 4}, nil)
 	proxied := crowd(tab, 18, "10.0.0.1", Idle)
@@ -163,7 +165,8 @@ func TestClosedConnectionsAreForgotten(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing is closed, whatever deadline was set for what is written to it.
+// A reader that takes nothing is closed, whatever deadline was
+// set for what is written to it.
 func TestSlowReadersAreClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

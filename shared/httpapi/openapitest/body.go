@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// maxKept is how much of a body is kept for the check. The longest page of a list is shorter.
+// maxKept is how much of a body is kept for the check. The
+// longest page of a list is shorter.
 const maxKept = 16 << 20
 
 // A body is what has been read or written of one.
@@ -25,7 +26,8 @@ func (b *body) add(piece []byte) {
 	b.text = append(b.text, piece[:min(len(piece), room)]...)
 }
 
-// A reader keeps what is read of a body, and calls done once when it has ended or is closed.
+// A reader keeps what is read of a body, and calls done once
+// when it has ended or is closed.
 type reader struct {
 	io.ReadCloser
 	body *body

@@ -29,7 +29,8 @@ func closeAnswers(root map[string]any) error {
 	return closeEach(root, object(components["responses"]))
 }
 
-// closeProblems closes the schemas that answers to undescribed requests are compared with.
+// closeProblems closes the schemas that answers to undescribed
+// requests are compared with.
 func closeProblems(root, schemas map[string]any) (err error) {
 	for name, schema := range schemas {
 		if isProblem(name) {
@@ -57,7 +58,8 @@ func closeEach(root, responses map[string]any) error {
 	return nil
 }
 
-// closed is a copy of schema, without references, that allows no member which it does not name.
+// closed is a copy of schema, without references, that allows no
+// member which it does not name.
 func closed(root, schema map[string]any, depth int) (map[string]any, error) {
 	whole, err := inlined(root, schema, depth)
 	if err != nil {
@@ -72,8 +74,8 @@ func closed(root, schema map[string]any, depth int) (map[string]any, error) {
 	return whole, nil
 }
 
-// inlined is a copy of schema without references. What is within it is closed; it itself stays
-// open, for it may be part of a composition.
+// inlined is a copy of schema without references. What is within it is closed;
+// it itself stays open, for it may be part of a composition.
 func inlined(root, schema map[string]any, depth int) (_ map[string]any, err error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a schema holds itself, or is more than %d deep", maxDepth)
@@ -132,7 +134,8 @@ func inlineParts(root map[string]any, parts []any, depth int) (_ []any, err erro
 	return all, nil
 }
 
-// resolve finds what a reference within the document leads to; nil where it leads nowhere.
+// resolve finds what a reference within the document leads to;
+// nil where it leads nowhere.
 func resolve(root map[string]any, ref string) map[string]any {
 	place := root
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {

@@ -23,8 +23,8 @@ type document struct {
 	problem *openapi3.Schema // of a request that no operation is for
 }
 
-// loaded keeps the documents by their text: loading one takes longer than most tests that ask for
-// it.
+// loaded keeps the documents by their text: loading one takes
+// longer than most tests that ask for it.
 var loaded sync.Map
 
 // load reads the document that module serves.
@@ -55,8 +55,9 @@ func parsed(ctx context.Context, text []byte) (*document, error) {
 	return d, err
 }
 
-// parse reads a document and closes its response schemas: an answer may have no undescribed member.
-// Clients have to expect more members; its authors have to describe them.
+// parse reads a document and closes its response schemas: an
+// answer may have no undescribed member. Clients must expect
+// more members; authors must describe them.
 func parse(ctx context.Context, text []byte) (*document, error) {
 	var root map[string]any
 	if err := json.Unmarshal(text, &root); err != nil {

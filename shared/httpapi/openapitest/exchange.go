@@ -79,8 +79,8 @@ func compareJSON(schema *openapi3.Schema, text []byte) error {
 	return compare(schema, value)
 }
 
-// compareAnswer checks status, headers, content type and body, unless the client did not read the
-// body to its end or it is too long.
+// compareAnswer checks status, headers, content type and body, unless the
+// client did not read the body to its end or it is too long.
 func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) error {
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: e.status, Header: e.header,
@@ -102,7 +102,8 @@ func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) 
 	return errors.Join(openapi3filter.ValidateResponse(context.Background(), input), compareJSON(schema, text))
 }
 
-// schemaOfJSON describes the body of a JSON answer; nil where the answer is none, or not described.
+// schemaOfJSON describes the body of a JSON answer; nil where
+// the answer is none, or not described.
 func schemaOfJSON(input *openapi3filter.ResponseValidationInput) *openapi3.Schema {
 	responses := input.RequestValidationInput.Route.Operation.Responses
 	described := cmp.Or(responses.Status(input.Status), responses.Default())
@@ -134,8 +135,8 @@ func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) ([]
 	return fmt.Appendf(nil, `{"items":[%s],"next_cursor":null}`, items), nil
 }
 
-// compareRequest is about a request that was carried out: what the document forbids has to be
-// refused.
+// compareRequest is about a request that was carried out: what
+// the document forbids has to be refused.
 func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) error {
 	if e.status/100 != 2 || e.isPartial() {
 		return nil
@@ -149,8 +150,8 @@ func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) e
 	return openapi3filter.ValidateRequest(context.Background(), input)
 }
 
-// isPartial reports whether the answer names faults of the request: then only a part of it was
-// carried out.
+// isPartial reports whether the answer names faults of the request:
+// then only a part of it was carried out.
 func (e exchange) isPartial() bool {
 	var answer struct{ Errors []any }
 	return json.Unmarshal(e.answered.text, &answer) == nil && len(answer.Errors) > 0

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Handler is module, and fails the test where an answer, or a successful request, differs from the
-// module's own document.
+// Handler is module, and fails the test where an answer, or a successful
+// request, differs from the module's own document.
 func Handler(t testing.TB, module http.Handler) http.Handler {
 	t.Helper()
 	return &handler{t, load(t, module), module}

@@ -25,7 +25,8 @@ func (f *failures) Errorf(format string, args ...any) {
 	f.found = append(f.found, fmt.Sprintf(format, args...))
 }
 
-// An answer is what the module under test answers to everything but the question for its document.
+// An answer is what the module under test answers to everything
+// but the question for its document.
 type answer struct {
 	status            int
 	contentType, text string
@@ -53,7 +54,8 @@ const (
 
 var left = map[string]string{"X-Left": "3"}
 
-// cases are requests and answers, with their expected faults; none where they match.
+// cases are requests and answers, with their expected faults;
+// none where they match.
 var cases = map[string]struct {
 	request string // method, path and body
 	answer  answer
@@ -153,7 +155,8 @@ func read(t *testing.T, transport http.RoundTripper, request *http.Request) stri
 	return string(text)
 }
 
-// Answers of a process that serves no document fail the test in the end: nothing was checked.
+// Answers of a process that serves no document fail the test in
+// the end: nothing was checked.
 func TestWithoutDocument(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)

@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// compiledSchemas keeps the schemas of answers: kin-openapi compiles a schema anew for each value,
-// which takes longer than most requests.
+// compiledSchemas keeps the schemas of answers: kin-openapi compiles a schema
+// anew for each value, which takes longer than most requests.
 var compiledSchemas sync.Map
 
 // compare finds how a value differs from a schema that has no references.

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Transport is next, by which module is asked over a network, and fails the test as Handler does.
+// Transport is next, by which module is asked over a network,
+// and fails the test as Handler does.
 func Transport(t testing.TB, module http.Handler, next http.RoundTripper) http.RoundTripper {
 	t.Helper()
 	return &transport{t, load(t, module), next}

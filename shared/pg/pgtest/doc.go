@@ -1,2 +1,3 @@
-// Package pgtest gives a test a database with the tables that it needs. Only tests import it.
+// Package pgtest gives a test a database with the tables that it
+// needs. Only tests import it.
 package pgtest

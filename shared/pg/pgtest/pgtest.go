@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Open returns a pool on a database of this test's own, with schema migrated. Both go with the
-// test.
+// Open returns a pool on a database of this test's own, with
+// schema migrated. Both go with the test.
 func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), URL(t, schema, sets...), schema)
@@ -26,7 +26,8 @@ func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 	return pool
 }
 
-// URL is the address of such a database. The migrations run once for all tests that need the same.
+// URL is the address of such a database. The migrations run once
+// for all tests that need the same.
 func URL(t testing.TB, schema string, sets ...pg.MigrationSet) string {
 	t.Helper()
 	return testenv.PostgresOf(t, schema+"_"+digest(t, sets), func(ctx context.Context, url string) error {

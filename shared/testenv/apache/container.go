@@ -2,8 +2,9 @@ package apache
 
 import "fmt"
 
-// ContainerSettings are the variables for a container of apache/kafka, or a compatible image: one
-// node that advertises a port of this machine. A setting a.b.c is the variable KAFKA_A_B_C.
+// ContainerSettings are the variables for a container of apache/kafka, or a
+// compatible image: one node that advertises a port of this machine. A
+// setting a.b.c is the variable KAFKA_A_B_C.
 func ContainerSettings(port int) map[string]string {
 	return map[string]string{
 		"KAFKA_NODE_ID":                                  "1",

@@ -54,7 +54,8 @@ var project = template.Must(template.New("pom.xml").Parse(`<project xmlns="http:
 </project>
 `))
 
-// Jars fetches the broker's jars into cache, unless they are there, and returns their folder.
+// Jars fetches the broker's jars into cache, unless they are
+// there, and returns their folder.
 func Jars(ctx context.Context, cache string) (string, error) {
 	place := filepath.Join(cache, "kafka-"+Version)
 	if _, err := os.Stat(place); err == nil {

@@ -43,13 +43,15 @@ func (c *Container) Stop() error {
 	return c.container.Terminate(ctx, testcontainers.StopTimeout(0))
 }
 
-// pullTime bounds the download of an image, startTime how long a container may take to answer.
+// pullTime bounds the download of an image, startTime how long a
+// container may take to answer.
 const (
 	pullTime  = 5 * time.Minute
 	startTime = 2 * time.Minute
 )
 
-// Provides returns nil when a container engine has the image or can pull it, else why not.
+// Provides returns nil when a container engine has the image or
+// can pull it, else why not.
 func Provides(ctx context.Context, image string) error {
 	engine, err := connect(ctx)
 	if err != nil {
@@ -92,12 +94,12 @@ func provide(ctx context.Context, engine *client.Client, image string) error {
 	return nil
 }
 
-// adapt sets variables for testcontainers that some machines need, before it first reads them. What
-// a person has set stays.
+// adapt sets variables for testcontainers that some machines need, before it
+// first reads them. What a person has set stays.
 func adapt(ctx context.Context, engine *client.Client) error {
 	if insideContainer() && strings.HasPrefix(engine.DaemonHost(), "unix://") {
-		// It would dial the default gateway, as from inside a container of this engine; but the
-		// engine runs here.
+		// It would dial the default gateway, as from inside a container of
+		// this engine; but the engine runs here.
 		if err := setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1"); err != nil {
 			return err
 		}
@@ -109,7 +111,8 @@ func adapt(ctx context.Context, engine *client.Client) error {
 	return nil
 }
 
-// reaperImage is what this version of testcontainers-go starts to remove leftover containers.
+// reaperImage is what this version of testcontainers-go starts
+// to remove leftover containers.
 const reaperImage = "testcontainers/ryuk:0.14.0"
 
 func insideContainer() bool {
@@ -124,8 +127,9 @@ func setDefault(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// Postgres starts a container of an image that behaves as the official one: POSTGRES_USER,
-// POSTGRES_PASSWORD, POSTGRES_DB, PGDATA, port 5432. Its data can be in memory.
+// Postgres starts a container of an image that behaves as the
+// official one: POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB,
+// PGDATA, port 5432. Its data can be in memory.
 func Postgres(ctx context.Context, image string, inMemory bool) (*Container, error) {
 	password := rand.Text()
 	options := []testcontainers.ContainerCustomizer{testcontainers.WithExposedPorts("5432/tcp"),
@@ -159,7 +163,8 @@ func (c *Container) answersSQL(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// Redis starts a container of an image that behaves as the official one: port 6379, no password.
+// Redis starts a container of an image that behaves as the
+// official one: port 6379, no password.
 func Redis(ctx context.Context, image string) (*Container, error) {
 	c, err := run(ctx, image, testcontainers.WithExposedPorts("6379/tcp"),
 		testcontainers.WithWaitStrategy(wait.ForListeningPort("6379/tcp").WithStartupTimeout(startTime)))
@@ -174,11 +179,11 @@ func Redis(ctx context.Context, image string) (*Container, error) {
 	return c, nil
 }
 
-// Kafka starts a container of an image compatible with apache/kafka: a setting a.b.c is the
-// variable KAFKA_A_B_C.
+// Kafka starts a container of an image compatible with apache/kafka: a
+// setting a.b.c is the variable KAFKA_A_B_C.
 //
-// A broker advertises its address, so the port must be chosen before it starts: a free one of this
-// machine.
+// A broker advertises its address, so the port must be chosen before
+// it starts: a free one of this machine.
 func Kafka(ctx context.Context, image string) (*Container, error) {
 	port, err := port.Free()
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A Kafka broker advertises the addresses of all brokers, by which clients would bypass the
-// network. So the networks before the nodes of a cluster replace the nodes' addresses in these
-// answers. That works for any broker, wherever it runs and whatever it advertises, as long as the
+// A Kafka broker advertises the addresses of all brokers, by which clients
+// would bypass the network. So the networks before the nodes of a cluster
+// replace the nodes' addresses in these answers. That works for any
+// broker, wherever it runs and whatever it advertises, as long as the
 // connection is neither encrypted nor compressed.
 
-// NewKafkaNetworks puts a network before each node of a cluster, in the order of their advertised
-// addresses.
+// NewKafkaNetworks puts a network before each node of a cluster, in
+// the order of their advertised addresses.
 func NewKafkaNetworks(nodes []string) ([]*Network, error) {
 	places := &places{networks: map[string]*Network{}}
 	var networks []*Network
@@ -74,7 +75,8 @@ type conversation struct {
 	open   map[uint32]kmsg.Request // by correlation id, those whose answers name brokers
 }
 
-// request notes a request: key, version and correlation id are the first eight bytes.
+// request notes a request: key, version and correlation id are
+// the first eight bytes.
 func (c *conversation) request(frame []byte) []byte {
 	if len(frame) < 8 {
 		return frame
@@ -98,7 +100,8 @@ func namesBrokers(req kmsg.Request) bool {
 	return false
 }
 
-// answer moves the brokers that an answer names. What cannot be understood goes through untouched.
+// answer moves the brokers that an answer names. What cannot be
+// understood goes through untouched.
 func (c *conversation) answer(frame []byte) []byte {
 	if len(frame) < 4 {
 		return frame
@@ -123,7 +126,8 @@ func (c *conversation) answer(frame []byte) []byte {
 	return resp.AppendTo(bytes.Clone(frame[:head]))
 }
 
-// wanted spares the records of versions that name no new leaders from being decoded.
+// wanted spares the records of versions that name no new leaders
+// from being decoded.
 func wanted(resp kmsg.Response) bool {
 	switch r := resp.(type) {
 	case *kmsg.ProduceResponse:
@@ -160,10 +164,12 @@ func (c *conversation) move(resp kmsg.Response) {
 	}
 }
 
-// maxFrame is the largest frame that is carried, Apache Kafka's socket.request.max.bytes.
+// maxFrame is the largest frame that is carried, Apache Kafka's
+// socket.request.max.bytes.
 const maxFrame = 100 << 20
 
-// frames reads a stream of frames, each with its size in front, and shows each of them to edit.
+// frames reads a stream of frames, each with its size in front,
+// and shows each of them to edit.
 type frames struct {
 	in   *bufio.Reader
 	edit func([]byte) []byte

@@ -98,7 +98,8 @@ func (l *link) deliver(to net.Conn, c chunk) error {
 	return nil
 }
 
-// allowed waits for what it must, and returns how much of a chunk may be written now.
+// allowed waits for what it must, and returns how much of a
+// chunk may be written now.
 func (l *link) allowed(c chunk, rest int) (piece int, err error) {
 	s, changed := l.network.now()
 	switch left := time.Until(c.at.Add(s.delay)); { //nolint:forbidigo // a network delays in real time

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A Network is a proxy between one server and its clients: they connect to its address instead of
-// the server's. Without a fault it passes everything; faults add up until Heal. Its methods may be
-// called from several goroutines.
+// A Network is a proxy between one server and its clients: they connect to its
+// address instead of the server's. Without a fault it passes everything; faults
+// add up until Heal. Its methods may be called from several goroutines.
 //
-// Nothing that a server has acknowledged to TCP is dropped from the middle of a stream: as in a
-// real network, bytes come late, or the connection breaks.
+// Nothing that a server has acknowledged to TCP is dropped from the middle of a
+// stream: as in a real network, bytes come late, or the connection breaks.
 type Network struct {
 	address string // where clients connect
 	server  string // where the server listens
@@ -78,7 +78,8 @@ func (n *Network) serve(listener net.Listener) {
 // dialTime bounds how long the server may take to accept a connection.
 const dialTime = 10 * time.Second
 
-// connect carries one connection until it ends. A client whose server is not there is turned away.
+// connect carries one connection until it ends. A client whose
+// server is not there is turned away.
 func (n *Network) connect(client net.Conn) {
 	l := &link{network: n, client: client, over: make(chan struct{})}
 	if !n.join(l) {
@@ -126,14 +127,16 @@ func (n *Network) Cut() {
 // Delay holds every byte back for so long, each way.
 func (n *Network) Delay(d time.Duration) { n.set(func(s *state) { s.delay = d }) }
 
-// BlackHole passes nothing: connections stay open, new ones are accepted, and nothing arrives. What
-// was sent meanwhile arrives after Heal, unless the sender has given up.
+// BlackHole passes nothing: connections stay open, new ones are
+// accepted, and nothing arrives. What was sent meanwhile arrives
+// after Heal, unless the sender has given up.
 func (n *Network) BlackHole() { n.set(func(s *state) { s.hole = true }) }
 
 // Trickle lets through so many bytes per second, in each connection and each way.
 func (n *Network) Trickle(bytesPerSecond int) { n.set(func(s *state) { s.pace = bytesPerSecond }) }
 
-// Reset breaks all connections that are open now, with a TCP reset towards both ends.
+// Reset breaks all connections that are open now, with a TCP
+// reset towards both ends.
 func (n *Network) Reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

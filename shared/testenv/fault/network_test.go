@@ -119,8 +119,8 @@ func TestResetBreaksOnlyWhatIsOpen(t *testing.T) {
 	says(t, dial(t, n), "after")
 }
 
-// What goes into a black hole comes out when it is healed, in order and whole, as TCP sends it
-// again.
+// What goes into a black hole comes out when it is healed, in
+// order and whole, as TCP sends it again.
 func TestBlackHoleHoldsEverything(t *testing.T) {
 	n := echo(t)
 	before := dial(t, n)

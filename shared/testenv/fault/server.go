@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A Process is a server that can be stopped and started. Each method returns when it is done: a
-// server that Start has started answers.
+// A Process is a server that can be stopped and started. Each method returns
+// when it is done: a server that Start has started answers.
 type Process interface {
 	Pause() error   // SIGSTOP: it keeps its connections and answers nothing
 	Resume() error  // SIGCONT
@@ -16,8 +16,8 @@ type Process interface {
 	Restart() error // as fast as it goes: PostgreSQL by an immediate shutdown, others by Kill and Start
 }
 
-// A Server is one server of a backend, with the network before it. Its methods fail the test when
-// they fail.
+// A Server is one server of a backend, with the network before it.
+// Its methods fail the test when they fail.
 type Server struct {
 	*Network
 	Name    string
@@ -39,8 +39,8 @@ func (s *Server) LastWords() string {
 	return ""
 }
 
-// Given is the process of an external server: only its network can be disturbed. By is the variable
-// that names it.
+// Given is the process of an external server: only its network can be
+// disturbed. By is the variable that names it.
 func Given(by string) Process { return given(by) }
 
 type given string

@@ -9,8 +9,8 @@ import (
 // ErrHeld means that somebody else has the file.
 var ErrHeld = errors.New("another test holds it")
 
-// Take waits until nobody else holds the file, of this process or another. Closing it, or the end
-// of the process, ends the turn.
+// Take waits until nobody else holds the file, of this process or another.
+// Closing it, or the end of the process, ends the turn.
 func Take(name string) (*os.File, error) { return lock(name, syscall.LOCK_EX) }
 
 // Try is Take without waiting: ErrHeld.

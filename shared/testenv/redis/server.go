@@ -13,7 +13,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// A Server does one command after the other, in the order in which its journal has them.
+// A Server does one command after the other, in the order in
+// which its journal has them.
 type Server struct {
 	now func() time.Time
 
@@ -106,15 +107,16 @@ func (s *Server) do(client int, peer *server.Peer, command []string) {
 	s.memory.Server().Dispatch(peer, command)
 }
 
-// changes reports whether the next commands may be answered otherwise after it. Drawing by lot
-// moves the lots on.
+// changes reports whether the next commands may be answered otherwise
+// after it. Drawing by lot moves the lots on.
 func (s *Server) changes(name string) bool {
 	return !s.memory.IsReadOnlyCommand(name) || strings.Contains(strings.ToUpper(name), "RAND")
 }
 
 var blocking = []string{"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN", "WAIT"}
 
-// blocks reports whether a command may wait for another client's, and so would hold all of them up.
+// blocks reports whether a command may wait for another
+// client's, and so would hold all of them up.
 func blocks(command []string) bool {
 	name := strings.ToUpper(command[0])
 	if name == "XREAD" || name == "XREADGROUP" {

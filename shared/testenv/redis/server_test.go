@@ -20,8 +20,8 @@ type client struct {
 	in   *bufio.Reader
 }
 
-// serve opens what a folder keeps, at a time, and returns a client. A server that is not asked any
-// more is as good as a dead one.
+// serve opens what a folder keeps, at a time, and returns a client. A server
+// that is not asked any more is as good as a dead one.
 func serve(t *testing.T, dir string, now *time.Time) func() client {
 	t.Helper()
 	s, err := redis.Open(dir, func() time.Time { return *now })
@@ -44,7 +44,8 @@ func serve(t *testing.T, dir string, now *time.Time) func() client {
 	}
 }
 
-// says sends each command and compares the answer's lines, which follow an arrow: _ is any.
+// says sends each command and compares the answer's lines, which
+// follow an arrow: _ is any.
 func (c client) says(dialogue string) {
 	c.t.Helper()
 	for line := range strings.Lines(strings.TrimSpace(dialogue)) {

@@ -59,8 +59,8 @@ type database struct {
 	DatabaseURL httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
 }
 
-// An installation is what the serving processes share: commands work on it beside them, or without
-// any.
+// An installation is what the serving processes share: commands
+// work on it beside them, or without any.
 type installation struct {
 	database
 	Brokers []string `help:"Kafka brokers of the installation, host:port." env:"WEIR_BROKERS"`
@@ -100,7 +100,8 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// answer prints a result alone on standard output, for scripts, and notes on standard error.
+// answer prints a result alone on standard output, for scripts,
+// and notes on standard error.
 func answer(result, about string, args ...any) {
 	fmt.Fprintf(os.Stderr, about+"\n", args...)
 	fmt.Fprintln(os.Stdout, result)

@@ -11,8 +11,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Changing is the handler of requests to change the thing that their path names, called what: read
-// reads the change, carryOut makes it, show shows the result.
+// Changing is the handler of requests to change the thing that
+// their path names, called what: read reads the change, carryOut
+// makes it, show shows the result.
 func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
 	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
@@ -45,7 +46,8 @@ func Without[T any](carryOut func(context.Context, unitofwork.Request, string) (
 // Nothing reads nothing of a request.
 func Nothing(http.ResponseWriter, *http.Request) (none struct{}, err error) { return none, nil }
 
-// Showing is the handler of requests to see the thing that their path names, which is called what.
+// Showing is the handler of requests to see the thing that their
+// path names, which is called what.
 func Showing[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		id := chi.URLParam(r, "id")
@@ -67,8 +69,8 @@ func NameOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return body.Name, err
 }
 
-// ReasonOf is the reason in the body of a revocation. The body may be absent: an emergency must not
-// fail for lack of one.
+// ReasonOf is the reason in the body of a revocation. The body may be absent:
+// an emergency must not fail for lack of one.
 func ReasonOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`

@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// Listing is the handler of a list of what belongs to one thing. whose is that thing's id, "" where
-// the query lacks the parameter; find finds a page, show shows an item, place is an item's
-// position.
+// Listing is the handler of a list of what belongs to one thing. whose is that
+// thing's id, "" where the query lacks the parameter; find finds a page, show
+// shows an item, place is an item's position.
 func Listing[F, I any](parameter string, whose func(*http.Request) (id string),
 	find func(ctx context.Context, caller tenants.Caller, id string, after query.Position, limit int) ([]F, error),
 	show func(F) I, place func(F) query.Position) http.HandlerFunc {
@@ -34,8 +34,8 @@ func Listing[F, I any](parameter string, whose func(*http.Request) (id string),
 	})
 }
 
-// PageOf is where a list continues, and its limit. Parameters other than filters are refused: an
-// ignored filter would show too much.
+// PageOf is where a list continues, and its limit. Parameters other than
+// filters are refused: an ignored filter would show too much.
 func PageOf(r *http.Request, filters ...string) (after query.Position, limit int, err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
 		return after, 0, err
@@ -50,7 +50,8 @@ func PageOf(r *http.Request, filters ...string) (after query.Position, limit int
 	return after, page.Limit, nil
 }
 
-// OrganizationOf is the organization of a list: the one in the query, else the caller's.
+// OrganizationOf is the organization of a list: the one in the
+// query, else the caller's.
 func OrganizationOf(r *http.Request) string {
 	return cmp.Or(r.URL.Query().Get("organization"), CallerOf(r).Organization)
 }

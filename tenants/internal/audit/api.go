@@ -17,7 +17,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 )
 
-// readScope is what a service token needs that may read the audit and nothing else here.
+// readScope is what a service token needs that may read the
+// audit and nothing else here.
 const readScope = "audit:read"
 
 // OpenAPI describes the routes of the room.
@@ -147,7 +148,8 @@ func problemIn(err error, filter tenants.AuditFilter) error {
 	return problem
 }
 
-// wantsCSV reports whether the answer is to be CSV, by the parameter format or the header Accept.
+// wantsCSV reports whether the answer is to be CSV, by the
+// parameter format or the header Accept.
 func wantsCSV(r *http.Request) (bool, error) {
 	switch format := r.URL.Query().Get("format"); format {
 	case "csv":

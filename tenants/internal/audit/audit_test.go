@@ -24,8 +24,8 @@ import (
 // perOrganization is how many events furnish appends.
 const perOrganization = 27
 
-// Neither a mistake nor a command that slipped in changes the audit: the application may not, and
-// who may is refused.
+// Neither a mistake nor a command that slipped in changes the audit: the
+// application may not, and who may is refused.
 func TestAuditIsOnlyAddedTo(t *testing.T) {
 	pool := tenantstest.Open(t)
 	for _, statement := range []string{
@@ -77,7 +77,8 @@ func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.A
 	return check
 }
 
-// unguard turns off what keeps the audit as it is, as one who owns the table can, and a superuser.
+// unguard turns off what keeps the audit as it is, as one who
+// owns the table can, and a superuser.
 func unguard(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER USER`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
@@ -87,8 +88,8 @@ func unguard(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// Whoever walks past the guards is found out, whatever they do: the lines don't follow from each
-// other any more, and where they were made to, not from the events.
+// Tampering beside the guards is found, whatever it is: lines no longer follow
+// from each other, or, where they were made to, not from the events.
 func TestTamperingIsFound(t *testing.T) {
 	pool := tenantstest.Open(t)
 	unguard(t, pool)
@@ -133,7 +134,8 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// repaired stands for making the hashes follow from the lines again, as one could who knows how.
+// repaired stands for making the hashes follow from the lines
+// again, as one could who knows how.
 const repaired = "repair the chain"
 
 func repair(t *testing.T, pool *pgxpool.Pool) {
@@ -161,8 +163,8 @@ func restore(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// An installation that had no audit gets one that begins at its beginning, the same as if it had
-// always been there.
+// An installation that had no audit gets one that begins at its beginning,
+// the same as if it had always been there.
 func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	pool := tenantstest.Open(t)
 	want := checkAudit(t, pool, "org_a")
@@ -180,8 +182,8 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	}
 }
 
-// A replica without an audit leaves lines out; the next append writes them, in the order of
-// commits.
+// A replica without an audit leaves lines out; the next append
+// writes them, in the order of commits.
 func TestAuditCatchesUp(t *testing.T) {
 	pool := tenantstest.Open(t)
 	want := checkAudit(t, pool, "org_a")

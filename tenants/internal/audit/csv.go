@@ -23,8 +23,9 @@ var csvHeader = []string{
 	"target_kind", "target", "target_name", "before", "after", "hash",
 }
 
-// serveCSV responds with CSV (RFC 4180): first, and all lines that next returns after a number,
-// until there are none. An error ends the connection: a cut file must not look whole.
+// serveCSV responds with CSV (RFC 4180): first, and all lines that next
+// returns after a number, until there are none. An error ends the
+// connection: a cut file must not look whole.
 func serveCSV(w http.ResponseWriter, organization string, first []tenants.AuditEvent, next func(before int64) ([]tenants.AuditEvent, error)) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(organization)))
@@ -66,8 +67,8 @@ func row(e tenants.AuditEvent) []string {
 	return fields
 }
 
-// harmless is a field that no spreadsheet takes for a formula: a possible one gets an apostrophe
-// before it.
+// harmless is a field that no spreadsheet takes for a formula: a
+// possible one gets an apostrophe before it.
 func harmless(field string) string {
 	if field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
 		return "'" + field

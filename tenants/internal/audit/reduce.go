@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Reduce leaves of the lines about an organization's erased events only who did what to what, by
-// id.
+// Reduce leaves of the lines about an organization's erased
+// events only who did what to what, by id.
 func Reduce(ctx context.Context, tx pgx.Tx, organization, deletion string, events []eventstore.Cursor) error {
 	_, err := tx.Exec(ctx, `UPDATE audit_events SET actor_name = '', address = '', client = '', request = '', target_name = '', before = '', after = '',
 			reduced_by = $2
@@ -22,8 +22,9 @@ func Reduce(ctx context.Context, tx pgx.Tx, organization, deletion string, event
 	return nil
 }
 
-// ReduceActors removes people from the lines about an organization's streams whose names begin with
-// prefix: their events stay, with no more of their origin than stays here.
+// ReduceActors removes people from the lines about an
+// organization's streams whose names begin with prefix: their
+// events stay, with no more of their origin than stays here.
 func ReduceActors(ctx context.Context, tx pgx.Tx, organization, deletion, prefix string) error {
 	_, err := tx.Exec(ctx, `UPDATE events SET metadata = json_strip_nulls(json_build_object('actor', metadata->'actor', 'actor_kind', metadata->'actor_kind',
 			'role', metadata->'role'))

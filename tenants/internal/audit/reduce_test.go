@@ -27,7 +27,8 @@ func decided(t *testing.T, pool *pgxpool.Pool, before int64, events ...tenants.E
 	}
 }
 
-// reduced has the second stream of org_a, its project, erased, and its lines reduced.
+// reduced has the second stream of org_a, its project, erased,
+// and its lines reduced.
 func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -50,8 +51,8 @@ func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 	return left
 }
 
-// Lines of what is deleted keep who did what, and the chain holds: while it is erased, and after
-// that by its last event.
+// Lines of what is deleted keep who did what, and the chain holds: while it is
+// erased, and after that by its last event.
 func TestReducedLinesAreAttested(t *testing.T) {
 	pool := tenantstest.Open(t)
 	decided(t, pool, 0, tenants.DeletionRequested{Deletable: doomed, At: tenantstest.Noon}, tenants.DeletionBegun{Deletable: doomed, At: tenantstest.Noon})
@@ -72,7 +73,8 @@ func TestReducedLinesAreAttested(t *testing.T) {
 	}
 }
 
-// A line that is reduced without a deletion is found out, and so is an event that was erased alone.
+// A line that is reduced without a deletion is found out, and so
+// is an event that was erased alone.
 func TestOtherReductionsAreFound(t *testing.T) {
 	for name, tamper := range map[string]func(pool *pgxpool.Pool) error{
 		"reduced and erased": func(pool *pgxpool.Pool) error {

@@ -13,7 +13,8 @@ import (
 // replacedAtOnce are removed in one transaction.
 const replacedAtOnce = 1000
 
-// listReplaced are events that later ones of their stream replace whose lines are gone, too: each line that is left tells what was before it.
+// listReplaced are events that later ones of their stream replace whose lines
+// are gone, too: each line that is left tells what was before it.
 const listReplaced = `
 SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
   JOIN unnest($1::text[], $2::int[], $3::text[]) AS replaced (name, by, switch) USING (name)
@@ -22,7 +23,8 @@ SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON
 	AND (e.data ->> replaced.switch IS DISTINCT FROM 'true' OR later.data ->> replaced.switch = 'true') OFFSET replaced.by - 1)
  ORDER BY e.organization, e.stream, e.version LIMIT $4`
 
-// pruneReplaced keeps short the streams of things that are there for years: of a passkey, each sign-in is an event.
+// pruneReplaced keeps short the streams of things that are there for years:
+// of a passkey, each sign-in is an event.
 func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	names, by, switches := replacedColumns()
 	rows, err := tx.Query(ctx, listReplaced, names, by, switches, replacedAtOnce)

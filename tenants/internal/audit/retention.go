@@ -18,7 +18,8 @@ import (
 // Withdraw has what was published of events taken back, before they go.
 type Withdraw func(ctx context.Context, tx pgx.Tx, gone []bus.Gone) error
 
-// Tables are those of the audit and of its events, for a prune.Pruner. Lines are kept for a time.
+// Tables are those of the audit and of its events, for a
+// prune.Pruner. Lines are kept for a time.
 func Tables(clock func() time.Time, kept time.Duration, withdraw Withdraw) []prune.Table {
 	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, events{withdraw}}
 }
@@ -28,8 +29,8 @@ func Fixed() []prune.Bound {
 	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization", By: "its primary key"}}
 }
 
-// oldLines are the lines of audits. An audit begins at its anchor, and its newest line always
-// stays.
+// oldLines are the lines of audits. An audit begins at its
+// anchor, and its newest line always stays.
 type oldLines struct {
 	before func() time.Time
 	kept   time.Duration
@@ -74,7 +75,8 @@ func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 		CROSS JOIN LATERAL (SELECT at FROM audit_events e WHERE e.organization = o.organization ORDER BY at LIMIT 1) e`)
 }
 
-// events go by the stream where a thing is past, and one by one where a later one has replaced them; each once its line is gone.
+// events go by the stream where a thing is past, and one by one where a later
+// one has replaced them; each once its line is gone.
 type events struct{ withdraw Withdraw }
 
 func (events) Name() string { return "events" }
@@ -115,8 +117,10 @@ func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err e
 	return removeEnded(ctx, tx, ended)
 }
 
-// listEnded are sessions, invitations, failed sign-ins, and others that no table shows any more. An operator's token stays while any
-// organization's lines name it: the newest line of a quiet one stays for ever, and is checked against the token's name.
+// listEnded are sessions, invitations, failed sign-ins, and others that
+// no table shows any more. An operator's token stays while any
+// organization's lines name it: the newest line of a quiet one stays for
+// ever, and is checked against the token's name.
 const listEnded = `
 SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
  CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing

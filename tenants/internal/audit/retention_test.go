@@ -23,7 +23,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// pruneAudit keeps a year of the audit, as of a time, and returns the streams whose facts are taken back.
+// pruneAudit keeps a year of the audit, as of a time, and returns
+// the streams whose facts are taken back.
 func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) (withdrawn []string) {
 	t.Helper()
 	withdraw := func(_ context.Context, _ pgx.Tx, gone []bus.Gone) error {
@@ -68,8 +69,8 @@ func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, ev
 	}
 }
 
-// openWithProject adds a project and a session to what is furnished, and renames the project half a
-// year later.
+// openWithProject adds a project and a session to what is furnished, and
+// renames the project half a year later.
 func openWithProject(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
@@ -112,8 +113,9 @@ func TestOldLinesGo(t *testing.T) {
 	}
 }
 
-// Of what happens to a thing again and again only the audit's time and the newest before it are kept: after ten years a passkey has no more events than
-// after one, and is what it was.
+// Of repeated events of a thing, only those of the audit's time and the
+// newest before it are kept: after ten years a passkey has no more
+// events than after one, and the same state.
 func TestReplacedEventsGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	passkey := tenants.PublicCredential{ID: []byte("credential"), PublicKey: []byte("key")}
@@ -151,8 +153,8 @@ func TestReplacedEventsGo(t *testing.T) {
 	}
 }
 
-// Passwords that are changed and secrets that are rotated for years leave no more events than in one; a password that was set by a code stays as long as no
-// later one was.
+// Years of changed passwords and rotated secrets leave no more events than one
+// does; a password that was set by a code stays until a later one is set.
 func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	happen(t, pool, "webhook", "whk_x", 0, tenants.WebhookCreated{
@@ -184,8 +186,8 @@ func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
 	}
 }
 
-// What an operator's token was called is kept while the audit of any organization names it, which
-// may be its newest line for years.
+// What an operator's token was called is kept while the audit of any
+// organization names it, which may be its newest line for years.
 func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	events, operator := projections.NewEvents(pool), tenants.Origin{Actor: "tok_op", Kind: tenants.ServiceTokenActor}

@@ -24,9 +24,10 @@ func NewService(store Store, organizations Organizations) *Service {
 	return &Service{store, organizations}
 }
 
-// Events lists lines of the audit of an organization that the caller reaches, or of the
-// installation, newest first, with numbers below before (0: all). Operators see what is left of a
-// deleted one's. Invalid where no line can match the filter.
+// Events lists lines of the audit of an organization that the caller
+// reaches, or of the installation, newest first, with numbers below
+// before (0: all). Operators see what is left of a deleted one's.
+// Invalid where no line can match the filter.
 func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	if err := filter.Check(); err != nil {
 		return nil, err

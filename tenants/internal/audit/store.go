@@ -23,8 +23,8 @@ func scanAuditEvent(row pgx.CollectableRow) (e tenants.AuditEvent, err error) {
 	return e, err
 }
 
-// matching is the condition of a filter for lines with numbers below before (0: all), and its
-// arguments from $2 on.
+// matching is the condition of a filter for lines with numbers below before
+// (0: all), and its arguments from $2 on.
 func matching(f tenants.AuditFilter, before int64) (condition string, args []any) {
 	condition = `WHERE ` + query.Visible
 	add := func(given bool, clause string, value any) {
@@ -49,13 +49,15 @@ type Store struct{ reader *query.Reader }
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// Events lists at most limit lines of an audit, newest first, with numbers below before (0: all).
+// Events lists at most limit lines of an audit, newest first,
+// with numbers below before (0: all).
 func (s Store) Events(ctx context.Context, as pg.Organization, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	condition, args := matching(filter, before)
 	return query.List(ctx, s.reader, as, scanAuditEvent, selectAuditEvents+condition+fmt.Sprintf(` ORDER BY sequence DESC LIMIT %d`, limit), args...)
 }
 
-// Actions lists the actions in an audit. It reads one line of each, however long the audit is.
+// Actions lists the actions in an audit. It reads one line of
+// each, however long the audit is.
 func (s Store) Actions(ctx context.Context, as, organization pg.Organization) ([]string, error) {
 	return query.List(ctx, s.reader, as, pgx.RowTo[string], `
 		WITH RECURSIVE found AS (
@@ -76,7 +78,8 @@ type Actor struct {
 // maxActors is how many actors are listed at most.
 const maxActors = 200
 
-// Actors lists who is in an audit, at most 200, by id. It looks at one line of each.
+// Actors lists who is in an audit, at most 200, by id. It looks
+// at one line of each.
 func (s Store) Actors(ctx context.Context, as, organization pg.Organization) ([]Actor, error) {
 	return query.List(ctx, s.reader, as, pgx.RowToStructByPos[Actor], `
 		WITH RECURSIVE found AS (

@@ -18,8 +18,8 @@ import (
 // auditPage is how many events are audited at once where there are many.
 const auditPage = 1000
 
-// WriteAll writes missing lines: of events before there was an audit, and of an old replica that is
-// being replaced.
+// WriteAll writes missing lines: of events before there was an audit, and of
+// an old replica that is being replaced.
 func WriteAll(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events) error {
 	behind, err := unaudited(ctx, pool)
 	if err != nil {
@@ -77,8 +77,8 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
-// Write writes the lines of an organization's audit up to its newest event. The caller's
-// transaction has the turn to append.
+// Write writes the lines of an organization's audit up to its newest event. The
+// caller's transaction has the turn to append.
 func Write(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organization string) error {
 	for {
 		more, err := auditNext(ctx, tx, events, organization)
@@ -106,7 +106,8 @@ func auditNext(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organi
 	return len(lines) == auditPage, nil
 }
 
-// auditHead is the last line of an organization's audit, or what precedes the first.
+// auditHead is the last line of an organization's audit, or what
+// precedes the first.
 func auditHead(ctx context.Context, tx pgx.Tx, organization string) (tenants.AuditEvent, error) {
 	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 ORDER BY sequence DESC LIMIT 1`, organization)
 	if err != nil {
@@ -158,7 +159,8 @@ func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (l
 	return lines, events, nil
 }
 
-// line is the line about one event, without its place. Of an erased event it has the number alone.
+// line is the line about one event, without its place. Of an
+// erased event it has the number alone.
 func (t *trail) line(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.AuditEvent, error) {
 	line := tenants.AuditEvent{
 		Organization: t.organization, Origin: tenants.OriginOf(r.Metadata), Stream: r.Stream.Name, Version: r.Version,
@@ -177,8 +179,8 @@ func (t *trail) line(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (ten
 	return line.With(change), err
 }
 
-// before is the subject before an event, nil for the first. It reads the stream again, which is
-// short: it is about one thing.
+// before is the subject before an event, nil for the first. It reads the stream
+// again, which is short: it is about one thing.
 func (t *trail) before(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.Subject, error) {
 	if subject, known := t.subjects[r.Stream.Name]; known || r.Version == 1 {
 		return subject, nil
@@ -201,7 +203,8 @@ func fold(history []unitofwork.Recorded, until eventstore.Cursor) (subject tenan
 	return subject
 }
 
-// actorName is an actor's name at an event, that event included: somebody may create themselves.
+// actorName is an actor's name at an event, that event included:
+// somebody may create themselves.
 func (t *trail) actorName(ctx context.Context, tx pgx.Tx, origin tenants.Origin, at eventstore.Cursor) (string, error) {
 	history, known := t.actors[origin.Actor]
 	if !known {
@@ -214,8 +217,8 @@ func (t *trail) actorName(ctx context.Context, tx pgx.Tx, origin tenants.Origin,
 	return tenants.ActorName(fold(history, at)), nil
 }
 
-// readActor reads what happened to an actor. A service token that is none of the organization's is
-// an operator's.
+// readActor reads what happened to an actor. A service token that is none
+// of the organization's is an operator's.
 func (t *trail) readActor(ctx context.Context, tx pgx.Tx, origin tenants.Origin) ([]unitofwork.Recorded, error) {
 	switch origin.Kind {
 	case tenants.MemberActor:

@@ -11,8 +11,9 @@ import (
 // limit is the largest body that any handler here reads, in bytes.
 const limit = 64 << 10
 
-// Whole passes a request on once its body is here. A slow body could outlast the revocation of its
-// sender's credential, which is therefore checked after Whole, too.
+// Whole passes a request on once its body is here. A slow body
+// could outlast the revocation of its sender's credential, which
+// is therefore checked after Whole, too.
 func Whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		taken, err := httpapi.ReadBody(w, r, limit)

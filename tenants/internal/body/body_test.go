@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/body"
 )
 
-// The next handler begins when the body is here, and reads what was sent: all of it, and how it
-// failed.
+// The next handler begins when the body is here, and reads what
+// was sent: all of it, and how it failed.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		body io.Reader

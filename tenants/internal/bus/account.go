@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Accounts are what organizations subscribe to, from weir.accounts.v1. Safe for concurrent use.
+// Accounts are what organizations subscribe to, from
+// weir.accounts.v1. Safe for concurrent use.
 type Accounts struct {
 	mu             sync.RWMutex
 	byOrganization map[string]account // bounded by the organizations that there are
@@ -46,7 +47,8 @@ func (a *Accounts) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// keep ignores what is older than what is known: the ledger may publish a state again.
+// keep ignores what is older than what is known: the ledger may
+// publish a state again.
 func (a *Accounts) keep(organization string, changed account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,8 +57,8 @@ func (a *Accounts) keep(organization string, changed account) {
 	}
 }
 
-// RequestsPerMinute is the ceiling of an organization, which a key's own limit can't exceed; 0:
-// unknown.
+// RequestsPerMinute is the ceiling of an organization, which a
+// key's own limit can't exceed; 0: unknown.
 func (a *Accounts) RequestsPerMinute(organization string) int {
 	return a.of(organization).requestsPerMinute
 }

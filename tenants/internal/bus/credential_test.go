@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A published credential is the domain's state: unitofwork waits for the one to come back as the
-// other.
+// A published credential is the domain's state: unitofwork waits
+// for the one to come back as the other.
 func TestPublishedCredentialsAreTheDomains(t *testing.T) {
 	digest := func(hash string) tenants.SecretDigest {
 		return tenants.SecretDigest{Hash: hash, First: "ab12", Last: "9f3e"}

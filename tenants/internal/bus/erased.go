@@ -14,12 +14,13 @@ import (
 
 // ErasureConsumer consumes from weir.erasures.v1 what modules have removed.
 type ErasureConsumer struct {
-	// Erased keeps what a module has removed, in a transaction that acts as the system.
+	// Erased keeps what a module has removed, in a transaction
+	// that acts as the system.
 	Erased func(ctx context.Context, tx pgx.Tx, of tenants.Deletable, module string, removed map[string]int64) error
 }
 
-// Consume applies records in the transaction that moves their positions. It ignores unknown types
-// and modules.
+// Consume applies records in the transaction that moves their
+// positions. It ignores unknown types and modules.
 func (c ErasureConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err

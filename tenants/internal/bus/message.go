@@ -79,7 +79,8 @@ func deletionBegun(e tenants.DeletionBegun) outgoingEvent {
 	})
 }
 
-// holderCredential is the state of all credentials of what is deleted, or was to be.
+// holderCredential is the state of all credentials of what is
+// deleted, or was to be.
 func holderCredential(d tenants.Deletion, version int64, at time.Time) outgoingEvent {
 	value := contract.Holder{Organization: d.Organization, Project: d.Project, State: contract.CredentialRevoked, Version: version}
 	if d.State() == tenants.DeletionCancelledState {
@@ -94,8 +95,8 @@ func fact(kind string, at time.Time, value any) outgoingEvent {
 	return outgoingEvent{topic: contract.TopicTenants, kind: kind, at: at, value: value}
 }
 
-// apiKeyCredential is the key's state at a version, since at. Expiry is no state: holders of the
-// credential compare the time.
+// apiKeyCredential is the key's state at a version, since at. Expiry is no
+// state: holders of the credential compare the time.
 func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) outgoingEvent {
 	value := contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
@@ -137,8 +138,8 @@ func credentialState(revocation tenants.Revocation) string {
 	return contract.CredentialRevoked
 }
 
-// outgoing encodes what is published of one event. Ids are the same each time, so that readers
-// recognize duplicates.
+// outgoing encodes what is published of one event. Ids are the same each
+// time, so that readers recognize duplicates.
 func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 	var messages []relay.Outgoing
 	for i, event := range events {

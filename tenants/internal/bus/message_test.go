@@ -21,8 +21,8 @@ func fold[S any, P eventstore.Folder[S, tenants.Event]](events ...tenants.Event)
 	return state
 }
 
-// What is published has the contract's words: every value, key and header, and an id that is the
-// same each time.
+// What is published has the contract's words: every value, key and
+// header, and an id that is the same each time.
 func TestMessages(t *testing.T) {
 	digest := tenants.SecretDigest{Hash: "5e88", First: "ab12", Last: "9f3e"}
 	end := noon.Add(time.Hour)

@@ -80,8 +80,8 @@ func newEvents(pool *pgxpool.Pool) *events {
 	return eventstorepg.New(pool, eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}, nil)
 }
 
-// Every event is published, or marked as unpublished: one that can't be published would block all
-// credentials behind it, revocations too.
+// Every event is published, or marked as unpublished: one that can't be
+// published would block all credentials behind it, revocations too.
 func TestEveryEventIsPublished(t *testing.T) {
 	for _, event := range tenants.Events() {
 		r := recorded{Version: 1, Event: event}

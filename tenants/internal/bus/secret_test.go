@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// What tenants issues is what everybody else lets in: a secret of each kind has the form that
-// identity asks for, and is kept under the key under which the contract looks it up. The two are
-// written twice, and must not drift apart.
+// What tenants issues is what the others accept: a secret of each kind has the
+// form that identity demands, and the key by which the contract finds it. Both
+// are written twice, and must not drift apart.
 func TestSecretsAreWhatOthersExpect(t *testing.T) {
 	for issued, expected := range map[string]string{
 		tenants.APIKeyPrefix:       identity.APIKeyPrefix,

@@ -8,8 +8,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// sessionCredentials are those of a session's secret, of the previous one, which works a moment
-// longer, and of the one before where its moment was cut short.
+// sessionCredentials are those of a session's secret, of the
+// previous one, which works a moment longer, and of the one
+// before where its moment was cut short.
 func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	now, at := sessionCredential(s, version), s.StartedAt
 	if !s.ChangedAt.IsZero() {
@@ -28,8 +29,8 @@ func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	return held
 }
 
-// replacedCredential is that of the previous secret. Where the newer one follows from it, its
-// holder is led to the newer one.
+// replacedCredential is that of the previous secret. Where the newer one
+// follows from it, its holder is led to the newer one.
 func replacedCredential(s tenants.Session, version int64) contract.Credential {
 	replaced := sessionCredential(s, version)
 	replaced.ExpiresAt = &s.Replaced.Until

@@ -16,8 +16,8 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 )
 
-// A session that is a day past is taken out of the topic with every secret that it had; one that
-// may still be used is not, and API keys never are.
+// A session that is a day past is removed from the topic with every secret that
+// it had. One that may still be used stays, and so do API keys.
 func TestSessionsAreForgotten(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	events := newEvents(pool)

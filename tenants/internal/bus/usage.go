@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// UsageConsumer consumes the facts about API keys on weir.ingest.v1: uses are added up, and Exposed
-// decides on exposures.
+// UsageConsumer consumes the facts about API keys on weir.ingest.v1: uses are
+// added up, and Exposed decides on exposures.
 type UsageConsumer struct {
 	// Exposed decides in a transaction that acts as whatever it sees fit.
 	Exposed func(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error
@@ -22,9 +22,10 @@ type UsageConsumer struct {
 	Used func(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error
 }
 
-// Consume applies records in the transaction that moves their positions. The bus parks an
-// unreadable record; unknown types are ignored. Exposures come first: they wait for the turn to
-// append, whose holder must not wait for a row changed here.
+// Consume applies records in the transaction that moves their
+// positions. The bus parks an unreadable record; unknown types are
+// ignored. Exposures come first: they wait for the turn to append,
+// whose holder must not wait for a row changed here.
 func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var used []tenants.UsedAPIKey
 	for _, record := range records {

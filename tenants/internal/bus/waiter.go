@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A CredentialWaiter follows weir.credentials.v1: a change that came back from the broker is in
-// force here, and about now everywhere.
+// A CredentialWaiter follows weir.credentials.v1: a change that came back from
+// the broker is in force here, and about now everywhere.
 type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()
@@ -39,8 +39,8 @@ type Awaited struct {
 	Version int64 // or a later one
 }
 
-// NewCredentialWaiter returns a waiter that feeds credentials, and waits for at most timeout. Its
-// Wake is wake.
+// NewCredentialWaiter returns a waiter that feeds credentials, and waits
+// for at most timeout. Its Wake is wake.
 func NewCredentialWaiter(credentials *identity.Credentials, wake func(), timeout time.Duration, logger *slog.Logger) *CredentialWaiter {
 	return &CredentialWaiter{
 		credentials: credentials, wake: wake, timeout: timeout, logger: logger, waiting: map[string][]waiter{},
@@ -64,8 +64,8 @@ func (c *CredentialWaiter) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// releaseAs lets those pass that wait for what a record carries. What can't be read was reported
-// before.
+// releaseAs lets those pass that wait for what a record carries.
+// What can't be read was reported before.
 func releaseAs[C any](c *CredentialWaiter, record weirbus.Record, now func(C) (state string, version int64)) error {
 	var carried C
 	if json.Unmarshal(record.Value, &carried) == nil {
@@ -81,7 +81,8 @@ type Watch struct {
 	waiters []waiter
 }
 
-// Watch begins to watch credentials, before their change is committed. Its caller stops the watch.
+// Watch begins to watch credentials, before their change is
+// committed. Its caller stops the watch.
 func (c *CredentialWaiter) Watch(awaited ...Awaited) *Watch {
 	watch := &Watch{waiter: c}
 	for _, each := range awaited {

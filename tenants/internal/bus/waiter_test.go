@@ -35,7 +35,8 @@ func ofUnknownType(r weirbus.Record) weirbus.Record {
 
 func awaited(state string) Awaited { return Awaited{Key: "k", State: state, Version: 2} }
 
-// A watch is over when its own credential is in the state, and at the version, that was asked for.
+// A watch is over when its own credential is in the state, and
+// at the version, that was asked for.
 func TestWatchWaitsForTheState(t *testing.T) {
 	waiter := newCredentialWaiter(forever)
 	watch := waiter.Watch(awaited(contract.CredentialRevoked))

@@ -20,11 +20,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// WithdrawalsName is under which name the relay keeps how far it has withdrawn what was published.
-// It is data.
+// WithdrawalsName is under which name the relay keeps how far it has
+// withdrawn what was published. It is data.
 const WithdrawalsName = "tenants-withdrawals"
 
-// Withdrawals take back from compacted topics what was published of events that are erased.
+// Withdrawals take back from compacted topics what was published
+// of events that are erased.
 type Withdrawals struct {
 	publication *Publication
 	clock       func() time.Time
@@ -35,8 +36,8 @@ func NewWithdrawals(publication *Publication, clock func() time.Time) *Withdrawa
 	return &Withdrawals{publication, clock}
 }
 
-// Published reports whether all events of an organization are published: what is withdrawn before
-// would be published behind that.
+// Published reports whether all events of an organization are published: what
+// is withdrawn before would be published behind that.
 func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization string) (published bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT max(position) FROM events WHERE organization = $1), 0)
 		<= coalesce((SELECT position FROM bus_relays WHERE name = $2), 0)`, organization, RelayName).Scan(&published)
@@ -46,8 +47,9 @@ func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization str
 	return published, nil
 }
 
-// Withdraw withdraws all that was published of a stream. The caller's transaction has the turn to
-// append, so that withdrawals are in the order of commits.
+// Withdraw withdraws all that was published of a stream. The
+// caller's transaction has the turn to append, so that
+// withdrawals are in the order of commits.
 func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) error {
 	return w.withdraw(ctx, tx, Gone{Stream: stream}, contract.TopicCredentials, contract.TopicTenants)
 }
@@ -58,8 +60,9 @@ type Gone struct {
 	Versions []int64 // nil: all
 }
 
-// WithdrawFacts has the facts about events taken back that go because of their age: without those, nothing would lead to the facts when the
-// organization is deleted. It takes the turn to append where there are any.
+// WithdrawFacts has the facts about aged events withdrawn: without those
+// events, nothing would lead to the facts when the organization is deleted. It
+// takes the turn to append where there are any.
 func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, gone []Gone) error {
 	factual, err := w.withFacts(ctx, tx, gone)
 	if err != nil || len(factual) == 0 {
@@ -148,8 +151,8 @@ func keepWithdrawal(ctx context.Context, tx pgx.Tx, organization string, m relay
 	return nil
 }
 
-// nameless is what replaces a fact instead of a tombstone, nil for most: the ledger makes its books
-// from tier and time.
+// nameless is what replaces a fact instead of a tombstone, nil for most: the
+// ledger makes its books from tier and time.
 func nameless(event tenants.Event) (*string, error) {
 	created, ok := event.(tenants.OrganizationCreated)
 	if !ok {
@@ -191,7 +194,8 @@ func (w *Withdrawals) scan(row pgx.CollectableRow) (out relay.Outgoing, err erro
 	return out, nil
 }
 
-// Settle removes what is withdrawn of an organization, and reports whether that was all.
+// Settle removes what is withdrawn of an organization, and
+// reports whether that was all.
 func (w *Withdrawals) Settle(ctx context.Context, tx pgx.Tx, organization string, limit int) (removed int64, all bool, err error) {
 	tag, err := tx.Exec(ctx, `DELETE FROM withdrawals WHERE organization = $1 AND position IN (
 			SELECT position FROM withdrawals WHERE organization = $1 AND position <= (SELECT position FROM bus_relays WHERE name = $2) ORDER BY position LIMIT $3)`,
@@ -214,7 +218,8 @@ func (w *Withdrawals) Keeps() string {
 // withdrawalsAtOnce are removed in one transaction.
 const withdrawalsAtOnce = 10_000
 
-// Prune implements prune.Table. What is withdrawn of deletions goes with them, who count it.
+// Prune implements prune.Table. What is withdrawn of deletions
+// goes with them, who count it.
 func (w *Withdrawals) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err

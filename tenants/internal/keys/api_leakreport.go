@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/leak"
 )
 
-// LeakReports takes reports of leaked keys, which are signed by one of keys; nil: they are not
-// taken.
+// LeakReports takes reports of leaked keys, which are signed by
+// one of keys; nil: they are not taken.
 type LeakReports struct {
 	exposures *Exposures
 	guard     *identity.Guard
@@ -45,15 +45,16 @@ type leakMatch struct {
 	Source string `json:"source"`
 }
 
-// A leakLabel is whether a found text is a secret of ours. It never holds the secret.
+// A leakLabel is whether a found text is a secret of ours. It
+// never holds the secret.
 type leakLabel struct {
 	TokenHash string `json:"token_hash"` // SHA-256, hexadecimal
 	TokenType string `json:"token_type"`
 	Label     string `json:"label"` // "true_positive" or "false_positive"
 }
 
-// report takes a signed report of secrets found in public. Nobody else may find out whether
-// something is a key.
+// report takes a signed report of secrets found in public. Nobody else
+// may find out whether something is a key.
 func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	if err := l.guard.Ready(); err != nil {
 		return err
@@ -75,8 +76,8 @@ func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// takeAll acts on each match by itself: one that fails must not save the keys after it. faults are
-// the errors.
+// takeAll acts on each match by itself: one that fails must not save
+// the keys after it. faults are the errors.
 func (l LeakReports) takeAll(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
 	labels = make([]leakLabel, len(matches))
 	for i, match := range matches {

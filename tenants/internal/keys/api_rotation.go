@@ -14,7 +14,8 @@ import (
 // defaultOverlap is how long a rotated key still works by default.
 const defaultOverlap = 24 * time.Hour
 
-// rotationJSON is the new key, which is shown here only, and the one whose place it takes.
+// rotationJSON is the new key, which is shown here only, and the
+// one whose place it takes.
 type rotationJSON struct {
 	keyJSON
 

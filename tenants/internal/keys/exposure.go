@@ -34,8 +34,8 @@ func NewExposures(work *unitofwork.Writer, policyOf PolicyOf) *Exposures {
 	return &Exposures{work, NewStore(work.Views), policyOf}
 }
 
-// SeenInPlaintext decides in tx on a key that came in plaintext. It ignores an unknown key, of
-// another installation's log.
+// SeenInPlaintext decides in tx on a key that came in plaintext. It ignores an
+// unknown key, of another installation's log.
 func (e *Exposures) SeenInPlaintext(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error {
 	u, err := e.work.Join(ctx, tx, organization, unitofwork.BySystem(byIngest))
 	if err != nil {
@@ -67,8 +67,9 @@ type Leak struct {
 	Source string // what kind of page
 }
 
-// Leaked decides on a secret found in public, and reports whether it is, or was, an API key. It
-// does not wait until that is in force: a report may name thousands.
+// Leaked decides on a secret found in public, and reports
+// whether it is, or was, an API key. It does not wait until that
+// is in force: a report may name thousands.
 func (e *Exposures) Leaked(ctx context.Context, leak Leak) (isKey bool, err error) {
 	found, err := e.store.ByHash(ctx, leak.Hash)
 	if errors.Is(err, tenants.ErrNotFound) {

@@ -77,7 +77,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// What can't be is refused with the field that is wrong, and what belongs to others is not there.
+// What can't be is refused with the field that is wrong, and
+// what belongs to others is not there.
 func TestRefusals(t *testing.T) {
 	r := open(t)
 	for name, c := range map[string]struct {
@@ -103,7 +104,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A key is changed, rotated into another one, and revoked: each answer shows it as it is then.
+// A key is changed, rotated into another one, and revoked: each
+// answer shows it as it is then.
 func TestLife(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -162,7 +164,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// There is no new key of a project whose deletion is asked for while the request is under way.
+// There is no new key of a project whose deletion is asked for
+// while the request is under way.
 func TestDeletedMeanwhile(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -190,7 +193,8 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// The pages show a new key once, then what is kept of it, and revoke it with its reason.
+// The pages show a new key once, then what is kept of it, and
+// revoke it with its reason.
 func TestPages(t *testing.T) {
 	r := open(t)
 	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"staging"}, "ends": {"90"}, "form": {"form_1"}}
@@ -216,8 +220,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page is for the roles that may do what it is for, as the session has them; what is done, as
-// they are now.
+// A page is for the roles that may do what it is for, as the session
+// has them; what is done, as they are now.
 func TestRoles(t *testing.T) {
 	r := open(t)
 	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"prod"}}
@@ -235,7 +239,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// An exposed key is treated by the policy, as the system; an unknown one is ignored.
+// An exposed key is treated by the policy, as the system; an
+// unknown one is ignored.
 func TestLeaks(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)

@@ -101,8 +101,8 @@ type createdKeyPage struct {
 	Awaited ui.Awaited
 }
 
-// create issues a key and shows it in its answer alone, which browsers do not keep. A form sent
-// again gets no second key.
+// create issues a key and shows it in its answer alone, which browsers do not
+// keep. A form sent again gets no second key.
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
@@ -161,7 +161,8 @@ func curl(origin, key string, now time.Time) string {
 		origin, key, now.UTC().Format(time.RFC3339))
 }
 
-// program is a Go program that sends one entry with a key, with the standard library alone.
+// program is a Go program that sends one entry with a key, with
+// the standard library alone.
 func program(origin, key string) string {
 	return fmt.Sprintf(`package main
 
@@ -230,7 +231,8 @@ func (p Pages) keyToChange(r *http.Request) (Listed, error) {
 	return key, pages.Need(r, tenants.IssuingFor(key.Environment))
 }
 
-// keyToRevoke is the id of the key that the address names, if the reader may change it.
+// keyToRevoke is the id of the key that the address names, if
+// the reader may change it.
 func (p Pages) keyToRevoke(r *http.Request) (string, error) {
 	key, err := p.keyToChange(r)
 	return key.ID, err

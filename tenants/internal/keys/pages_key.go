@@ -60,7 +60,8 @@ func creator(key Listed) string {
 	return key.CreatedBy
 }
 
-// awaitFirstEvent answers the script of a page that waits for the first log of a key.
+// awaitFirstEvent answers the script of a page that waits for
+// the first log of a key.
 func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
 	key, err := p.key(r)
 	if err != nil {

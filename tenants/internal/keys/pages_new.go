@@ -60,8 +60,8 @@ func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
 	return wanted, nil
 }
 
-// end is when the key ends; a date counts to its end. An older form without the field asks for no
-// end.
+// end is when the key ends; a date counts to its end. An older
+// form without the field asks for no end.
 func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	switch f.ends {
 	case endsNever, "":

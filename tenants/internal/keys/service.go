@@ -30,14 +30,15 @@ type Service struct {
 	ceiling  func(organization string) int
 }
 
-// NewService returns a service. ceiling is the requests per minute that an organization may send;
-// 0: unknown.
+// NewService returns a service. ceiling is the requests per minute
+// that an organization may send; 0: unknown.
 func NewService(work *unitofwork.Writer, projects Projects, ceiling func(organization string) int) *Service {
 	return &Service{work, NewStore(work.Views), projects, ceiling}
 }
 
-// Issue issues a key for a project that the caller reaches; cmd holds what is asked for. It is in
-// force when Issue returns, unless the broker is slow or away. The secret is kept nowhere.
+// Issue issues a key for a project that the caller reaches; cmd holds what
+// is asked for. It is in force when Issue returns, unless the broker is
+// slow or away. The secret is kept nowhere.
 func (s *Service) Issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, secret tenants.Secret, err error) {
 	cmd.At = s.work.Now()
 	if err := cmd.Check(); err != nil {
@@ -69,8 +70,9 @@ func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd ten
 	return key, u.Commit(ctx)
 }
 
-// begin opens a unit of work for a new key of a project. It checks the project again, now that
-// there are no concurrent decisions: nobody would erase a key issued after a deletion.
+// begin opens a unit of work for a new key of a project. It checks
+// the project again, now without concurrent decisions: nobody
+// would erase a key issued after a deletion.
 func (s *Service) begin(ctx context.Context, request unitofwork.Request, project tenants.Project, of tenants.Environment) (*unitofwork.Unit, error) {
 	u, err := s.work.Begin(ctx, project.Organization, request)
 	if err != nil {
@@ -104,8 +106,8 @@ type Change struct {
 	Access        *tenants.Access
 }
 
-// Change renames or limits a key that the caller reaches, or changes its access, in force as after
-// Issue.
+// Change renames or limits a key that the caller reaches, or
+// changes its access, in force as after Issue.
 func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted Change) (tenants.APIKey, error) {
 	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)
@@ -134,7 +136,8 @@ func (s *Service) OfProject(ctx context.Context, caller tenants.Caller, project 
 	return s.store.List(ctx, pg.Organization(caller.Organization), of, after, limit)
 }
 
-// OfOrganization lists the keys of all projects of an organization that the caller reaches.
+// OfOrganization lists the keys of all projects of an
+// organization that the caller reaches.
 func (s *Service) OfOrganization(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]Listed, error) {
 	if _, err := s.projects.Organization(ctx, caller, organization); err != nil {
 		return nil, err
@@ -142,7 +145,8 @@ func (s *Service) OfOrganization(ctx context.Context, caller tenants.Caller, org
 	return s.store.List(ctx, pg.Organization(caller.Organization), tenants.Project{Organization: organization}, after, limit)
 }
 
-// Users lists who has used a key that the caller reaches lately, the last one first.
+// Users lists who has used a key that the caller reaches lately,
+// the last one first.
 func (s *Service) Users(ctx context.Context, caller tenants.Caller, id string) ([]tenants.KeyUser, error) {
 	return s.store.Users(ctx, pg.Organization(caller.Organization), id)
 }

@@ -119,21 +119,22 @@ func (s Store) Key(ctx context.Context, as pg.Organization, id string) (Listed, 
 	return query.One(ctx, s.reader, as, scan, selectKeys+`AND k.id = $2`, id)
 }
 
-// ByHash returns the API key whose secret has a hash, of whatever organization, or ErrNotFound.
+// ByHash returns the API key whose secret has a hash, of
+// whatever organization, or ErrNotFound.
 func (s Store) ByHash(ctx context.Context, hash string) (Listed, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scan, selectKeys+`AND k.hash = $2`, hash)
 }
 
-// List lists at most limit API keys of a project after a position; of the whole organization for a
-// project without id.
+// List lists at most limit API keys of a project after a position; of the whole
+// organization for a project without id.
 func (s Store) List(ctx context.Context, as pg.Organization, of tenants.Project, after query.Position, limit int) ([]Listed, error) {
 	return query.List(ctx, s.reader, as, scan, selectKeys+
 		`AND k.organization = $2 AND ($3 = '' OR k.project = $3) AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
 		of.Organization, of.ID, after.At, after.ID, limit)
 }
 
-// Newest lists at most limit API keys of an organization before a position, newest first, revoked
-// ones included. The zero position is the newest.
+// Newest lists at most limit API keys of an organization before a position,
+// newest first, revoked ones included. The zero position is the newest.
 func (s Store) Newest(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]Listed, error) {
 	return query.List(ctx, s.reader, organization, scan, selectKeys+
 		`AND ($3 = '' OR (k.created_at, k.id) < ($2, $3)) ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// AddUsage adds to the sums of keys in the caller's transaction, which acts as the system. It
-// ignores unknown keys.
+// AddUsage adds to the sums of keys in the caller's transaction, which acts
+// as the system. It ignores unknown keys.
 func AddUsage(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error {
 	var batch pgx.Batch
 	for _, u := range used {

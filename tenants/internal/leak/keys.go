@@ -49,8 +49,8 @@ type Keys struct {
 	tried   time.Time
 }
 
-// FetchKeys returns the keys that are published at an HTTPS address; they are fetched when they are
-// first needed.
+// FetchKeys returns the keys that are published at an HTTPS address; they
+// are fetched when they are first needed.
 func FetchKeys(url string, clock func() time.Time) *Keys {
 	return &Keys{url: url, clock: clock}
 }
@@ -68,8 +68,8 @@ func ReadKeys(file string) (*Keys, error) {
 	return &Keys{byID: byID}, nil
 }
 
-// Verify is nil for a body signed by the key called id; else ErrSignature or ErrUnavailable. The
-// signature is base64 of ASN.1.
+// Verify is nil for a body signed by the key called id; else ErrSignature or
+// ErrUnavailable. The signature is base64 of ASN.1.
 func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) error {
 	key, err := k.key(ctx, id)
 	if err != nil {
@@ -83,8 +83,9 @@ func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) er
 	return nil
 }
 
-// key returns the key called id, fetching the keys for an unknown one. Made-up ids can cause that,
-// but only once in fetchPause, at a public address, for fetchTimeout at most.
+// key returns the key called id, and fetches the keys for an unknown
+// one. Made-up ids can cause that, but only once in fetchPause, at a
+// public address, for at most fetchTimeout.
 func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -113,8 +113,9 @@ func TestReadKeysRefuses(t *testing.T) {
 	}
 }
 
-// Keys are fetched when they are needed, and kept; a new key is found a minute later, and strangers
-// cause no more requests. While the publisher is away, the old keys stay valid for a day.
+// Keys are fetched when they are needed, and kept. A new key is found a
+// minute later, and made-up ids cause no more requests. While the publisher
+// is away, the old keys stay valid for a day.
 func TestFetchKeys(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	var asked atomic.Int32

@@ -17,7 +17,8 @@ type errand struct {
 	Input any
 }
 
-// A once is a unit of work that has its effect once: a request whose Idempotency-Key came before is answered as it was then.
+// A once is a unit of work that has its effect once: a request whose
+// Idempotency-Key came before is answered as it was then.
 type once struct {
 	*unitofwork.Unit
 	request answers.Request
@@ -48,7 +49,8 @@ func (o *once) name(request unitofwork.Request, wanted errand) error {
 	return err
 }
 
-// answered reads what was answered before. ErrReused where the key came with another request.
+// answered reads what was answered before. ErrReused where the
+// key came with another request.
 func (o *once) answered(ctx context.Context, answer any) (again bool, err error) {
 	again, err = o.request.Load(ctx, o.Tx(), answer)
 	if errors.Is(err, answers.ErrReused) {

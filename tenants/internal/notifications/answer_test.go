@@ -25,7 +25,8 @@ func (r *room) switched(t *testing.T, request unitofwork.Request, of notificatio
 	return changed
 }
 
-// A request that comes again is answered as it was, whatever has happened since, and changes nothing; another one with its key is refused.
+// A request that comes again is answered as it was, whatever has happened
+// since, and changes nothing; another one with its key is refused.
 func TestChangesHappenOnce(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())

@@ -15,7 +15,8 @@ import (
 // testType is that of the message that tries a webhook.
 const testType = "webhook.test"
 
-// Deliveries shows what was sent to webhooks, and has it sent again. Its errors are those of unitofwork.Writer, and tenants.ErrWebhookOff.
+// Deliveries shows what was sent to webhooks, and has it sent again. Its errors
+// are those of unitofwork.Writer, and tenants.ErrWebhookOff.
 type Deliveries struct {
 	work  *unitofwork.Writer
 	store Store
@@ -28,7 +29,8 @@ func NewDeliveries(service *Service, sender *Sender) *Deliveries {
 	return &Deliveries{service.work, service.store, sender.Wake, sender.Mailer != nil}
 }
 
-// List lists the deliveries to a webhook that the caller reaches, the newest first; in any state where none is named.
+// List lists the deliveries to a webhook that the caller reaches, the newest
+// first; in any state where none is named.
 func (d *Deliveries) List(ctx context.Context, caller tenants.Caller, of Ref, state State, before query.Position, limit int) ([]Delivery, error) {
 	return d.store.Deliveries(ctx, pg.Organization(caller.Organization), of, state, before, limit)
 }
@@ -71,7 +73,8 @@ func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of 
 	return d.Delivery(ctx, request.Caller, of, id)
 }
 
-// ReplayFailed has all deliveries sent again that were created since and have failed, and returns how many these are.
+// ReplayFailed has all deliveries sent again that were created since and have
+// failed, and returns how many these are.
 func (d *Deliveries) ReplayFailed(ctx context.Context, request unitofwork.Request, of Ref, since time.Time) (int64, error) {
 	sent, err := d.change(ctx, request, errand{"replay failed", of, since}, "", again+`state = 'failed' AND created_at >= $4`,
 		of.Organization, of.ID, d.work.Now(), since)

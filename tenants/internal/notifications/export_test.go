@@ -7,12 +7,14 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// DeliveriesForTest keeps fewer deliveries of a webhook than Tables does, and removes fewer at once.
+// DeliveriesForTest keeps fewer deliveries of a webhook than
+// Tables does, and removes fewer at once.
 func DeliveriesForTest(clock func() time.Time, perWebhook, atOnce int) prune.Table {
 	return oldDeliveries{prune.Rows{Table: "deliveries", Age: "created_at", Before: prune.Ago(kept, clock)}, perWebhook, atOnce}
 }
 
-// ClaimForTest claims what is due and does nothing with it, as a process does that is killed then.
+// ClaimForTest claims what is due and does nothing with it, as a
+// process does that is killed then.
 func (s *Sender) ClaimForTest(ctx context.Context) (int, error) {
 	claimed, err := s.claim(ctx)
 	return len(claimed), err

@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/webhook"
 )
 
-// mailTexts have a text for each type of delivery that goes by mail: its first line is the subject.
+// mailTexts have a text for each type of delivery that goes by
+// mail: its first line is the subject.
 //
 //go:embed mails/*.txt
 var mailTexts embed.FS
@@ -33,7 +34,8 @@ var page = htmltemplate.Must(htmltemplate.New("").Parse(`<!doctype html><meta ch
 // mailTextOf is the text of deliveries of a type; nil: they don't go by mail.
 func mailTextOf(deliveryType string) *template.Template { return texts.Lookup(deliveryType + ".txt") }
 
-// mailedWithin is how old a fact may be that somebody gets mail of: an installation that begins to send mail does not begin with old ones.
+// mailedWithin is how old a fact may be that somebody gets mail of: an
+// installation that begins to send mail does not begin with old ones.
 const mailedWithin = 24 * time.Hour
 
 // addMails adds a delivery for each owner and billing member.
@@ -53,7 +55,8 @@ type Mailer struct {
 // errNoReader means that nobody is left to read a mail.
 var errNoReader = errors.New("whoever it is for is no owner or billing member any more")
 
-// mailReason is why a mail was not taken, in fixed words: what else an error has is for the log.
+// mailReason is why a mail was not taken, in fixed words: what
+// else an error has is for the log.
 func mailReason(err error) string {
 	switch {
 	case errors.Is(err, errNoReader):
@@ -66,7 +69,8 @@ func mailReason(err error) string {
 	return "The mail server takes nothing now."
 }
 
-// mailCause is what a mail server says, without who was to read it: a log outlives members.
+// mailCause is what a mail server says, without who was to read
+// it: a log outlives members.
 func mailCause(err error, reader addressee) string {
 	text := err.Error()
 	for _, of := range []string{reader.email, reader.name} {

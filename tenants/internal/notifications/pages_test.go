@@ -25,7 +25,8 @@ func (r *room) browse(t *testing.T, method, path string, form url.Values) *httpt
 
 const webhooksPath = "/console/settings/webhooks"
 
-// A member creates a webhook, sees its secret once, tries it, and sends again what failed.
+// A member creates a webhook, sees its secret once, tries it,
+// and sends again what failed.
 func TestPages(t *testing.T) {
 	to := newReceiver(t, 500)
 	r := newRoom(t, to.Certificate())

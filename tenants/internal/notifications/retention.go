@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// kept is for how long a delivery is kept, and an answer to a request with an Idempotency-Key; perWebhook how many deliveries of one webhook are.
+// kept is for how long a delivery is kept, and an answer to a request with an
+// Idempotency-Key; perWebhook how many deliveries of one webhook are.
 const (
 	kept       = 30 * 24 * time.Hour
 	perWebhook = 10_000
@@ -28,7 +29,8 @@ func Tables(clock func() time.Time) []prune.Table {
 	}
 }
 
-// oldDeliveries are those that are old, and the oldest of webhooks that have too many.
+// oldDeliveries are those that are old, and the oldest of
+// webhooks that have too many.
 type oldDeliveries struct {
 	prune.Rows
 	perWebhook, atOnce int

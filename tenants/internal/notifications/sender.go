@@ -46,7 +46,8 @@ type SenderConfig struct {
 	Logger  *slog.Logger
 }
 
-// A Sender sends what is due, each delivery until it is taken or has failed for good. Replicas share the work.
+// A Sender sends what is due, each delivery until it is taken or has
+// failed for good. Replicas share the work.
 type Sender struct {
 	SenderConfig
 	metrics metrics
@@ -72,7 +73,8 @@ func (s *Sender) Wake() {
 	}
 }
 
-// Run sends until ctx ends. What is under way then is sent again by whoever is next.
+// Run sends until ctx ends. What is under way then is sent again
+// by whoever is next.
 func (s *Sender) Run(ctx context.Context) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -95,7 +97,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// An occupancy is how many deliveries may begin, and how many organizations have under way.
+// An occupancy is how many deliveries may begin, and how many
+// organizations have under way.
 type occupancy struct {
 	free          int
 	organizations []string
@@ -151,7 +154,8 @@ func (s *Sender) end(d due) {
 	}
 }
 
-// deliver sends once and keeps what became of it. Where that can't be kept, or ctx ends, the delivery comes again.
+// deliver sends once and keeps what became of it. Where that can't be kept,
+// or ctx ends, the delivery comes again.
 func (s *Sender) deliver(ctx context.Context, d due) {
 	defer s.Wake()
 	defer s.end(d)
@@ -192,7 +196,8 @@ func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
 	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: []byte(d.Body), At: now, With: secrets})
 }
 
-// secrets are those that sign. A rotation helps where a key is gone, so the secret before it may be missing.
+// secrets are those that sign. A rotation helps where a key is gone,
+// so the secret before it may be missing.
 func (s *Sender) secrets(of tenants.Webhook, now time.Time) (secrets []httpapi.Secret, err error) {
 	for i, name := range of.Secrets(now) {
 		secret, err := s.Keys.Secret(webhook.SecretName{Key: name.Key, Endpoint: of.ID, Generation: name.Generation})
@@ -265,7 +270,8 @@ func (d due) reason(err error) string {
 	return webhook.Reason(err)
 }
 
-// keep keeps an outcome, with what follows for its webhook, unless another attempt has begun since.
+// keep keeps an outcome, with what follows for its webhook,
+// unless another attempt has begun since.
 func (s *Sender) keep(ctx context.Context, after outcome) error {
 	if after.switchOff != "" {
 		return s.giveUp(ctx, after)
@@ -286,7 +292,8 @@ func settleIn(ctx context.Context, tx pgx.Tx, after outcome) (settled bool, err 
 	return true, err
 }
 
-// giveUp switches the webhook off as well, in the same transaction, unless it has taken something since the delivery was begun.
+// giveUp switches the webhook off as well, in the same transaction, unless it
+// has taken something since the delivery was begun.
 func (s *Sender) giveUp(ctx context.Context, after outcome) error {
 	u, err := s.Work.BeginHidden(ctx, after.Organization, unitofwork.BySystem("webhooks"))
 	if err != nil {

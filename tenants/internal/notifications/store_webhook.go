@@ -26,7 +26,8 @@ func rotateWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e
 		WHERE organization = $1 AND id = $2`, at.Organization, e.Webhook, e.Secret.Key, e.Secret.Generation, e.PreviousEnds)
 }
 
-// switchWebhook lets go of what is to be sent to one that is off: it can be sent again once it is on.
+// switchWebhook lets go of what is to be sent to one that is
+// off: it can be sent again once it is on.
 func switchWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookSwitched) error {
 	var off *time.Time
 	if !e.On {

@@ -37,8 +37,9 @@ type Config struct {
 	Clock        func() time.Time
 }
 
-// A Provider identifies people. Its configuration is fetched on first use, and again until it
-// answers: an absent provider does not stop other ways to sign in. Safe for concurrent use.
+// A Provider identifies people. Its configuration is fetched on first
+// use, and again until it answers: an absent provider does not stop other
+// ways to sign in. Safe for concurrent use.
 type Provider struct {
 	Config
 	client *http.Client
@@ -54,13 +55,14 @@ func New(config Config) *Provider {
 	return &Provider{Config: config, client: &http.Client{Timeout: answerTimeout}, asking: make(chan struct{}, 1)}
 }
 
-// Values derived from a ticket, so that none has to be kept, and none can be made without the
-// ticket.
+// Values derived from a ticket, so that none has to be kept, and
+// none can be made without the ticket.
 func state(ticket tenants.Secret) string    { return ticket.Next("oidc state").Reveal() }
 func nonce(ticket tenants.Secret) string    { return ticket.Next("oidc nonce").Reveal() }
 func verifier(ticket tenants.Secret) string { return ticket.Next("oidc verifier").Reveal() }
 
-// Start is the address at which the holder of a ticket signs in to the provider, or ErrUnavailable.
+// Start is the address at which the holder of a ticket signs in
+// to the provider, or ErrUnavailable.
 func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -69,7 +71,8 @@ func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, er
 	return flow.AuthCodeURL(state(ticket), oidc.Nonce(nonce(ticket)), oauth2.S256ChallengeOption(verifier(ticket))), nil
 }
 
-// StateMatches reports whether the state that the provider returned is that of the ticket.
+// StateMatches reports whether the state that the provider
+// returned is that of the ticket.
 func StateMatches(ticket tenants.Secret, returned string) bool {
 	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
 }
@@ -80,8 +83,8 @@ type Claims struct {
 	Email    string // that the provider has verified; empty: there is none
 }
 
-// Finish returns the holder of a ticket, whom the provider sent back with a code. It fails with
-// ErrRefused or ErrUnavailable.
+// Finish returns the holder of a ticket, whom the provider sent back with a
+// code. It fails with ErrRefused or ErrUnavailable.
 func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (Claims, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -111,8 +114,8 @@ func exchangeError(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// verify checks a token's issuer, audience and time. One with several audiences must name us as
-// authorized party.
+// verify checks a token's issuer, audience and time. One with several
+// audiences must name us as authorized party.
 func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, error) {
 	known, err := p.discover(ctx)
 	if err != nil {
@@ -164,8 +167,8 @@ func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {
 	}, nil
 }
 
-// discover asks the provider for its addresses and keys, once. Concurrent callers wait for the
-// answer, as long as ctx lasts.
+// discover asks the provider for its addresses and keys, once. Concurrent
+// callers wait for the answer, as long as ctx lasts.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:

@@ -11,16 +11,18 @@ import (
 // ConfirmPath is where members prove anew who they are.
 const ConfirmPath = "/console/confirm"
 
-// How long a proof of identity counts: pages with forms are shown for ConfirmLasts, and their forms
-// accepted formLasts longer, so that there is time to fill them in.
+// How long a proof of identity counts: pages with forms are
+// shown for ConfirmLasts, and their forms accepted formLasts
+// longer, so that there is time to fill them in.
 const (
 	ConfirmLasts = 10 * time.Minute
 	formLasts    = 5 * time.Minute
 )
 
-// RequireConfirmed passes those who proved their identity not long ago. Others are asked to before
-// they see a page; a late form is not carried out, and its sender reads how to send it again
-// without losing input. So wrap the page of a form together with its target.
+// RequireConfirmed passes those who proved their identity recently. Others
+// are asked to before they see a page; a late form is not carried out, and
+// its sender reads how to send it again without losing input. So wrap the
+// page of a form together with its target.
 func (k *Kit) RequireConfirmed(next Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		age := k.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt)

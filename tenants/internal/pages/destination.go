@@ -13,8 +13,9 @@ const home = "/console"
 // maxDestination is the longest address that a detour leads back to, in bytes.
 const maxDestination = 2000
 
-// Destination is where a detour, such as a sign-in, leads back to: the parameter to. As it can be
-// forged, it is a page of this console or home, never another site or detour.
+// Destination is where a detour, such as a sign-in, leads back to:
+// the parameter to. As it can be forged, it is a page of this console
+// or home, never another site or detour.
 func Destination(r *http.Request) string {
 	to := r.URL.Query().Get("to")
 	if r.Method == http.MethodPost {

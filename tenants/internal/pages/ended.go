@@ -8,11 +8,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// errEnded means that the signed-in person is no member any more, or that the session has ended,
-// which this process has not consumed yet.
+// errEnded means that the signed-in person is no member any more, or that the
+// session has ended, which this process has not consumed yet.
 var errEnded = errors.New("the session has ended")
 
-// Ended is errEnded where the caller, or the session, is not found; see ProblemOf for the rest.
+// Ended is errEnded where the caller, or the session, is not
+// found; see ProblemOf for the rest.
 func Ended(err error) error {
 	if errors.Is(err, tenants.ErrNotFound) {
 		return errEnded

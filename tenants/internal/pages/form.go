@@ -22,7 +22,8 @@ func FaultOf(err error, field string) string {
 	return ""
 }
 
-// sentence is text with a capital letter: faults begin with the field's name in the API.
+// sentence is text with a capital letter: faults begin with the
+// field's name in the API.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]

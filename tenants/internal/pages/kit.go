@@ -77,8 +77,9 @@ func (k *Kit) page(handle Handler) http.HandlerFunc { return Set{k, k.own}.Page(
 // A Handler answers a request, or returns why it can't; see ui.Pages.Handle.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
-// Page answers as handle does. A browser whose session has ended loses its cookie: until this
-// process has consumed the end, it would cause a redirect loop.
+// Page answers as handle does. A browser whose session has ended
+// loses its cookie: until this process has consumed the end, it
+// would cause a redirect loop.
 func (s Set) Page(handle Handler) http.HandlerFunc {
 	return s.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		err := handle(w, r)
@@ -96,7 +97,8 @@ func (s Set) For(p tenants.Permission, handle Handler) http.HandlerFunc {
 	return s.Page(permitted(p, handle))
 }
 
-// Confirmed is a page for roles with a permission, after a recent proof of identity.
+// Confirmed is a page for roles with a permission, after a
+// recent proof of identity.
 func (s Set) Confirmed(p tenants.Permission, handle Handler) http.HandlerFunc {
 	return s.Page(permitted(p, s.RequireConfirmed(handle)))
 }

@@ -14,8 +14,8 @@ import (
 // PageSize is how many rows a list shows at once.
 const PageSize = 50
 
-// ListOf finds the rows of a list, with the links to the other pages. find returns at most limit
-// rows after a position, and place is a row's position.
+// ListOf finds the rows of a list, with the links to the other pages. find
+// returns at most limit rows after a position, and place is a row's position.
 func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([]T, error), place func(T) query.Position) ([]T, ui.Pager, error) {
 	var from query.Position
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {

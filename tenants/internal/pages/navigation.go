@@ -21,7 +21,8 @@ const (
 	AccountPath       = "/console/settings/account"
 )
 
-// A settingsPage is an entry of the settings' navigation, for the roles that may see the page.
+// A settingsPage is an entry of the settings' navigation, for
+// the roles that may see the page.
 type settingsPage struct {
 	text  string
 	path  string
@@ -42,7 +43,8 @@ var settingsPages = []settingsPage{
 	{"Your account", AccountPath, ""},
 }
 
-// Tabs are the pages of the settings that the reader may see, who is on the one at path.
+// Tabs are the pages of the settings that the reader may see,
+// who is on the one at path.
 func Tabs(r *http.Request, path string) (links []ui.Link) {
 	role := RoleOf(r)
 	for _, page := range settingsPages {

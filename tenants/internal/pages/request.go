@@ -9,7 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// CallerOf is the member who has signed in: a caller who reaches their own organization.
+// CallerOf is the member who has signed in: a caller who reaches
+// their own organization.
 func CallerOf(r *http.Request) tenants.Caller {
 	principal := identity.FromContext(r.Context())
 	return tenants.Caller{ID: principal.Member, Organization: principal.Organization}
@@ -27,8 +28,8 @@ func (k *Kit) Anonymous(r *http.Request) unitofwork.Request {
 	}
 }
 
-// RequestOf is a request of a form with its idempotency key, so that a form sent twice is carried
-// out once.
+// RequestOf is a request of a form with its idempotency key, so that
+// a form sent twice is carried out once.
 func (k *Kit) RequestOf(r *http.Request) unitofwork.Request {
 	request := k.Anonymous(r)
 	request.Caller, request.Role = CallerOf(r), RoleOf(r)

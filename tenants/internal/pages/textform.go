@@ -41,7 +41,8 @@ func (f TextForm[T]) Submit(k *Kit) Handler {
 	}
 }
 
-// Done leads on to a page after a form was carried out, which shows the flash of a name.
+// Done leads on to a page after a form was carried out, which
+// shows the flash of a name.
 func Done(w http.ResponseWriter, r *http.Request, flash, path string) error {
 	ui.SetFlash(w, flash)
 	http.Redirect(w, r, path, http.StatusSeeOther)

@@ -1,3 +1,4 @@
-// Package passkey makes the questions that browsers answer with passkeys (WebAuthn), and checks the
-// answers. It keeps nothing: its caller keeps a question until its one answer.
+// Package passkey makes the challenges that browsers answer with
+// passkeys (WebAuthn), and checks the answers. It keeps nothing: its
+// caller keeps a challenge until its one answer.
 package passkey

@@ -26,8 +26,8 @@ type Cost struct {
 	Passes uint32 // over the memory, at least 1
 }
 
-// Slow is the cost that OWASP's Password Storage Cheat Sheet gives first for argon2id, with one
-// lane: 19 MiB, two passes.
+// Slow is the cost that OWASP's Password Storage Cheat Sheet gives first for
+// argon2id, with one lane: 19 MiB, two passes.
 func Slow() Cost { return Cost{Memory: 19 * 1024, Passes: 2} }
 
 // ForTests is next to no cost. Such hashes do not protect passwords.
@@ -41,8 +41,8 @@ type Hasher struct {
 	decoy  string // the hash of a random password
 }
 
-// NewHasher returns a hasher whose hashes cost so much, and that draws salts from random, a
-// cryptographic source.
+// NewHasher returns a hasher whose hashes cost so much, and that draws
+// salts from random, a cryptographic source.
 func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	h := &Hasher{cost: cost, random: random, turns: newTurns()}
 	secret, err := tenants.NewSecret("", random)
@@ -53,8 +53,8 @@ func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	return h, err
 }
 
-// Hash returns the hash of a password, with a salt of its own. It waits for the turn of who, or
-// fails with ErrBusy.
+// Hash returns the hash of a password, with a salt of its own. It waits for
+// the turn of who, or fails with ErrBusy.
 func (h *Hasher) Hash(ctx context.Context, who Asker, password tenants.Password) (string, error) {
 	made := parameters{memory: h.cost.Memory, passes: h.cost.Passes, lanes: lanes, salt: make([]byte, saltLen)}
 	if _, err := io.ReadFull(h.random, made.salt); err != nil {
@@ -77,8 +77,8 @@ func (h *Hasher) Matches(ctx context.Context, who Asker, hash string, password t
 	return err == nil && subtle.ConstantTimeCompare(key, want) == 1, err
 }
 
-// MatchNothing takes as long as Matches, where there is no hash, so that the duration does not
-// reveal that.
+// MatchNothing takes as long as Matches, where there is no hash, so
+// that the duration does not reveal that.
 func (h *Hasher) MatchNothing(ctx context.Context, who Asker, password tenants.Password) error {
 	_, err := h.Matches(ctx, who, h.decoy, password)
 	return err

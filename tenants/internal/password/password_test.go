@@ -42,9 +42,9 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// Hashes with other parameters, which another version made, still match: this one is a published
-// test vector of the reference implementation (argon2id, m = 65536, t = 2, p = 1, "password",
-// "somesalt").
+// Hashes with parameters of another version still match: this is a
+// published test vector of the reference implementation (argon2id, m =
+// 65536, t = 2, p = 1, "password", "somesalt").
 func TestOldHashesMatch(t *testing.T) {
 	const vector = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 	if got, err := hasher(t).Matches(t.Context(), nobody, vector, "password"); err != nil || !got {

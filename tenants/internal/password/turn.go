@@ -10,23 +10,25 @@ import (
 	"github.com/weirlog/weir/shared/fair"
 )
 
-// ErrBusy means that too many passwords are waiting to be hashed: try again in RetryAfter.
+// ErrBusy means that too many passwords are waiting to be
+// hashed: try again in RetryAfter.
 var ErrBusy = errors.New("too many passwords are waiting to be hashed")
 
-// RetryAfter is after which time it is worth trying again: the longest line is served by then.
+// RetryAfter is after which time it is worth trying again: the
+// longest line is served by then.
 const RetryAfter = 5 * time.Second
 
-// Bounds of hashing. Strangers and known ones have a queue each, of half the processors, between 1
-// and maxSlots: so strangers delay nobody else, and hashing takes 4 x 19 MiB at most. Nobody waits
-// longer than waitTimeout.
+// Bounds of hashing. Strangers and known devices have a queue each, of half the
+// processors, between 1 and maxSlots: so strangers delay nobody else, and
+// hashing takes at most 4 x 19 MiB. Nobody waits longer than waitTimeout.
 const (
 	maxSlots    = 2
 	perKey      = 1
 	waitTimeout = 3 * time.Second
 )
 
-// Most waiters, for one key and in all. A hash takes some 50 ms, so that the longest line is served
-// within waitTimeout.
+// Most waiters, for one key and in all. A hash takes some 50 ms, so that the
+// longest line is served within waitTimeout.
 const (
 	waitingPerNetwork = 4
 	waitingStrangers  = 48
@@ -40,11 +42,12 @@ type Asker struct {
 	key   string
 }
 
-// Stranger is an asker of whom only the client network is known. Networks are served in turn.
+// Stranger is an asker of whom only the client network is known.
+// Networks are served in turn.
 func Stranger(network string) Asker { return Asker{key: network} }
 
-// Known is an asker of an organization with a session, a code, a token, or a recognized device.
-// Organizations are served in turn.
+// Known is an asker of an organization with a session, a code, a token, or a
+// recognized device. Organizations are served in turn.
 func Known(organization string) Asker { return Asker{known: true, key: organization} }
 
 // turns are the two lines.

@@ -20,7 +20,8 @@ func testHasher(t *testing.T) *Hasher {
 	return h
 }
 
-// flood lets as many as possible from ever new keys hold and wait for a turn, until ctx ends.
+// flood lets as many as possible from ever new keys hold and
+// wait for a turn, until ctx ends.
 func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	for i := range 1000 {
 		go func() {
@@ -32,8 +33,8 @@ func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	synctest.Wait()
 }
 
-// However many networks guess at once, known askers are served at once, and a stranger is refused
-// at once: no memory or time grows with their number.
+// However many networks guess at once, known askers are served at once, and a
+// stranger is refused at once: no memory or time grows with their number.
 func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)

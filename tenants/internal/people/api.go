@@ -110,8 +110,8 @@ func roleOf(w http.ResponseWriter, r *http.Request) (tenants.Role, error) {
 	return body.Role, err
 }
 
-// createResetCode answers with a code for the member to set another password with; no other answer
-// has it.
+// createResetCode answers with a code for the member to set another
+// password with; no other answer has it.
 func (a API) createResetCode(w http.ResponseWriter, r *http.Request) error {
 	request, err := a.RequestOf(r)
 	if err != nil {

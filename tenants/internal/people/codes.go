@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Codes admits people by a code: of an invitation, of the first owner, or for another password. Its
-// errors are those of unitofwork.Writer.
+// Codes admits people by a code: of an invitation, of the first owner, or for
+// another password. Its errors are those of unitofwork.Writer.
 type Codes struct {
 	members *Service
 	work    *unitofwork.Writer
@@ -45,8 +45,8 @@ func codeUnknown(err error) error {
 	return err
 }
 
-// choose is the password of somebody with a code: the chosen one, or where passwords are off a
-// random one.
+// choose is the password of somebody with a code: the chosen one,
+// or where passwords are off a random one.
 func (c *Codes) choose(off bool, chosen tenants.Password) (tenants.Password, error) {
 	if !off {
 		return chosen, nil
@@ -72,8 +72,9 @@ func (c *Codes) letIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMe
 	return c.members.SignIns.StartSession(ctx, u, member, tenants.ByPassword)
 }
 
-// roleOf is the role in which a code's issuer acts now: a member's own, a token's, none for a
-// removed or revoked one. All others acted at the server, where everything is allowed.
+// roleOf is the role in which a code's issuer acts now: a member's
+// own, a token's, none for a removed or revoked one. All others acted
+// at the server, where everything is allowed.
 func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Role, error) {
 	if strings.HasPrefix(id, memberPrefix) {
 		role, err := RoleOf(ctx, u.Reader(), pg.Organization(organization), id)
@@ -92,8 +93,8 @@ func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id
 	return tenants.Caller{Organization: token.Organization}.Role(), nil
 }
 
-// tokenOf returns a service token of an organization, or an operator's, for which the unit leaves
-// the organization for one query.
+// tokenOf returns a service token of an organization, or an operator's, for
+// which the unit leaves the organization for one query.
 func (c *Codes) tokenOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.ServiceToken, error) {
 	registry := c.members.Registry(u.Reader())
 	token, err := registry.ServiceToken(ctx, pg.Organization(organization), id)

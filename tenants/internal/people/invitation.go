@@ -31,8 +31,9 @@ type NewInvitation struct {
 	Role         tenants.Role
 }
 
-// Invite invites somebody to an organization that the caller reaches. The code is kept nowhere.
-// That the address is taken elsewhere is revealed only to the invited.
+// Invite invites somebody to an organization that the caller
+// reaches. The code is kept nowhere. That the address is taken
+// elsewhere is revealed only to the invited.
 func (s *Invitations) Invite(ctx context.Context, request unitofwork.Request, wanted NewInvitation) (
 	invitation tenants.Invitation, code tenants.Secret, err error) {
 	cmd := tenants.Invite{Organization: wanted.Organization, Email: wanted.Email, Role: wanted.Role, By: request.Caller.ID, At: s.work.Now()}
@@ -67,8 +68,8 @@ func (s *Invitations) invite(ctx context.Context, request unitofwork.Request, cm
 	return invitation, u.Commit(ctx)
 }
 
-// makeNew makes an invitation for a new person. Make comes first: a repeated request meets its own
-// invitation.
+// makeNew makes an invitation for a new person. Make comes first: a
+// repeated request meets its own invitation.
 func makeNew(ctx context.Context, u *unitofwork.Unit, i tenants.Invitation, cmd tenants.Invite) ([]tenants.Event, error) {
 	events, err := i.Make(cmd)
 	if err != nil {
@@ -77,8 +78,8 @@ func makeNew(ctx context.Context, u *unitofwork.Unit, i tenants.Invitation, cmd 
 	return events, notYetHere(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email)
 }
 
-// notYetHere refuses an address of a member or an open invitation of the organization, both of
-// which the inviter may see.
+// notYetHere refuses an address of a member or an open invitation of the
+// organization, both of which the inviter may see.
 func notYetHere(ctx context.Context, store Store, organization, email string) error {
 	normal := tenants.NormalEmail(email)
 	isMember, err1 := store.IsMember(ctx, pg.Organization(organization), normal)
@@ -96,8 +97,8 @@ func notYetHere(ctx context.Context, store Store, organization, email string) er
 	return nil
 }
 
-// Resend gives an invitation that the caller reaches a new code, kept nowhere, and its whole time
-// again. The previous code is void.
+// Resend gives an invitation that the caller reaches a new code, kept nowhere,
+// and its whole time again. The previous code is void.
 func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, code tenants.Secret, err error) {
 	if code, err = tenants.NewSecret(tenants.InvitationPrefix, s.work.Random); err != nil {
 		return invitation, code, err
@@ -119,7 +120,8 @@ func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id
 	return invitation, code, u.Commit(ctx)
 }
 
-// Revoke takes an invitation back that the caller reaches. Again, it changes nothing.
+// Revoke takes an invitation back that the caller reaches.
+// Again, it changes nothing.
 func (s *Invitations) Revoke(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, err error) {
 	at := s.work.Now()
 	u, found, err := s.begin(ctx, request, id)
@@ -139,8 +141,8 @@ func (s *Invitations) Revoke(ctx context.Context, request unitofwork.Request, id
 	return invitation, u.Commit(ctx)
 }
 
-// begin opens a unit of work about an invitation that the caller reaches. Its caller defers the
-// Rollback.
+// begin opens a unit of work about an invitation that the caller
+// reaches. Its caller defers the Rollback.
 func (s *Invitations) begin(ctx context.Context, request unitofwork.Request, id string) (u *unitofwork.Unit, found tenants.Invitation, err error) {
 	if !tenants.IsID(id) {
 		return nil, found, fmt.Errorf("invitation %q: %w", id, tenants.ErrNotFound)

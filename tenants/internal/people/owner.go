@@ -11,17 +11,19 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// firstTier is that of the first owner's organization: the installation's owner is not to be
-// limited by it.
+// firstTier is that of the first owner's organization: the
+// installation's owner is not to be limited by it.
 const firstTier = tenants.Scale
 
-// ownerCodes is the stream of the codes for the first owner: there is one at a time.
+// ownerCodes is the stream of the codes for the first owner:
+// there is one at a time.
 func ownerCodes() eventstore.Stream {
 	return unitofwork.Stream(tenants.Installation, "owner-code", "first")
 }
 
-// IssueOwnerCode draws a code for the first owner of an installation without a member; the previous
-// one is void. It fails with tenants.ErrFounded where there is a member.
+// IssueOwnerCode draws a code for the first owner of an installation
+// without a member; the previous one is void. It fails with
+// tenants.ErrFounded where there is a member.
 func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) (code tenants.Secret, expires time.Time, err error) {
 	if code, err = tenants.NewSecret(tenants.OwnerCodePrefix, c.work.Random); err != nil {
 		return code, expires, err
@@ -42,8 +44,8 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 	return code, issued.ExpiresAt, u.Commit(ctx)
 }
 
-// Found makes the holder of the code the first owner of a new organization, and admits them. It
-// fails with tenants.ErrCode.
+// Found makes the holder of the code the first owner of a new organization, and
+// admits them. It fails with tenants.ErrCode.
 func (c *Codes) Found(ctx context.Context, request unitofwork.Request, organization string, who Newcomer) (entry tenants.Entry, err error) {
 	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
@@ -87,9 +89,9 @@ func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenan
 	return entry, u.Commit(ctx)
 }
 
-// checkFounding finds what is wrong before any work is done: with the code, or else with the form,
-// all of it. A fault of the organization's name is of the field organization, since the person has
-// a name too.
+// checkFounding finds what is wrong before any work is done: the code, or else
+// every fault of the form. A fault of the organization's name is of the field
+// organization, since the person has a name too.
 func (c *Codes) checkFounding(ctx context.Context, use tenants.UseOwnerCode, create tenants.CreateOrganization, add tenants.AddMember) error {
 	code, _, err := eventstore.Load[tenants.OwnerCode](ctx, c.work.Events, ownerCodes())
 	if err != nil {

@@ -17,15 +17,15 @@ var templates embed.FS
 
 // An Entrance lets browsers in.
 type Entrance interface {
-	// Limit counts an attempt under a name, or returns how long to wait for the next one: 0:
-	// counted.
+	// Limit counts an attempt under a name, or returns how long
+	// to wait for the next one: 0: counted.
 	Limit(r *http.Request, name string) (wait time.Duration)
 	// Anonymous is a request before authentication.
 	Anonymous(r *http.Request) unitofwork.Request
 	// LetIn gives the browser its session, and leads into the console.
 	LetIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
-	// LetInByCode is LetIn for a sign-in by a code alone, which leads to where another way to sign
-	// in can be added.
+	// LetInByCode is LetIn for a sign-in by a code alone, which leads to where
+	// another way to sign in can be added.
 	LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
 }
 

@@ -35,7 +35,8 @@ func codeField(r *http.Request, err error) ui.Field {
 	}
 }
 
-// codeFault is why a code is refused. Only the holder of a real one gets the reason.
+// codeFault is why a code is refused. Only the holder of a real
+// one gets the reason.
 func codeFault(err error) string {
 	switch {
 	case errors.Is(err, tenants.ErrCodeUsed):
@@ -54,8 +55,8 @@ func (p Pages) writeCodePage(w http.ResponseWriter, r *http.Request, status int,
 	p.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-// newPasswordIfAny is newPassword where the organization may have no passwords, which only the
-// holder of the code finds out.
+// newPasswordIfAny is newPassword where the organization may have no passwords,
+// which only the holder of the code finds out.
 func newPasswordIfAny(err error) ui.Field {
 	field := pages.NewPassword(err)
 	field.Required = false
@@ -125,8 +126,8 @@ func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// comeIn admits somebody by a code, or leads to the sign-in where they have no session yet; write
-// shows the form again with its faults.
+// comeIn admits somebody by a code, or leads to the sign-in where they have no
+// session yet; write shows the form again with its faults.
 func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who Newcomer) (tenants.Entry, error)) error {
@@ -194,7 +195,8 @@ type handedOut struct {
 	Back    string // address of the page to go on with
 }
 
-// writeHandedOut shows a code in the answer to the form that asked for it, and nowhere else.
+// writeHandedOut shows a code in the answer to the form that
+// asked for it, and nowhere else.
 func (p Pages) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
 	link := p.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}

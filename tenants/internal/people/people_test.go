@@ -27,7 +27,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A room is the room of people on a schema of its own, with what it asked signing in for.
+// A room is the room of people on a schema of its own, with what
+// it asked signing in for.
 type room struct {
 	members     *people.Service
 	invitations *people.Invitations
@@ -74,7 +75,8 @@ func (s *signIns) RemovePasskeys(_ context.Context, _ *unitofwork.Unit, m tenant
 	return s.ask("no passkeys of %s", m.ID)
 }
 
-// An entrance lets one attempt pass under each name, and leads whoever is let in to a page.
+// An entrance lets one attempt pass under each name, and leads
+// whoever is let in to a page.
 type entrance struct{ tried map[string]bool }
 
 func (e entrance) Limit(_ *http.Request, name string) time.Duration {
@@ -112,7 +114,8 @@ func (r room) pages(router chi.Router) {
 	shown.MountCodes(router)
 }
 
-// call sends a request to the API as the token of an organization, or of the installation.
+// call sends a request to the API as the token of an
+// organization, or of the installation.
 func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
@@ -191,8 +194,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// Whoever gets another role has it in their sessions; who is removed is signed out; the only owner
-// stays.
+// Whoever gets another role has it in their sessions; who is
+// removed is signed out; the only owner stays.
 func TestSessionsFollowTheirMember(t *testing.T) {
 	r := open(t)
 	ada, bob := r.add(t, "org_a", "ada@example.com", tenants.Owner), r.add(t, "org_a", "bob@example.com", tenants.Developer)
@@ -245,8 +248,8 @@ func codeIn(t *testing.T, prefix, text string) string {
 	return code
 }
 
-// Somebody is invited on a page, and joins with the code, once and with the address that was
-// invited.
+// Somebody is invited on a page, and joins with the code, once
+// and with the address that was invited.
 func TestInviteAndJoin(t *testing.T) {
 	r := open(t)
 	if got := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", url.Values{"email": {"a@example.com"}, "role": {"viewer"}}); got.Code != 422 {
@@ -278,7 +281,8 @@ func TestInviteAndJoin(t *testing.T) {
 	}
 }
 
-// A code for another password works once, and nothing of before lets anybody in as the member.
+// A code for another password works once, and nothing of before
+// lets anybody in as the member.
 func TestReset(t *testing.T) {
 	r := open(t)
 	bob := r.add(t, "org_a", "bob@example.com", tenants.Developer)
@@ -320,7 +324,8 @@ func TestAttemptsAreCounted(t *testing.T) {
 	}
 }
 
-// The pages show people to those who may see them, and change those whom their reader manages.
+// The pages show people to those who may see them, and change
+// those whom their reader manages.
 func TestPages(t *testing.T) {
 	r := open(t)
 	for path, want := range map[string]string{"": "a@example.com", "/invitations": "again@example.com", "/invitations/new": "Developer", "/mem_a/reset": "new password"} {

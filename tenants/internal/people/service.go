@@ -77,8 +77,8 @@ type NewMember struct {
 	Password     tenants.Password
 }
 
-// Add adds a person with a password; only for operators, since ErrEmailTaken reveals members
-// elsewhere. Everybody else invites.
+// Add adds a person with a password; only for operators, since ErrEmailTaken
+// reveals members elsewhere. Everybody else invites.
 func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted NewMember) (member tenants.Member, err error) {
 	if !request.Caller.Operates() {
 		return member, fmt.Errorf("add a member with a password: %w", tenants.ErrForbidden)
@@ -100,8 +100,8 @@ func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted Ne
 	return s.add(ctx, request, cmd)
 }
 
-// hash hashes the password of a future member, unless it is a common one, in the turn of the
-// organization asker.
+// hash hashes the password of a future member, unless it is a common one,
+// in the turn of the organization asker.
 func (s *Service) hash(ctx context.Context, asker string, who tenants.AddMember) (string, error) {
 	organization, err := s.Registry(s.Work.Views).Organization(ctx, tenants.Installation, who.Organization)
 	if err != nil {
@@ -119,7 +119,8 @@ func (s *Service) add(ctx context.Context, request unitofwork.Request, cmd tenan
 	return member, emailTaken(err, cmd.Email)
 }
 
-// emailTaken is ErrEmailTaken where a member could not be added because the address is taken.
+// emailTaken is ErrEmailTaken where a member could not be added
+// because the address is taken.
 func emailTaken(err error, email string) error {
 	if pg.IsUnique(err) {
 		return fmt.Errorf("add member %q: %w", tenants.NormalEmail(email), ErrEmailTaken)
@@ -140,8 +141,9 @@ func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room
 	return s.Work.RoomLeft(ctx, caller, tenants.CountMembers, count)
 }
 
-// ChangeRole gives a member that the caller reaches another role, in force in their sessions when
-// it returns, unless the broker is slow or away. It fails with tenants.ErrLastOwner.
+// ChangeRole gives a member that the caller reaches another role, in
+// force in their sessions when it returns, unless the broker is slow or
+// away. It fails with tenants.ErrLastOwner.
 func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id string, role tenants.Role) (member tenants.Member, err error) {
 	cmd := tenants.ChangeRole{Role: role, At: s.Work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -169,8 +171,9 @@ func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id
 	return member, u.Commit(ctx)
 }
 
-// Remove removes a member that the caller reaches, and ends their sessions everywhere, unless the
-// broker is slow or away. Again, it changes nothing. It fails with tenants.ErrLastOwner.
+// Remove removes a member that the caller reaches, and ends their sessions
+// everywhere, unless the broker is slow or away. Again, it changes
+// nothing. It fails with tenants.ErrLastOwner.
 func (s *Service) Remove(ctx context.Context, request unitofwork.Request, id string) (member tenants.Member, err error) {
 	cmd := tenants.RemoveMember{At: s.Work.Now()}
 	u, found, err := s.begin(ctx, request, id)
@@ -195,8 +198,8 @@ func (s *Service) Remove(ctx context.Context, request unitofwork.Request, id str
 	return member, u.Commit(ctx)
 }
 
-// begin opens a unit of work about a member that the caller reaches, who may have been removed. Its
-// caller defers the Rollback.
+// begin opens a unit of work about a member that the caller reaches, who may
+// have been removed. Its caller defers the Rollback.
 func (s *Service) begin(ctx context.Context, request unitofwork.Request, id string) (u *unitofwork.Unit, found tenants.Member, err error) {
 	if !tenants.IsID(id) {
 		return nil, found, fmt.Errorf("member %q: %w", id, tenants.ErrNotFound)
@@ -208,8 +211,9 @@ func (s *Service) begin(ctx context.Context, request unitofwork.Request, id stri
 	return u, found, err
 }
 
-// over is the caller's role toward a member, and how many other owners there are. Both stay true
-// until the unit ends: of two owners who demote each other one is refused.
+// over is the caller's role toward a member, and how many other
+// owners there are. Both stay true until the unit ends: of two
+// owners who demote each other one is refused.
 func (s *Service) over(ctx context.Context, u *unitofwork.Unit, member tenants.Member) (by tenants.Role, otherOwners int, err error) {
 	if by, err = u.Role(ctx); err != nil {
 		return by, 0, err
@@ -233,8 +237,8 @@ func (s *Service) passwordsOff(ctx context.Context, in *query.Reader, organizati
 	return policy.PasswordsOff, err
 }
 
-// withdraw revokes a member's open invitations that their new role could not make: a departing
-// member must not admit somebody later.
+// withdraw revokes a member's open invitations that their new role could not
+// make: a departing member must not admit somebody later.
 func withdraw(ctx context.Context, u *unitofwork.Unit, member tenants.Member, role tenants.Role) error {
 	invitations, err := NewStore(u.Reader()).InvitationsBy(ctx, pg.Organization(member.Organization), member.ID)
 	if err != nil {
@@ -253,14 +257,14 @@ func withdraw(ctx context.Context, u *unitofwork.Unit, member tenants.Member, ro
 	return nil
 }
 
-// OwnersWithoutPassword is how many owners of an organization can sign in without a password, as a
-// reader sees it.
+// OwnersWithoutPassword is how many owners of an organization can sign in
+// without a password, as a reader sees it.
 func (s *Service) OwnersWithoutPassword(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error) {
 	return NewStore(in).OwnersWithoutPassword(ctx, organization, s.SignInMethods, "")
 }
 
-// MembersWithoutPassword is how many members of an organization can sign in without a password, and
-// how many there are.
+// MembersWithoutPassword is how many members of an organization can sign in
+// without a password, and how many there are.
 func (s *Service) MembersWithoutPassword(ctx context.Context, organization pg.Organization) (able, all int, err error) {
 	if able, err = s.store.MembersWithoutPassword(ctx, organization, s.SignInMethods); err != nil {
 		return 0, 0, err

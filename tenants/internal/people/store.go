@@ -101,32 +101,33 @@ func (s Store) MemberEver(ctx context.Context, as pg.Organization, id string) (t
 	return query.One(ctx, s.reader, as, scanMember, selectMembers+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// MemberByEmail returns the member of any organization with a normal address, or ErrNotFound. It is
-// for the sign-in, before the organization is known.
+// MemberByEmail returns the member of any organization with a normal address,
+// or ErrNotFound. It is for the sign-in, before the organization is known.
 func (s Store) MemberByEmail(ctx context.Context, email string) (tenants.Member, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = $2 AND removed_at IS NULL`, email)
 }
 
-// MembersByEmail lists the members of all organizations who have some normal addresses.
+// MembersByEmail lists the members of all organizations who have
+// some normal addresses.
 func (s Store) MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
 }
 
-// MemberByIdentity returns the member of any organization with an identity at a provider, or
-// ErrNotFound.
+// MemberByIdentity returns the member of any organization with an
+// identity at a provider, or ErrNotFound.
 func (s Store) MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+
 		`WHERE `+query.Visible+` AND identity_issuer = $2 AND identity_issuer <> '' AND identity_subject = $3`, identity.Issuer, identity.Subject)
 }
 
-// MemberByResetCode returns the member of any organization with an open code of a hash, or
-// ErrNotFound.
+// MemberByResetCode returns the member of any organization with
+// an open code of a hash, or ErrNotFound.
 func (s Store) MemberByResetCode(ctx context.Context, hash string) (tenants.Member, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND reset_hash = $2`, hash)
 }
 
-// Members lists at most limit members of an organization after a position, without those who were
-// removed.
+// Members lists at most limit members of an organization after a
+// position, without those who were removed.
 func (s Store) Members(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Member, error) {
 	return query.List(ctx, s.reader, as, scanMember, selectMembers+
 		`WHERE `+query.Visible+` AND organization = $2 AND removed_at IS NULL AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
@@ -156,15 +157,15 @@ const hasSignInMethod = ` AND removed_at IS NULL AND (
 	$2 AND EXISTS (SELECT FROM passkeys p WHERE p.organization = members.organization AND p.member = members.id AND p.suspected_at IS NULL)
 	OR $3 <> '' AND identity_issuer = $3)`
 
-// OwnersWithoutPassword is how many owners of an organization, but for one, can sign in otherwise
-// than with a password.
+// OwnersWithoutPassword is how many owners of an organization, but for one, can
+// sign in otherwise than with a password.
 func (s Store) OwnersWithoutPassword(ctx context.Context, organization pg.Organization, methods SignInMethods, except string) (int, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
 		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasSignInMethod, methods.Passkeys, methods.Provider, except)
 }
 
-// MembersWithoutPassword is how many members of an organization can sign in otherwise than with a
-// password.
+// MembersWithoutPassword is how many members of an organization can
+// sign in otherwise than with a password.
 func (s Store) MembersWithoutPassword(ctx context.Context, organization pg.Organization, methods SignInMethods) (int, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
 		`SELECT count(*) FROM members WHERE organization = $1`+hasSignInMethod, methods.Passkeys, methods.Provider)

@@ -31,8 +31,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// Every table that holds what belongs to an organization is secured by row, also against its owner,
-// and led by the organization. A table that is added without that fails here.
+// Every table with data of an organization has row level security,
+// forced on its owner too, and a key led by the organization. A table
+// that is added without that fails here.
 func TestEveryTableIsRowSecured(t *testing.T) {
 	pool := tenantstest.Open(t)
 	rows, err := pool.Query(t.Context(), `
@@ -59,8 +60,8 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 	}
 }
 
-// A query that forgets its WHERE shows nothing foreign, and a connection that acts as nobody shows
-// nothing at all.
+// A query that forgets its WHERE shows nothing foreign, and a connection
+// that acts as nobody shows nothing at all.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := tenantstest.Open(t)
 	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events", "events"} {
@@ -85,8 +86,8 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 	}
 }
 
-// Queries name the organization themselves: where row level security does not hold, they show
-// nothing foreign either.
+// Queries name the organization themselves: where row level security does not
+// hold, they show nothing foreign either.
 func TestQueriesNameTheOrganization(t *testing.T) {
 	pool := tenantstest.Open(t)
 	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events"} {
@@ -168,8 +169,8 @@ func asked(t *testing.T, reader *query.Reader, as string) map[string]int {
 	return found
 }
 
-// No organization can write into another, and no key can belong to one and be for a project of the
-// other.
+// No organization can write into another, and no key can belong to
+// one and be for a project of the other.
 func TestWritesStayAtHome(t *testing.T) {
 	pool := tenantstest.Open(t)
 	digest := tenants.SecretDigest{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
@@ -235,8 +236,8 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 	return all
 }
 
-// Whoever is signed in while an installation is brought up to date can still be signed out by
-// others.
+// Whoever is signed in while an installation is brought up to
+// date can still be signed out by others.
 func TestSessionsOfBeforeAreKnown(t *testing.T) {
 	sets, before := schema.Migrations(), fstest.MapFS{}
 	own := &sets[len(sets)-1]

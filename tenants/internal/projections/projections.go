@@ -17,8 +17,8 @@ func All() unitofwork.Projections {
 	return unitofwork.Join(registry.Projections(), people.Projections(), keys.Projections(), signin.Projections(), notifications.Projections())
 }
 
-// NewEvents returns the store of a pool's events, which are projected and audited as they are
-// appended.
+// NewEvents returns the store of a pool's events, which are
+// projected and audited as they are appended.
 func NewEvents(pool *pgxpool.Pool) *unitofwork.Events {
 	return unitofwork.NewEvents(pool, All(), audit.Write)
 }

@@ -1,3 +1,3 @@
-// Package query reads the projections as one organization, or as tenants.Installation. It has no
-// table: the stores of the rooms stand on it.
+// Package query reads the projections as one organization, or as
+// tenants.Installation. It has no table: the stores of the rooms stand on it.
 package query

@@ -13,7 +13,8 @@ import (
 //go:embed openapi.json
 var OpenAPI []byte
 
-// An API serves organizations, projects, service tokens and security policies to service tokens.
+// An API serves organizations, projects, service tokens and
+// security policies to service tokens.
 type API struct {
 	*api.Kit
 	service  *Service

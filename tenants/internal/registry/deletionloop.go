@@ -21,8 +21,8 @@ const (
 	deletionsAtOnce  = 100         // of those that can begin, and of those that can finish
 )
 
-// A DeletionLoop begins deletions that are due, and finishes those that all modules have reported.
-// What is due is in the database: any replica continues.
+// A DeletionLoop begins deletions that are due, and finishes those that all
+// modules have reported. What is due is in the database: any replica continues.
 type DeletionLoop struct {
 	deletions  *Deletions
 	logger     *slog.Logger
@@ -47,8 +47,8 @@ func (l *DeletionLoop) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, deletionInterval, l.RunOnce, lifecycle.Warn(l.logger, "cannot go on with deletions"))
 }
 
-// RunOnce advances what can be advanced. It does not wait for modules' reports, so that nothing
-// waits behind one.
+// RunOnce advances what can be advanced. It does not wait for modules'
+// reports, so that nothing waits behind one.
 func (l *DeletionLoop) RunOnce(ctx context.Context) error {
 	now := l.deletions.work.Now()
 	return errors.Join(l.begin(ctx, now), l.finish(ctx, now), l.count(ctx, now))

@@ -18,21 +18,22 @@ const (
 	serviceTokenPrefix = "tok_"
 )
 
-// A Service decides about organizations and projects. Its errors are those of unitofwork.Writer.
+// A Service decides about organizations and projects. Its errors
+// are those of unitofwork.Writer.
 type Service struct {
 	work   *unitofwork.Writer
 	store  Store
 	tierOf func(organization string) tenants.Tier
 }
 
-// NewService returns a service; tierOf is what an organization subscribes to now, empty where that
-// is not known.
+// NewService returns a service; tierOf is what an organization subscribes
+// to now, empty where that is not known.
 func NewService(work *unitofwork.Writer, tierOf func(organization string) tenants.Tier) *Service {
 	return &Service{work, NewStore(work.Views), tierOf}
 }
 
-// subscribed is the organization with the tier of now. Our own events have the one that it began
-// with: the ledger decides about every other.
+// subscribed is the organization with the tier of now. Our own events have the
+// one that it began with: the ledger decides about every other.
 func (s *Service) subscribed(o tenants.Organization) tenants.Organization {
 	o.Tier = cmp.Or(s.tierOf(o.ID), o.Tier)
 	return o
@@ -77,8 +78,8 @@ func (s *Service) Organizations(ctx context.Context, caller tenants.Caller, afte
 	return found, err
 }
 
-// Organization returns an organization that the caller reaches, or ErrNotFound for one that is
-// unknown or foreign.
+// Organization returns an organization that the caller reaches, or
+// ErrNotFound for one that is unknown or foreign.
 func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
 	if !caller.Reaches(id) || !tenants.IsID(id) {
 		return tenants.Organization{}, fmt.Errorf("organization %q: %w", id, tenants.ErrNotFound)

@@ -12,7 +12,8 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// Pages are the pages of the organization, its projects, service tokens and security policy.
+// Pages are the pages of the organization, its projects, service
+// tokens and security policy.
 type Pages struct {
 	pages.Set
 	service  *Service

@@ -72,8 +72,8 @@ func (p Pages) writeDelete(w http.ResponseWriter, r *http.Request, status int, p
 	return nil
 }
 
-// confirmed reports whether the name of what shall be deleted was typed; else it has shown the form
-// again.
+// confirmed reports whether the name of what shall be deleted was
+// typed; else it has shown the form again.
 func (p Pages) confirmed(w http.ResponseWriter, r *http.Request, page deletePage) (bool, error) {
 	typed := r.PostForm.Get("name")
 	if tenants.CleanName(typed) == page.Called {
@@ -101,7 +101,8 @@ func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteOrganization ends the caller's session, with all others of the organization.
+// deleteOrganization ends the caller's session, with all others
+// of the organization.
 func (p Pages) deleteOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err

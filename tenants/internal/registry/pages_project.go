@@ -83,8 +83,8 @@ func (p Pages) showProject(w http.ResponseWriter, r *http.Request) error {
 	return p.writeProject(w, r, http.StatusOK, "", nil)
 }
 
-// writeProject shows the project of the address; name is the wanted one where fault is why it can't
-// be.
+// writeProject shows the project of the address; name is the
+// wanted one where fault is why it can't be.
 func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
 	project, err := p.projectOf(r)
 	if err != nil {

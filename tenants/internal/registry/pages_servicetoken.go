@@ -105,8 +105,8 @@ type createdTokenPage struct {
 	Full  ui.Code // the token itself: this page is the only place where it is shown
 }
 
-// createServiceToken issues a token and shows it in its answer. A member gives no scope beyond
-// their own role.
+// createServiceToken issues a token and shows it in its answer. A
+// member gives no scope beyond their own role.
 func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err

@@ -28,8 +28,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A room is the registry on a schema of its own. Of its members so many can sign in without a
-// password.
+// A room is the registry on a schema of its own. Of its members
+// so many can sign in without a password.
 type room struct {
 	work     *unitofwork.Writer
 	service  *registry.Service
@@ -68,7 +68,8 @@ func (r room) pages(settings chi.Router) {
 	registry.NewPages(tenantstest.Pages(), r.service, r.tokens, r.policies, r.deletions).Mount(settings)
 }
 
-// call sends a request to the API as the token of an organization, or of the installation.
+// call sends a request to the API as the token of an
+// organization, or of the installation.
 func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
@@ -84,8 +85,8 @@ func (r room) page(t *testing.T, role tenants.Role, method, path string, form ur
 	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, "/console/settings"+path, "", form)
 }
 
-// An organization shows the tier that the ledger has published, and before that the one that it
-// began with.
+// An organization shows the tier that the ledger has published, and
+// before that the one that it began with.
 func TestTierIsThatInForce(t *testing.T) {
 	r := open(t, 1)
 	_, created := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
@@ -157,7 +158,8 @@ func TestServiceTokens(t *testing.T) {
 	}
 }
 
-// Passwords are switched off only where an owner can come in without one, and by an owner.
+// Passwords are switched off only where an owner can come in
+// without one, and by an owner.
 func TestPasswordsOff(t *testing.T) {
 	const path, off = "/v1/organizations/org_a/security-policy", `{"leaked_keys":"notify","plain_http_keys":"flag","passwords":"off"}`
 	if status, answer := open(t, 0).call(t, "", "PUT", path, off); status != 400 {
@@ -205,8 +207,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The operator's token of the configuration is registered once, a new one revokes it, and it does
-// not come back.
+// The operator's token of the configuration is registered once, a new one
+// revokes it, and it does not come back.
 func TestOperator(t *testing.T) {
 	r := open(t, 1)
 	first, second := secretOf(t, "a"), secretOf(t, "b")
@@ -220,8 +222,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Deletions of which a module does not report keep no other from its beginning, nor from its end,
-// and are counted, however many they are.
+// Deletions of which a module does not report keep no other from its beginning,
+// nor from its end, and are counted, however many they are.
 func TestDeletionsOvertake(t *testing.T) {
 	r, metrics := open(t, 1), prometheus.NewRegistry()
 	loop := registry.NewDeletionLoop(r.deletions, metrics, slog.New(slog.DiscardHandler))
@@ -257,7 +259,8 @@ func TestDeletionsOvertake(t *testing.T) {
 	}
 }
 
-// passes has a loop go on, and checks in which state it leaves the deletion of prj_a.
+// passes has a loop go on, and checks in which state it leaves
+// the deletion of prj_a.
 func (r room) passes(t *testing.T, loop *registry.DeletionLoop, want tenants.DeletionState) {
 	t.Helper()
 	if err := loop.RunOnce(t.Context()); err != nil {

@@ -11,14 +11,15 @@ import (
 
 // Members counts members by how they can sign in.
 type Members interface {
-	// OwnersWithoutPassword is how many owners of an organization can sign in otherwise than with a
-	// password.
+	// OwnersWithoutPassword is how many owners of an organization can
+	// sign in otherwise than with a password.
 	OwnersWithoutPassword(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error)
 	// MembersWithoutPassword is how many members can, and how many there are.
 	MembersWithoutPassword(ctx context.Context, organization pg.Organization) (able, all int, err error)
 }
 
-// Policies decides about security policies. Its errors are those of unitofwork.Writer.
+// Policies decides about security policies. Its errors are those
+// of unitofwork.Writer.
 type Policies struct {
 	work          *unitofwork.Writer
 	store         Store
@@ -76,8 +77,8 @@ func (p *Policies) Set(ctx context.Context, request unitofwork.Request, organiza
 	return policy, u.Commit(ctx)
 }
 
-// AllowPasswords switches passwords on again for an organization, whose people may be locked out,
-// asked for at the server.
+// AllowPasswords switches passwords on again for an organization, whose people
+// may be locked out, asked for at the server.
 func (p *Policies) AllowPasswords(ctx context.Context, request unitofwork.Request, organization string) error {
 	policy, err := p.Policy(ctx, request.Caller, organization)
 	if err != nil {

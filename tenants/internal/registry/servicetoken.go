@@ -30,8 +30,9 @@ type NewToken struct {
 	Scopes       []string
 }
 
-// Issue issues a token for an organization that the caller reaches, with scopes that the caller
-// has; an operator may give any, and alone issues for the installation. The secret is kept nowhere.
+// Issue issues a token for an organization that the caller reaches, with scopes
+// that the caller has; an operator may give any, and alone issues for the
+// installation. The secret is kept nowhere.
 func (t *Tokens) Issue(ctx context.Context, request unitofwork.Request, wanted NewToken) (token tenants.ServiceToken, secret tenants.Secret, err error) {
 	cmd := tenants.IssueServiceToken{Organization: wanted.Organization, Name: wanted.Name, Scopes: wanted.Scopes, At: t.work.Now()}
 	if err := t.mayIssue(ctx, request.Caller, cmd); err != nil {
@@ -80,7 +81,8 @@ func mayGrant(ctx context.Context, u *unitofwork.Unit, scopes []string) error {
 	return tenants.Caller{Scopes: u.Request().Role.GrantableScopes()}.Grants(scopes)
 }
 
-// reach makes sure that tokens of organization, or of the installation, are the caller's business.
+// reach makes sure that tokens of organization, or of the
+// installation, are the caller's business.
 func (t *Tokens) reach(ctx context.Context, caller tenants.Caller, organization string) error {
 	if organization == tenants.Installation && caller.Operates() {
 		return nil
@@ -108,7 +110,8 @@ func (t *Tokens) Revoke(ctx context.Context, request unitofwork.Request, id, rea
 		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 }
 
-// List lists the tokens of an organization that the caller reaches, or of the installation.
+// List lists the tokens of an organization that the caller
+// reaches, or of the installation.
 func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.ServiceToken, error) {
 	if err := t.reach(ctx, caller, organization); err != nil {
 		return nil, err

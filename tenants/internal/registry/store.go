@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A Store answers questions about organizations, projects, service tokens and security policies.
+// A Store answers questions about organizations, projects,
+// service tokens and security policies.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.

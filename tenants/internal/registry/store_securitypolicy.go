@@ -19,8 +19,8 @@ func setSecurityPolicy(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext
 		e.Organization, e.LeakedKeys, e.PlainHTTPKeys, e.At, e.PasswordsOff)
 }
 
-// SecurityPolicy returns the policy of an organization, which exists: the default where it has set
-// none.
+// SecurityPolicy returns the policy of an organization, which
+// exists: the default where it has set none.
 func (s Store) SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error) {
 	policy, err := query.One(ctx, s.reader, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
 		`SELECT organization, leaked_keys, plain_http_keys, set_at, passwords_off FROM security_policies WHERE `+query.Visible+` AND organization = $2`, organization)

@@ -41,15 +41,16 @@ func (s Store) ServiceToken(ctx context.Context, as pg.Organization, id string) 
 	return query.One(ctx, s.reader, as, scanServiceToken, selectServiceTokens+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// ServiceTokens lists at most limit service tokens of an organization, or of the installation,
-// after a position.
+// ServiceTokens lists at most limit service tokens of an organization, or
+// of the installation, after a position.
 func (s Store) ServiceTokens(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.ServiceToken, error) {
 	return query.List(ctx, s.reader, as, scanServiceToken, selectServiceTokens+
 		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
 		organization, after.At, after.ID, limit)
 }
 
-// Configured returns the tokens of the configuration that were registered and are not revoked.
+// Configured returns the tokens of the configuration that were
+// registered and are not revoked.
 func (s Store) Configured(ctx context.Context) ([]tenants.ServiceToken, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanServiceToken, selectServiceTokens+
 		`WHERE organization = $1 AND configured AND revoked_at IS NULL`)

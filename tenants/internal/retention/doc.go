@@ -1,3 +1,4 @@
-// Package retention removes credentials that ended long ago, once all services have forgotten them:
-// the rooms name their tables. It may touch the tables that it is given.
+// Package retention removes credentials that ended long ago, once
+// all services have forgotten them: the rooms name their tables. It
+// may touch the tables that it is given.
 package retention

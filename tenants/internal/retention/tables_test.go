@@ -83,7 +83,8 @@ func furnish(t *testing.T, pool *pgxpool.Pool) {
 	})
 }
 
-// Each table keeps what is past for its time and no longer, and of what is in force everything.
+// Each table keeps what is past for its time and no longer, and
+// of what is in force everything.
 func TestTables(t *testing.T) {
 	pool := tenantstest.Open(t)
 	furnish(t, pool)

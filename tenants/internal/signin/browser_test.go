@@ -45,8 +45,9 @@ const (
 	wrong        = "wrong horse battery staple"
 )
 
-// A site serves the pages of signing in for members of org_a: ada@example.com and bob@example.com,
-// whose password is secret. What it publishes is in force at once.
+// A site serves the pages of signing in for members of org_a:
+// ada@example.com and bob@example.com, whose password is secret.
+// What it publishes is in force at once.
 type site struct {
 	pool        *pgxpool.Pool
 	events      *unitofwork.Events
@@ -56,8 +57,9 @@ type site struct {
 	handler     http.Handler
 }
 
-// openSite opens a site whose passwords cost so much, with an identity provider unless that is nil.
-// The test runs beside others: most of its time it waits for its database.
+// openSite opens a site whose passwords cost so much, with an
+// identity provider unless that is nil. The test runs in parallel:
+// most of its time it waits for its database.
 func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	t.Helper()
 	t.Parallel()
@@ -187,7 +189,8 @@ func (b *browser) post(t *testing.T, path string, form map[string]string) page {
 	return b.send(t, "POST", path, form)
 }
 
-// visit looks at a page as a person does: what leads elsewhere is followed, at most five times.
+// visit looks at a page as a person does: what leads elsewhere
+// is followed, at most five times.
 func (b *browser) visit(t *testing.T, path string) (page, string) {
 	t.Helper()
 	for range 5 {

@@ -9,8 +9,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Recognize returns the device by which a browser with some secrets is known to the member with an
-// address, or an unknown one. It does not reveal whether there is such a member.
+// Recognize returns the device by which a browser with some secrets is
+// known to the member with an address, or an unknown one. It does not
+// reveal whether there is such a member.
 func (s *Sessions) Recognize(ctx context.Context, email string, secrets []tenants.Secret) (tenants.Device, error) {
 	if len(secrets) == 0 || !tenants.IsEmail(email) {
 		return tenants.Device{}, nil

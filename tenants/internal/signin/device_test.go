@@ -43,8 +43,9 @@ func asA(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 
 func deviceHash(number int) string { return fmt.Sprintf("%064x", number) }
 
-// Of a member's devices only those that were used last are kept, each until it has not been used
-// for long, and a browser has one place among them however often its member signs in there.
+// Only the last used devices of a member are kept, each until it
+// is unused for long. A browser has one place among them however
+// often its member signs in there.
 func TestDevicesAreBounded(t *testing.T) {
 	pool := tenantstest.Open(t)
 	views := signin.NewStore(query.NewReader(pool))

@@ -15,7 +15,8 @@ type Entrance struct{ pages *Pages }
 // Entrance is that of the pages.
 func (p *Pages) Entrance() Entrance { return Entrance{p} }
 
-// Limit counts an attempt under a name, or returns how long to wait for the next one: 0: counted.
+// Limit counts an attempt under a name, or returns how long to
+// wait for the next one: 0: counted.
 func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
 	return e.pages.limit(r, name)
 }
@@ -28,7 +29,8 @@ func (e Entrance) LetIn(w http.ResponseWriter, r *http.Request, entry tenants.En
 	return e.pages.letIn(w, r, entry)
 }
 
-// LetInByCode leads somebody admitted by a code alone to where another way to sign in can be added.
+// LetInByCode leads somebody admitted by a code alone to where
+// another way to sign in can be added.
 func (e Entrance) LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
 	if e.pages.services.Passkeys.Usable() {
 		return e.pages.letInTo(w, r, entry, passkeysPath+"/new")

@@ -25,8 +25,8 @@ type confirmPage struct {
 	ByOIDC   string // address that leads there
 }
 
-// showConfirm asks who is there. Without a destination it was opened beside a form that came too
-// late.
+// showConfirm asks who is there. Without a destination it was
+// opened beside a form that came too late.
 func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
 	beside := r.URL.Query().Get("to") == ""
 	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLasts {

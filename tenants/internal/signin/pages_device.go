@@ -12,14 +12,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// deviceCookie carries the secrets by which a browser is recognized. It does not prove who uses it.
+// deviceCookie carries the secrets by which a browser is
+// recognized. It does not prove who uses it.
 const deviceCookie = "__Host-weir-device"
 
 // deviceSeparator separates the secrets: a browser may be that of several members.
 const deviceSeparator = "."
 
-// Bounds of looking devices up, which a forged cookie can cause before any attempt is counted:
-// networks take turns.
+// Bounds of looking devices up, which a forged cookie can cause before any
+// attempt is counted: networks take turns.
 const (
 	lookups           = 2
 	lookupsPerNetwork = 1
@@ -59,8 +60,8 @@ func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 	})
 }
 
-// recognized is an anonymous request, with the device by which the browser is known to the member
-// with an address. It fails with fair.ErrFull.
+// recognized is an anonymous request, with the device by which the browser is
+// known to the member with an address. It fails with fair.ErrFull.
 func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
 	request := p.anonymous(r)
 	if len(request.Devices) == 0 {

@@ -31,8 +31,8 @@ func openSiteWithProvider(t *testing.T) (*site, *mockoidc.MockOIDC) {
 	})), provider
 }
 
-// atProvider goes to the identity provider as somebody, and returns the address that it sends them
-// back to.
+// atProvider goes to the identity provider as somebody, and returns
+// the address that it sends them back to.
 func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email string, verified bool) string {
 	t.Helper()
 	provider.QueueUser(&mockoidc.MockUser{Subject: "x", Email: email, EmailVerified: verified})
@@ -53,8 +53,8 @@ func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email st
 	return back
 }
 
-// The first time members read what the provider's identity means, and that there is a password
-// beside it.
+// The first time members read what the provider's identity means,
+// and that there is a password beside it.
 func TestFirstSignInByProvider(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	b := s.browser("192.0.2.1")
@@ -72,7 +72,8 @@ func TestFirstSignInByProvider(t *testing.T) {
 	}
 }
 
-// Whoever is no member here, or whose address nobody has verified, reads that, and is not let in.
+// Whoever is no member here, or whose address nobody has
+// verified, reads that, and is not let in.
 func TestProviderLetsOnlyMembersIn(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	for name, c := range map[string]struct {
@@ -93,8 +94,8 @@ func TestProviderLetsOnlyMembersIn(t *testing.T) {
 	}
 }
 
-// What the provider sends back is good once, for the browser that went there, and nothing can be
-// put in its place.
+// What the provider sends back is good once, for the browser that went
+// there, and nothing can be put in its place.
 func TestProviderAnswersAreForOneBrowser(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	for name, forge := range map[string]func(b *browser, back string) string{

@@ -47,8 +47,9 @@ func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, 
 	p.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
 }
 
-// signIn admits a member by password. The session is always new, with a new secret, so a planted
-// cookie has no effect; the browser's previous session ends.
+// signIn admits a member by password. The session is always new,
+// with a new secret, so a planted cookie has no effect; the
+// browser's previous session ends.
 func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
@@ -95,7 +96,8 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 	return p.letIn(w, r, entry)
 }
 
-// addressHash replaces an e-mail address in the log: one can look for an address, but not read it.
+// addressHash replaces an e-mail address in the log: one can
+// look for an address, but not read it.
 func addressHash(email string) string {
 	sum := sha256.Sum256([]byte(email))
 	return hex.EncodeToString(sum[:8])
@@ -106,7 +108,8 @@ func (p *Pages) letIn(w http.ResponseWriter, r *http.Request, entry tenants.Entr
 	return p.letInTo(w, r, entry, pages.Destination(r))
 }
 
-// letInTo gives the browser its new session instead of one that it had before, and leads to a page.
+// letInTo gives the browser its new session instead of one that
+// it had before, and leads to a page.
 func (p *Pages) letInTo(w http.ResponseWriter, r *http.Request, entry tenants.Entry, to string) error {
 	if err := p.endSession(r); err != nil {
 		return err
@@ -117,14 +120,15 @@ func (p *Pages) letInTo(w http.ResponseWriter, r *http.Request, entry tenants.En
 	return nil
 }
 
-// keepSession gives the browser the secret of its session, for as long as that lasts unless it is
-// renewed.
+// keepSession gives the browser the secret of its session, for as
+// long as that lasts unless it is renewed.
 func (p *Pages) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
 	lasts := session.ExpiresAt.Sub(p.Clock()).Round(time.Second)
 	http.SetCookie(w, pages.SessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
 }
 
-// limitSignIn counts an attempt to sign in: by the member's own device, or as a stranger's.
+// limitSignIn counts an attempt to sign in: by the member's own
+// device, or as a stranger's.
 func (p *Pages) limitSignIn(r *http.Request, device tenants.Device, email string) (wait time.Duration) {
 	if device.Known() {
 		return p.byDevice.take(device.Hash)

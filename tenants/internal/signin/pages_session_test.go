@@ -39,8 +39,8 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-// A cookie that was there before the sign-in means nothing after it, and a session of before has
-// ended.
+// A cookie that was there before the sign-in means nothing after
+// it, and a session of before has ended.
 func TestSignInStartsANewSession(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	planted := s.signedIn(t, "bob").cookies[identity.SessionCookie]
@@ -70,9 +70,9 @@ func allocated() uint64 {
 	return memory.TotalAlloc
 }
 
-// A wrong password and an unknown address get the same page, and for both a password is compared
-// with a hash, which takes nearly all of the time: 19 MiB are gone through. Other tests may
-// allocate meanwhile, but not that much each time.
+// A wrong password and an unknown address get the same page, and both compare a
+// password with a hash, which takes nearly all of the time and 19 MiB. Other
+// tests may allocate meanwhile, but not that much each time.
 func TestSignInDisclosesNoMember(t *testing.T) {
 	s := openSite(t, password.Slow(), nil)
 	try := func(email string, address int) (page, uint64) {
@@ -105,8 +105,8 @@ func TestSignInDisclosesNoMember(t *testing.T) {
 	}
 }
 
-// Guessing ends soon, for one address of a member and for one network, also when the right password
-// comes at last.
+// Guessing ends soon, for one address of a member and for one network, also
+// when the right password comes at last.
 func TestAttemptsToSignInAreLimited(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	attempts := func(email func(i int) string, address func(i int) string) (allowed int, last page) {
@@ -149,8 +149,8 @@ func TestOpenPagesAreLimited(t *testing.T) {
 	}
 }
 
-// A session that is not used ends by itself, and its member comes back to the page that they
-// wanted.
+// A session that is not used ends by itself, and its member
+// comes back to the page that they wanted.
 func TestIdleSessionEnds(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
@@ -161,9 +161,9 @@ func TestIdleSessionEnds(t *testing.T) {
 	}
 }
 
-// A session that is used goes on with another secret, of which all tabs that come with the secret
-// of before get the same one, however often its answer gets lost; a moment later the old one is
-// worth nothing, and at once where the session ends.
+// A session in use continues with another secret. All tabs that send the old
+// one get the same new one, however often the answer is lost. A moment later
+// the old one is worthless; at once where the session ends.
 func TestRenewalsAreTheSameForAllTabs(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrSignIn means that there is no member with that address and password. It does not reveal which
-// of them is wrong, and takes the same time for both.
+// ErrSignIn means that there is no member with that address and password. It
+// does not reveal which of them is wrong, and takes the same time for both.
 var ErrSignIn = errors.New("no member has this address and password")
 
 // ErrPassword means that the given password is not the member's.
@@ -27,7 +27,8 @@ func (p *Passwords) Off(ctx context.Context, organization string) (bool, error) 
 	return p.passwordsOff(ctx, p.Work.Views, organization)
 }
 
-// SignIn starts a session for the member with an address and a password, or fails with ErrSignIn.
+// SignIn starts a session for the member with an address and a
+// password, or fails with ErrSignIn.
 func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, email string, chosen tenants.Password) (tenants.Entry, error) {
 	member, err := p.authenticate(ctx, request, email, chosen)
 	if err != nil {
@@ -36,7 +37,8 @@ func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, emai
 	return p.letIn(ctx, request.By(member), member, tenants.ByPassword)
 }
 
-// authenticate compares a password with that of the member with the address, or with nobody's.
+// authenticate compares a password with that of the member with
+// the address, or with nobody's.
 func (p *Passwords) authenticate(ctx context.Context, request unitofwork.Request, email string, shown tenants.Password) (tenants.Member, error) {
 	member, err := p.member(ctx, email)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -63,8 +65,8 @@ func (p *Passwords) matches(ctx context.Context, request unitofwork.Request, mem
 	return nil
 }
 
-// Confirm lets the signed-in caller prove their identity again, or fails with ErrSignIn. The secret
-// is the session's new one.
+// Confirm lets the signed-in caller prove their identity again, or fails with
+// ErrSignIn. The secret is the session's new one.
 func (p *Passwords) Confirm(ctx context.Context, request unitofwork.Request, session string, shown tenants.Password) (tenants.Session, tenants.Secret, error) {
 	member, err := p.caller(ctx, request)
 	if err == nil {
@@ -76,8 +78,8 @@ func (p *Passwords) Confirm(ctx context.Context, request unitofwork.Request, ses
 	return p.confirm(ctx, request, session, tenants.ByPassword)
 }
 
-// caller is the member who asks; ErrPasswordsOff where their organization has switched passwords
-// off.
+// caller is the member who asks; ErrPasswordsOff where their
+// organization has switched passwords off.
 func (p *Passwords) caller(ctx context.Context, request unitofwork.Request) (tenants.Member, error) {
 	member, err := p.Members(p.Work.Views).Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
 	if err == nil {
@@ -86,8 +88,9 @@ func (p *Passwords) caller(ctx context.Context, request unitofwork.Request) (ten
 	return member, err
 }
 
-// Change gives the caller, who shows the previous password, another one, and ends the caller's
-// sessions but the one called session. It fails with ErrPassword.
+// Change gives the caller, who shows the previous password,
+// another one, and ends the caller's sessions but the one called
+// session. It fails with ErrPassword.
 func (p *Passwords) Change(ctx context.Context, request unitofwork.Request, session string, before, chosen tenants.Password) error {
 	cmd := tenants.ChangePassword{Password: chosen, At: p.Work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -134,8 +137,8 @@ func (p *Passwords) change(ctx context.Context, request unitofwork.Request, sess
 	return u.Commit(ctx)
 }
 
-// uncommon refuses a password among the first guesses of somebody who knows the member and the
-// organization.
+// uncommon refuses a password among the first guesses of somebody who
+// knows the member and the organization.
 func (p *Passwords) uncommon(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
 	found, err := p.Organizations(p.Work.Views).Organization(ctx, tenants.Installation, member.Organization)
 	if err != nil {

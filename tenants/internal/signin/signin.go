@@ -21,22 +21,26 @@ type Members interface {
 	Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error)
 	// MemberEver returns one who may have been removed, or ErrNotFound.
 	MemberEver(ctx context.Context, as pg.Organization, id string) (tenants.Member, error)
-	// MemberByEmail returns the one of any organization with a normal address, or ErrNotFound.
+	// MemberByEmail returns the one of any organization with a
+	// normal address, or ErrNotFound.
 	MemberByEmail(ctx context.Context, email string) (tenants.Member, error)
-	// MembersByEmail lists those of all organizations who have some normal addresses.
+	// MembersByEmail lists those of all organizations who have
+	// some normal addresses.
 	MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error)
-	// MemberByIdentity returns the member of any organization with an identity at a provider, or
-	// ErrNotFound.
+	// MemberByIdentity returns the member of any organization with an
+	// identity at a provider, or ErrNotFound.
 	MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error)
 }
 
-// Organizations finds what an organization is called, and what its security policy is.
+// Organizations finds what an organization is called, and what
+// its security policy is.
 type Organizations interface {
 	Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error)
 	SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error)
 }
 
-// Config is what the services work with. All of it is required but RelyingParty and Provider.
+// Config is what the services work with. All of it is required
+// but RelyingParty and Provider.
 type Config struct {
 	Work          *unitofwork.Writer
 	Members       func(in *query.Reader) Members
@@ -55,8 +59,8 @@ type base struct {
 	store Store
 }
 
-// Services decide about how members sign in. Their errors are those of unitofwork.Writer and of
-// this package.
+// Services decide about how members sign in. Their errors are those of
+// unitofwork.Writer and of this package.
 type Services struct {
 	Sessions  *Sessions
 	Passwords *Passwords
@@ -75,7 +79,8 @@ func New(config Config) Services {
 	}
 }
 
-// passwordsOff reports whether an organization has switched passwords off, as a reader sees it.
+// passwordsOff reports whether an organization has switched
+// passwords off, as a reader sees it.
 func (b *base) passwordsOff(ctx context.Context, in *query.Reader, organization string) (bool, error) {
 	policy, err := b.Organizations(in).SecurityPolicy(ctx, pg.Organization(organization), pg.Organization(organization))
 	return policy.PasswordsOff, err
@@ -98,7 +103,8 @@ func (b *base) member(ctx context.Context, email string) (tenants.Member, error)
 	return b.Members(b.Work.Views).MemberByEmail(ctx, tenants.NormalEmail(email))
 }
 
-// own is a unit of work of one decision about what is the caller's own, whatever their role.
+// own is a unit of work of one decision about what is the
+// caller's own, whatever their role.
 func own[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, work *unitofwork.Writer, request unitofwork.Request,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
 	u, err := work.Begin(ctx, stream.Organization, request)

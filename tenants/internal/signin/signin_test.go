@@ -106,7 +106,8 @@ func (r room) page(t *testing.T, method, path string, form url.Values) *httptest
 	return tenantstest.Call(t, mount, tenantstest.SignedIn("a", tenants.Admin), method, "/console/settings/account"+path, "", form)
 }
 
-// Whoever has the password gets in, in a device that is known from then on; nobody else does.
+// Whoever has the password gets in, in a device that is known
+// from then on; nobody else does.
 func TestSignIn(t *testing.T) {
 	r := open(t)
 	entry := r.signIn(t)
@@ -146,7 +147,8 @@ func TestPasswordsOff(t *testing.T) {
 	}
 }
 
-// The API lists and ends the sessions of an organization's members, and finds none of others.
+// The API lists and ends the sessions of an organization's
+// members, and finds none of others.
 func TestSessionsAPI(t *testing.T) {
 	r := open(t)
 	entry := r.signIn(t)
@@ -174,7 +176,8 @@ func TestSessionsAPI(t *testing.T) {
 	}
 }
 
-// The account shows the sessions and passkeys of whoever looks, and ends the other sessions.
+// The account shows the sessions and passkeys of whoever looks,
+// and ends the other sessions.
 func TestAccount(t *testing.T) {
 	r := open(t)
 	r.signIn(t)

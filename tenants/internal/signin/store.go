@@ -7,7 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A Store answers questions about sessions, passkeys, devices and failures to sign in.
+// A Store answers questions about sessions, passkeys, devices
+// and failures to sign in.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.

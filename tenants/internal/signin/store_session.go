@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A SeenSession is a session with its last known use: uses between two renewals are not recorded.
+// A SeenSession is a session with its last known use: uses
+// between two renewals are not recorded.
 type SeenSession struct {
 	tenants.Session
 	Address string
@@ -64,8 +65,8 @@ func scanSession(row pgx.CollectableRow) (s SeenSession, err error) {
 	return s, err
 }
 
-// Session returns one session, or ErrNotFound. An ended one is kept at least until it would have
-// expired.
+// Session returns one session, or ErrNotFound. An ended one is
+// kept at least until it would have expired.
 func (s Store) Session(ctx context.Context, as pg.Organization, id string) (SeenSession, error) {
 	return query.One(ctx, s.reader, as, scanSession, selectSessions+`WHERE `+query.Visible+` AND id = $2`, id)
 }
@@ -73,7 +74,8 @@ func (s Store) Session(ctx context.Context, as pg.Organization, id string) (Seen
 // open is which sessions of a member have neither ended nor expired.
 const open = `member = $2 AND expires_at > $3 AND ended_at IS NULL `
 
-// Sessions lists the sessions of a member that have neither ended nor expired at now, oldest first.
+// Sessions lists the sessions of a member that have neither
+// ended nor expired at now, oldest first.
 func (s Store) Sessions(ctx context.Context, as pg.Organization, member string, now time.Time) ([]SeenSession, error) {
 	return query.List(ctx, s.reader, as, scanSession, selectSessions+`WHERE `+query.Visible+` AND `+open+`ORDER BY started_at, id`, member, now)
 }

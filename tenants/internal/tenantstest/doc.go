@@ -1,2 +1,3 @@
-// Package tenantstest is what the tests of several rooms share. Only tests import it.
+// Package tenantstest is what the tests of several rooms share.
+// Only tests import it.
 package tenantstest

@@ -21,7 +21,8 @@ import (
 // Noon is when all of it happened.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Open returns a fresh schema with the organizations org_a and org_b, which have one of everything.
+// Open returns a fresh schema with the organizations org_a and
+// org_b, which have one of everything.
 func Open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)

@@ -33,14 +33,15 @@ func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 	return u.append(ctx, aggregate.stream, before, aggregate.State, events)
 }
 
-// Change loads an aggregate, and keeps what decide returns. It returns the state as it is then.
+// Change loads an aggregate, and keeps what decide returns. It
+// returns the state as it is then.
 func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error)) (S, error) {
 	return Create[S, P](ctx, u, stream, decide, Room{})
 }
 
-// Create is Change for something new, for which there has to be room. A repeated request needs
-// none.
+// Create is Change for something new, for which there has to be
+// room. A repeated request needs none.
 func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error), room Room) (S, error) {
 	aggregate, err := Load[S, P](ctx, u, stream)
@@ -60,7 +61,8 @@ func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 	return aggregate.State, err
 }
 
-// Once is a unit of work of one decision about one aggregate, for those who have a permission.
+// Once is a unit of work of one decision about one aggregate,
+// for those who have a permission.
 func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
 	return CreateOnce[S, P](ctx, w, request, permission, stream, decide, Room{})
@@ -92,9 +94,9 @@ type Room struct {
 	As    []tenants.Countable
 }
 
-// CheckRoom is tenants.LimitReached where an organization may have no more of something. It counts
-// within the unit, so that two at once can't both take the last place. The installation has no
-// limits.
+// CheckRoom is tenants.LimitReached where an organization may have no more of
+// something. It counts within the unit, so that two at once can't both take the
+// last place. The installation has no limits.
 func (u *Unit) CheckRoom(ctx context.Context, organization string, room Room) error {
 	if organization == tenants.Installation {
 		return nil

@@ -17,12 +17,12 @@ type Events = eventstorepg.Store[tenants.Event]
 // Recorded is a stored event.
 type Recorded = eventstore.Recorded[tenants.Event]
 
-// Audit writes the lines of an organization's audit up to its newest event, in the transaction that
-// appended it.
+// Audit writes the lines of an organization's audit up to its newest
+// event, in the transaction that appended it.
 type Audit func(ctx context.Context, tx pgx.Tx, events *Events, organization string) error
 
-// NewEvents returns the store: whatever it appends is projected and audited in the same
-// transaction.
+// NewEvents returns the store: whatever it appends is projected
+// and audited in the same transaction.
 func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events {
 	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
 	var events *Events
@@ -35,7 +35,8 @@ func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events
 	return events
 }
 
-// Stream names the stream of one thing; each thing that changes as a whole has its own.
+// Stream names the stream of one thing; each thing that changes
+// as a whole has its own.
 func Stream(organization, noun, id string) eventstore.Stream {
 	return eventstore.Stream{Organization: organization, Name: noun + "/" + id}
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// NewID returns the id of what a request creates in an organization. With an idempotency key it
-// follows from that, the caller, the kind and the organization, so that a repeated request meets
-// what it created, without a table of keys.
+// NewID returns the id of what a request creates in an
+// organization. With an idempotency key it follows from that, the
+// caller, the kind and the organization, so that a repeated request
+// meets what it created, without a table of keys.
 func (w *Writer) NewID(request Request, prefix, organization string) string {
 	if request.IdempotencyKey == "" {
 		return prefix + w.IDs()

@@ -15,7 +15,8 @@ type EventContext struct {
 	Origin       tenants.Origin
 }
 
-// A Projector brings a table forward by one event, in the transaction that appends it.
+// A Projector brings a table forward by one event, in the
+// transaction that appends it.
 type Projector func(ctx context.Context, tx pgx.Tx, r Recorded) error
 
 // Projections are the projectors by name of event.
@@ -38,8 +39,8 @@ func Unprojected[E tenants.Event]() Projections {
 	return On(func(context.Context, pgx.Tx, EventContext, E) error { return nil })
 }
 
-// Join returns all projections of several. An event in two of them is a programmer's error and
-// panics.
+// Join returns all projections of several. An event in two of
+// them is a programmer's error and panics.
 func Join(several ...Projections) Projections {
 	all := Projections{}
 	for _, projections := range several {

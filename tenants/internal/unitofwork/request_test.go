@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// With an event is kept who decided it and from where, in a form that is data, and nothing that is
-// not known.
+// With an event is kept who decided it and from where, in a form that
+// is data, and nothing that is not known.
 func TestMetadata(t *testing.T) {
 	address := netip.MustParseAddr("2001:db8::7")
 	member := tenants.Member{ID: "mem_1", Organization: "org_1", Role: tenants.Admin}

@@ -15,12 +15,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// ErrRemoved means that the caller is no member any more, or that their session has ended, which
-// this process has not consumed yet.
+// ErrRemoved means that the caller is no member any more, or that their session
+// has ended, which this process has not consumed yet.
 var ErrRemoved = errors.New("the caller is no member any more, or has signed out")
 
-// A Unit is one unit of work, kept whole or not at all. There are no concurrent decisions while it
-// is open, so it should end soon.
+// A Unit is one unit of work, kept whole or not at all. There are no concurrent
+// decisions while it is open, so it should end soon.
 type Unit struct {
 	*Writer
 	tx       pgx.Tx
@@ -42,7 +42,8 @@ func (u *Unit) Request() Request { return u.request }
 // As makes a member, who is known only now, the author of the rest of the unit.
 func (u *Unit) As(member tenants.Member) { u.request = u.request.By(member) }
 
-// Commit keeps the unit, then waits for a while until the credentials that it changed are in force.
+// Commit keeps the unit, then waits for a while until the
+// credentials that it changed are in force.
 func (u *Unit) Commit(ctx context.Context) error {
 	watch := u.Waiter.Watch(u.awaited...)
 	defer watch.Stop()
@@ -67,8 +68,8 @@ func (u *Unit) Keep(ctx context.Context) error {
 // Rollback drops the unit, unless it was kept.
 func (u *Unit) Rollback(ctx context.Context) { _ = u.tx.Rollback(ctx) }
 
-// Role is the role in which the request acts: a token's, or a member's present one, whatever their
-// session has. ErrRemoved for a former member.
+// Role is the role in which the request acts: a token's, or a member's present
+// one, whatever their session has. ErrRemoved for a former member.
 func (u *Unit) Role(ctx context.Context) (tenants.Role, error) {
 	if u.request.Role == "" {
 		return u.request.Caller.Role(), nil
@@ -80,7 +81,8 @@ func (u *Unit) Role(ctx context.Context) (tenants.Role, error) {
 	return role, err
 }
 
-// Require refuses a member whose role lacks a permission now. Tokens have scopes instead.
+// Require refuses a member whose role lacks a permission now.
+// Tokens have scopes instead.
 func (u *Unit) Require(ctx context.Context, permission tenants.Permission) error {
 	if u.request.Role == "" {
 		return nil
@@ -113,8 +115,8 @@ func (u *Unit) append(ctx context.Context, stream eventstore.Stream, version int
 	return nil
 }
 
-// published is the version at which the last of some events that changes a credential is published;
-// 0: none.
+// published is the version at which the last of some events that
+// changes a credential is published; 0: none.
 func published(version int64, events []tenants.Event) (last int64) {
 	for i, event := range events {
 		if event.Publication() == tenants.PublishedCredential {

@@ -47,7 +47,8 @@ func TestUnitIsKeptOrDropped(t *testing.T) {
 	}
 }
 
-// A member acts in their present role; a token, and a caller at the server, by their scopes.
+// A member acts in their present role; a token, and a caller at
+// the server, by their scopes.
 func TestRequire(t *testing.T) {
 	work := tenantstest.NewWriter(tenantstest.Open(t))
 	member := func(id string) unitofwork.Request {

@@ -27,15 +27,16 @@ type Config struct {
 	Exists Exists
 }
 
-// Exists returns ErrNotFound unless an organization exists, or is yet to be made: one to be deleted
-// does not.
+// Exists returns ErrNotFound unless an organization exists, or is yet
+// to be made: one to be deleted does not.
 type Exists func(ctx context.Context, in *query.Reader, organization pg.Organization) error
 
 // RoleOf finds the role that a member has now, or ErrNotFound.
 type RoleOf func(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error)
 
-// A Writer begins units of work. Errors of decisions are those of tenants: Invalid, ErrNotFound,
-// ErrForbidden, ErrReused, ErrShownOnce; others are failures of its dependencies.
+// A Writer begins units of work. Errors of decisions are those of
+// tenants: Invalid, ErrNotFound, ErrForbidden, ErrReused, ErrShownOnce;
+// others are failures of its dependencies.
 type Writer struct {
 	Config
 }
@@ -43,9 +44,9 @@ type Writer struct {
 // NewWriter returns a writer.
 func NewWriter(config Config) *Writer { return &Writer{config} }
 
-// Begin opens a unit of work of one organization, or as tenants.Installation of several. The caller
-// defers its Rollback. ErrNotFound where the organization is to be deleted, perhaps since the
-// caller saw it.
+// Begin opens a unit of work of one organization, or as tenants.Installation of
+// several. The caller defers its Rollback. ErrNotFound where the organization
+// is to be deleted, perhaps since the caller saw it.
 func (w *Writer) Begin(ctx context.Context, organization string, request Request) (*Unit, error) {
 	u, err := w.BeginHidden(ctx, organization, request)
 	if err != nil || organization == tenants.Installation {
@@ -58,7 +59,8 @@ func (w *Writer) Begin(ctx context.Context, organization string, request Request
 	return u, nil
 }
 
-// BeginHidden is Begin for what is decided about the deletion of an organization itself.
+// BeginHidden is Begin for what is decided about the deletion of
+// an organization itself.
 func (w *Writer) BeginHidden(ctx context.Context, organization string, request Request) (*Unit, error) {
 	tx, err := w.Events.Begin(ctx, organization)
 	if err != nil {

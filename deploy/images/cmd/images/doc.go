@@ -1,3 +1,3 @@
-// Command images builds every program and makes a container image of each, as files. It is what
-// `make images` runs.
+// Command images builds every program and makes a container image of each,
+// as files. It is what `make images` runs.
 package main

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; the words "at" and "in" may be of another language.
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; the words
+// "at" and "in" may be of another language.
 
 func dotnetFrame(line string) (grouping.Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -31,7 +32,8 @@ func dotnetFrame(line string) (grouping.Frame, bool) {
 	return f, f.Function != "" && strings.IndexByte(s[:open], ' ') < 0 && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
 }
 
-// isParameters tells a list of "Type name" from the place of a Java or JavaScript frame.
+// isParameters tells a list of "Type name" from the place of a
+// Java or JavaScript frame.
 func isParameters(s string) bool {
 	if s == "" {
 		return true
@@ -85,8 +87,9 @@ func dotnetInApp(f *grouping.Frame) bool {
 	return f.Module != "" && !dotnetLibraries.hold(f.Module, '.')
 }
 
-// dotnetIdentity is type and method. State machines and closures are named by the method that the compiler made
-// them from; how the runtime resumes and rethrows does not count.
+// dotnetIdentity is type and method. State machines and closures are
+// named by the method that the compiler made them from; how the
+// runtime resumes and rethrows does not count.
 func dotnetIdentity(dst []byte, f *grouping.Frame) []byte {
 	if dotnetPlumbing(f) {
 		return dst
@@ -105,8 +108,9 @@ func dotnetPlumbing(f *grouping.Frame) bool {
 		strings.HasPrefix(f.Function, "lambda_method")
 }
 
-// appendDotnet appends a name part by part: "<DoAsync>d__5" is "DoAsync", "<>c__DisplayClass3_0" and type
-// arguments are nothing, "<F>g__Local|0_1" is "F.Local".
+// appendDotnet appends a name part by part: "<DoAsync>d__5" is
+// "DoAsync", "<>c__DisplayClass3_0" and type arguments are
+// nothing, "<F>g__Local|0_1" is "F.Local".
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
 	first := true

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// stack returns the pieces that hold the trace. Some senders put the whole trace into the message.
+// stack returns the pieces that hold the trace. Some senders put
+// the whole trace into the message.
 func stack(e *grouping.Error) []string {
 	if len(e.StackTrace) > 0 || strings.IndexByte(e.Message, '\n') < 0 {
 		return e.StackTrace
@@ -14,7 +15,8 @@ func stack(e *grouping.Error) []string {
 	return []string{e.Message}
 }
 
-// firstLine returns the first line of s that is not blank, without surrounding white space.
+// firstLine returns the first line of s that is not blank,
+// without surrounding white space.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(line)

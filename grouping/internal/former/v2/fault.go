@@ -2,9 +2,10 @@ package v2
 
 import "strings"
 
-// isFault reports whether errors of this type are mistakes at the very place where they are thrown, such as the use
-// of a null reference. There the innermost function of the sender's own code says it all: who called it and what the
-// message says about the value at hand does not make another bug.
+// isFault reports whether errors of this type are mistakes at the very place
+// where they are thrown, such as the use of a null reference. There the
+// innermost function of the sender's own code says it all: who called it and
+// what the message says about the value at hand does not make another bug.
 func isFault(typ string) bool {
 	name := typ[strings.LastIndexAny(typ, ".:\\")+1:]
 	if faults[name] {
@@ -27,7 +28,8 @@ RecursionError NotImplementedError NoMethodError FrozenError UncaughtThrowError 
 NullReferenceException IndexOutOfRangeException InvalidCastException KeyNotFoundException DivideByZeroException
 ArrayTypeMismatchException NotImplementedException UndefinedMethodError ArgumentCountError DivisionByZeroError`)
 
-// isOverflow reports whether the error is endless recursion. Where it ends is chance; the circle is the bug.
+// isOverflow reports whether the error is endless recursion. Where it
+// ends is chance; the circle is the bug.
 func isOverflow(typ, message string) bool {
 	for _, name := range [...]string{"StackOverflow", "RecursionError", "SystemStackError", "InsufficientExecutionStack"} {
 		if strings.Contains(typ, name) {

@@ -2,8 +2,9 @@ package v2
 
 import "strings"
 
-// appendFileName appends the last element of a path or URL without the parts that builds number or hash:
-// "https://cdn/x/main.3f2a1b9c.chunk.js" is "main.chunk.js", "index-DkYxQw9z.js" is "index.js".
+// appendFileName appends the last element of a path or URL without the parts
+// that builds number or hash: "https://cdn/x/main.3f2a1b9c.chunk.js" is
+// "main.chunk.js", "index-DkYxQw9z.js" is "index.js".
 func appendFileName(dst []byte, path string) []byte {
 	name := baseName(path)
 	start := len(dst)
@@ -34,7 +35,8 @@ func breakBefore(name string, i int) byte {
 	return name[i-1]
 }
 
-// isHashPart recognises content hashes of bundlers, build numbers and parts of versions.
+// isHashPart recognises content hashes of bundlers, build
+// numbers and parts of versions.
 func isHashPart(s string) bool {
 	switch {
 	case allDigits(s), isVersion(s):
@@ -52,7 +54,8 @@ func isVersion(s string) bool {
 	return len(s) > 1 && s[0] == 'v' && allDigits(s[1:])
 }
 
-// isMixed reports whether s looks random: digits between letters, or case that goes up and down.
+// isMixed reports whether s looks random: digits between
+// letters, or case that goes up and down.
 func isMixed(s string) bool {
 	digits, upper, rises := 0, 0, 0
 	for i := 0; i < len(s); i++ {

@@ -26,8 +26,8 @@ const (
 	traceTail       = 10 // of each exception, the outermost
 )
 
-// Grouper fingerprints errors one after another and reuses its memory. It must not be used by two goroutines at once.
-// Its zero value is ready.
+// Grouper fingerprints errors one after another and reuses its memory. It must
+// not be used by two goroutines at once. Its zero value is ready.
 type Grouper struct {
 	trace   trace
 	version int
@@ -35,7 +35,8 @@ type Grouper struct {
 	typ     []byte // a type without its ids
 }
 
-// Hashes are those by which the former versions would have found the group of e, in the order in which they looked.
+// Hashes are those by which the former versions would have found the group
+// of e, in the order in which they looked.
 func (g *Grouper) Hashes(e grouping.Error) []grouping.ScopedHash {
 	g.trace.parse(&e)
 	g.version = firstVersion
@@ -54,7 +55,8 @@ func (g *Grouper) appendHashes(hashes []grouping.ScopedHash) []grouping.ScopedHa
 	return append(hashes, g.hash(grouping.ScopeTrace, g.appendTrace), g.hash(grouping.ScopeSite, g.appendSite))
 }
 
-// Parts of a key are ended by this byte, which no text that is compared holds except as part of a message.
+// Parts of a key are ended by this byte, which no text that is
+// compared holds except as part of a message.
 const keyEnd = '\n'
 
 func (g *Grouper) hash(scope grouping.HashScope, appendKey func([]byte) []byte) grouping.ScopedHash {
@@ -123,7 +125,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// root is the innermost exception that has frames; its type may be unknown, then that of the one around it counts.
+// root is the innermost exception that has frames; its type may be unknown,
+// then that of the one around it counts.
 func (g *Grouper) root() span {
 	spans := g.trace.spans
 	for i, s := range spans {
@@ -149,8 +152,8 @@ func (g *Grouper) faulty(root span) bool {
 	return isFault(root.typ) && g.trace.frames[first].InApp && name[len(name)-1] != ':'
 }
 
-// circle returns the names of the frames that recursion went through, in an order that does not depend on where it
-// ended.
+// circle returns the names of the frames that recursion went through, in an
+// order that does not depend on where it ended.
 func (g *Grouper) circle() [][]byte {
 	var names [][]byte
 	for k, i := range g.trace.site {
@@ -162,7 +165,8 @@ func (g *Grouper) circle() [][]byte {
 	return names
 }
 
-// appendTypeName appends an error's type without what changes from one occurrence to the next.
+// appendTypeName appends an error's type without what changes
+// from one occurrence to the next.
 func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	typ = clip(firstLine(typ), maxLine)
 	if g.version > firstVersion && hasID(typ) {
@@ -172,7 +176,8 @@ func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	return appendUnnumbered(dst, typ)
 }
 
-// appendUnnumbered appends a type without counters and addresses: "Foo$1" and "#<Class:0x00007f>".
+// appendUnnumbered appends a type without counters and
+// addresses: "Foo$1" and "#<Class:0x00007f>".
 func appendUnnumbered(dst []byte, typ string) []byte {
 	for typ != "" {
 		before, address, found := strings.Cut(typ, "0x")

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and "\t/path/f.go:12 +0x1d". Senders send them
-// together, apart, or on one line.
+// Go prints a frame on two lines, "pkg.(*T).Method(0xc000, 0x1)" and
+// "\t/path/f.go:12 +0x1d". Senders send them together, apart, or on one line.
 
 func goFrame(line string) (grouping.Frame, bool) {
 	s := strings.TrimSpace(line)
@@ -26,7 +26,8 @@ func goFrame(line string) (grouping.Frame, bool) {
 
 const goCreator = "created by"
 
-// goPlace reads "/path/f.go:12 +0x1d", with or without the call before it; i is where ".go:" stands.
+// goPlace reads "/path/f.go:12 +0x1d", with or without the call
+// before it; i is where ".go:" stands.
 func goPlace(s string, i int) (grouping.Frame, bool) {
 	end := i + len(".go:")
 	for end < len(s) && isDigit(s[end]) {
@@ -51,7 +52,8 @@ func goPlace(s string, i int) (grouping.Frame, bool) {
 	return f, true
 }
 
-// goCall reads "import/path.(*T).Method(args)"; the arguments may be missing when errors print their own stack.
+// goCall reads "import/path.(*T).Method(args)"; the arguments may be
+// missing when errors print their own stack.
 func goCall(s string) (grouping.Frame, bool) {
 	name := s
 	if strings.HasSuffix(s, ")") {
@@ -82,7 +84,8 @@ func goCall(s string) (grouping.Frame, bool) {
 	return f, true
 }
 
-// isGoArgs accepts what a Go trace prints between the parentheses: words in hexadecimal, braces, dots.
+// isGoArgs accepts what a Go trace prints between the
+// parentheses: words in hexadecimal, braces, dots.
 func isGoArgs(args string) bool {
 	for i := 0; i < len(args); i++ {
 		c := args[i]
@@ -93,7 +96,8 @@ func isGoArgs(args string) bool {
 	return true
 }
 
-// isBareGoCall decides on a name without arguments: it must look like Go and like nothing else.
+// isBareGoCall decides on a name without arguments: it must look
+// like Go and like nothing else.
 func isBareGoCall(f grouping.Frame, slash int) bool {
 	if strings.HasSuffix(f.Function, ".") || strings.IndexByte(f.Function, '/') >= 0 {
 		return false
@@ -127,8 +131,9 @@ var goStandard = wordSet(`archive bufio bytes cmp compress container context cry
 expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp
 runtime slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak`)
 
-// goIdentity is package and function; closures keep the function that holds them. How a panic travels through the
-// runtime, and who started the goroutine, do not count.
+// goIdentity is package and function; closures keep the function
+// that holds them. How a panic travels through the runtime, and
+// who started the goroutine, do not count.
 func goIdentity(dst []byte, f *grouping.Frame) []byte {
 	if f.Function == "" {
 		return append(dst, baseName(f.File)...)
@@ -157,7 +162,8 @@ func goPlumbing(f *grouping.Frame) bool {
 	return false
 }
 
-// cutGoPart takes the first part off "(*T[...]).Method.func1": "T", then "Method", then "func1".
+// cutGoPart takes the first part off "(*T[...]).Method.func1":
+// "T", then "Method", then "func1".
 func cutGoPart(s string) (part, rest string) {
 	s = strings.TrimPrefix(s, "(*")
 	end := strings.IndexByte(s, '.')
@@ -174,7 +180,8 @@ func cutGoPart(s string) (part, rest string) {
 	return strings.TrimSuffix(s[:end], ")"), s[end+1:]
 }
 
-// isGoCounter recognises what the compiler counts: "1", "func2", "gowrap1", "deferwrap3".
+// isGoCounter recognises what the compiler counts: "1", "func2",
+// "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
 	for _, prefix := range [...]string{"func", "gowrap", "deferwrap", "-range"} {
 		if rest, ok := strings.CutPrefix(part, prefix); ok && allDigits(rest) {
@@ -184,7 +191,8 @@ func isGoCounter(part string) bool {
 	return allDigits(part)
 }
 
-// appendGoPackage appends an import path without versions: "a/b/v2@v2.1.0/c" is "a/b/c".
+// appendGoPackage appends an import path without versions:
+// "a/b/v2@v2.1.0/c" is "a/b/c".
 func appendGoPackage(dst []byte, path string) []byte {
 	for path != "" {
 		part, rest, more := strings.Cut(path, "/")

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Java, and with it Kotlin, Scala, Groovy and Clojure: "at java.base/pkg.Class.method(File.java:12) [jar:1.0]".
+// Java, and with it Kotlin, Scala, Groovy and Clojure: "at
+// java.base/pkg.Class.method(File.java:12) [jar:1.0]".
 
 func javaFrame(line string) (grouping.Frame, bool) {
 	s := withoutTool(line)
@@ -34,7 +35,8 @@ func javaFrame(line string) (grouping.Frame, bool) {
 	return f, true
 }
 
-// withoutTool drops indentation and what build tools and mails print before a line, such as "[exec] [junit] " and "> ".
+// withoutTool drops indentation and what build tools and mails print before a
+// line, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
 	s := line[leadingSpace(line):]
 	for range 4 {
@@ -54,7 +56,8 @@ func withoutTool(line string) string {
 	return s
 }
 
-// javaPlace tells "File.java:12", "Native Method" and their like from a list of parameters.
+// javaPlace tells "File.java:12", "Native Method" and their like
+// from a list of parameters.
 func javaPlace(s string) bool {
 	switch s {
 	case "Native Method", "Unknown Source", "SourceFile", "<generated>", "NO_SOURCE_FILE", "":
@@ -79,8 +82,8 @@ func isSourceName(file string) bool {
 	return false
 }
 
-// withoutLoader drops class loader and module: "app//a.B" and "java.base@17/a.B" are "a.B". Slashes that stand for
-// dots ("a/b/C") stay.
+// withoutLoader drops class loader and module: "app//a.B" and
+// "java.base@17/a.B" are "a.B". Slashes that stand for dots ("a/b/C") stay.
 func withoutLoader(class string) string {
 	slash := strings.LastIndexByte(class, '/')
 	if slash < 0 || strings.IndexByte(class[slash:], '.') < 0 {
@@ -138,8 +141,9 @@ func javaInApp(f *grouping.Frame) bool {
 	return !javaLibraries.hold(f.Module, '.')
 }
 
-// javaIdentity is class and method without what compilers and class generators number. Frames that only exist
-// because of how the virtual machine reflects, proxies or links lambdas do not count.
+// javaIdentity is class and method without what compilers and class generators
+// number. Frames that only exist because of how the virtual machine reflects,
+// proxies or links lambdas do not count.
 func javaIdentity(dst []byte, f *grouping.Frame) []byte {
 	if javaPlumbing(f) {
 		return dst
@@ -160,8 +164,9 @@ func javaPlumbing(f *grouping.Frame) bool {
 	return strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
 }
 
-// appendJavaClass appends a class name up to the part that a generator made, and without numbers of anonymous
-// classes: "Foo$$EnhancerBySpringCGLIB$$1a2b" is "Foo", "Foo$1" and "Foo$2" are "Foo$".
+// appendJavaClass appends a class name up to the part that a generator made,
+// and without numbers of anonymous classes: "Foo$$EnhancerBySpringCGLIB$$1a2b"
+// is "Foo", "Foo$1" and "Foo$2" are "Foo$".
 func appendJavaClass(dst []byte, class string) []byte {
 	for _, generated := range [...]string{"$$", "_$$_", "$ByteBuddy$", "$MockitoMock$"} {
 		if i := strings.Index(class, generated); i > 0 {
@@ -178,7 +183,8 @@ func appendJavaClass(dst []byte, class string) []byte {
 	return dst
 }
 
-// appendUncounted appends s without the numbers that a compiler or a generator counts up.
+// appendUncounted appends s without the numbers that a compiler
+// or a generator counts up.
 func appendUncounted(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		end := i
@@ -195,13 +201,14 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is counted: after "$" and "__", and in "$Proxy12" and
-// "GeneratedMethodAccessor12".
+// isJavaCounted reports whether a number after s is counted: after "$" and
+// "__", and in "$Proxy12" and "GeneratedMethodAccessor12".
 func isJavaCounted(s string) bool {
 	return strings.HasSuffix(s, "$") || strings.HasSuffix(s, "__") || strings.HasSuffix(s, "Proxy") || strings.HasSuffix(s, "Accessor")
 }
 
-// appendJavaName appends a method name; a lambda is named by the method that holds it.
+// appendJavaName appends a method name; a lambda is named by the
+// method that holds it.
 func appendJavaName(dst []byte, name string) []byte {
 	if rest, ok := strings.CutPrefix(name, "lambda$"); ok {
 		if i := strings.LastIndexByte(rest, '$'); i > 0 {

@@ -6,8 +6,9 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)" and "at url:1:2"; Firefox and Safari:
-// "fn@url:1:2", and for evaluated code "fn@url line 3 > eval:1:2".
+// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
+// and "at url:1:2"; Firefox and Safari: "fn@url:1:2", and for
+// evaluated code "fn@url line 3 > eval:1:2".
 
 func javascriptFrame(line string) (grouping.Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -52,7 +53,8 @@ func v8Name(s string) string {
 	return s
 }
 
-// evalOrigin finds the file that called eval in "eval at f (eval at g (url:1:2), <anonymous>:1:2)".
+// evalOrigin finds the file that called eval in "eval at f (eval
+// at g (url:1:2), <anonymous>:1:2)".
 func evalOrigin(place string) string {
 	if i := strings.LastIndex(place, " ("); i > 0 {
 		place = place[i+2:]
@@ -83,7 +85,8 @@ func geckoFrame(s string) (grouping.Frame, bool) {
 	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
 }
 
-// geckoAt is the "@" between name and place. Names and URLs may hold "@" too: the one before the scheme counts.
+// geckoAt is the "@" between name and place. Names and URLs may hold "@"
+// too: the one before the scheme counts.
 func geckoAt(s string) int {
 	if scheme := strings.Index(s, "://"); scheme > 0 {
 		return strings.LastIndexByte(s[:scheme], '@')
@@ -135,8 +138,8 @@ func javascriptLibrary(file string) bool {
 	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
 }
 
-// javascriptIdentity is the file's name without hashes and the function's name without receiver. A name that a
-// minifier made says nothing and is left out.
+// javascriptIdentity is the file's name without hashes and the function's name
+// without receiver. A name that a minifier made says nothing and is left out.
 func javascriptIdentity(dst []byte, f *grouping.Frame) []byte {
 	start := len(dst)
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
@@ -165,13 +168,14 @@ func appendPackage(dst []byte, path string) []byte {
 	return append(append(dst, name...), '/')
 }
 
-// isBuilt reports whether a bundler wrote the file, so that short names in it are a minifier's. left is the length of
-// its name without hashes.
+// isBuilt reports whether a bundler wrote the file, so that short names in it
+// are a minifier's. left is the length of its name without hashes.
 func isBuilt(name string, left int) bool {
 	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
 }
 
-// appendScriptName appends the parts of "Object.Foo.bar/<" that somebody chose: "Foo.bar".
+// appendScriptName appends the parts of "Object.Foo.bar/<" that
+// somebody chose: "Foo.bar".
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	first := true
 	for name != "" {

@@ -2,16 +2,20 @@ package v2
 
 import "github.com/weirlog/weir/grouping"
 
-// syntax is how one runtime prints traces and names things. All functions see lines without line breaks.
+// syntax is how one runtime prints traces and names things. All
+// functions see lines without line breaks.
 type syntax struct {
 	language grouping.Language
-	// frame parses one line. A frame with a file and no function belongs to the line before it.
+	// frame parses one line. A frame with a file and no function
+	// belongs to the line before it.
 	frame func(line string) (grouping.Frame, bool)
-	// mark recognises lines that are no frames but say where exceptions begin and end.
+	// mark recognises lines that are no frames but say where
+	// exceptions begin and end.
 	mark func(line string) mark
 	// inApp tells the sender's own code from that of libraries.
 	inApp func(f *grouping.Frame) bool
-	// identity appends what names the frame in every occurrence; nothing for a frame that does not count.
+	// identity appends what names the frame in every occurrence;
+	// nothing for a frame that does not count.
 	identity func(dst []byte, f *grouping.Frame) []byte
 	// crashLast: the innermost call is printed last.
 	crashLast bool
@@ -77,7 +81,8 @@ func detect(lines []string) *syntax {
 	return &unknownSyntax
 }
 
-// leader returns the index of the highest score and how far it is ahead of the next.
+// leader returns the index of the highest score and how far it
+// is ahead of the next.
 func leader(score []int) (best, lead int) {
 	second := 0
 	for i := 1; i < len(score); i++ {

@@ -2,8 +2,9 @@ package v2
 
 import "strings"
 
-// A message tells errors apart in two strengths. Beside a stack trace only the words count that programmers write
-// into messages: a name or a value that a user brought never splits a group. Without a trace the message is all there
+// A message tells errors apart in two strengths. Beside a stack trace only the
+// words count that programmers write into messages: a name or a value that a
+// user brought never splits a group. Without a trace the message is all there
 // is: every word counts but those that are visibly values.
 
 const (
@@ -12,8 +13,9 @@ const (
 	maxWord     = 24 // bytes of the longest word of the vocabulary that is worth a look
 )
 
-// appendWords appends the words of a message's first line that programmers chose: common words of error messages,
-// names of constants and of classes. It returns how many there are.
+// appendWords appends the words of a message's first line that programmers
+// chose: common words of error messages, names of constants and of
+// classes. It returns how many there are.
 func appendWords(dst []byte, message string) ([]byte, int) {
 	words := 0
 	s := firstLine(message)
@@ -39,7 +41,8 @@ func appendWords(dst []byte, message string) ([]byte, int) {
 	return dst, words
 }
 
-// cutToken takes the next blank-separated token off s; text in quotes is a value and is passed over.
+// cutToken takes the next blank-separated token off s; text in
+// quotes is a value and is passed over.
 func cutToken(s string) (token, rest string) {
 	s = strings.TrimLeft(s, " \t")
 	if s == "" {
@@ -62,7 +65,8 @@ func cutToken(s string) (token, rest string) {
 	return s, ""
 }
 
-// cutPiece splits a token at punctuation; value reports that what follows was assigned with "=".
+// cutPiece splits a token at punctuation; value reports that
+// what follows was assigned with "=".
 func cutPiece(token string) (piece, rest string, value bool) {
 	i := strings.IndexAny(token, ",;:!?()[]{}<>=|\"")
 	if i < 0 {
@@ -71,7 +75,8 @@ func cutPiece(token string) (piece, rest string, value bool) {
 	return token[:i], token[i+1:], token[i] == '='
 }
 
-// appendWord appends a piece if it is a word of the vocabulary, a constant ("NOT_FOUND") or a class ("FooBar").
+// appendWord appends a piece if it is a word of the vocabulary, a
+// constant ("NOT_FOUND") or a class ("FooBar").
 func appendWord(dst []byte, piece string) []byte {
 	piece = strings.Trim(piece, ".-'")
 	if piece == "" || len(piece) > 4*maxWord {
@@ -115,7 +120,8 @@ func isConstant(s string) bool {
 	return len(s) > 3 && s[0] != '_'
 }
 
-// isClassName recognises "FooBar" and "pkg.FooBar": the last part begins in upper case and has a second capital.
+// isClassName recognises "FooBar" and "pkg.FooBar": the last part begins
+// in upper case and has a second capital.
 func isClassName(s string) bool {
 	name := s[strings.LastIndexByte(s, '.')+1:]
 	if name == "" || !isUpper(name[0]) {
@@ -131,8 +137,9 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// appendTemplate appends a message's first line with "*" for everything that is visibly a value: quoted text,
-// numbers, ids, paths, addresses, what stands after "=".
+// appendTemplate appends a message's first line with "*" for
+// everything that is visibly a value: quoted text, numbers, ids,
+// paths, addresses, what stands after "=".
 func appendTemplate(dst []byte, message string) []byte {
 	s := firstLine(message)
 	for n := 0; s != "" && n < maxTemplate; n++ {
@@ -175,7 +182,8 @@ func appendStar(dst []byte) []byte {
 	return append(dst, " *"...)
 }
 
-// isValue recognises numbers, ids, hashes, paths, URLs, mail addresses and names of hosts.
+// isValue recognises numbers, ids, hashes, paths, URLs, mail
+// addresses and names of hosts.
 func isValue(token string) bool {
 	token = strings.Trim(token, ".,;:!?()[]{}<>|")
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]: {closure}()", "#2 {main}". The place is where
-// the function was called.
+// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
+// {closure}()", "#2 {main}". The place is where the function was called.
 
 func phpFrame(line string) (grouping.Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -82,8 +82,8 @@ func phpInApp(f *grouping.Frame) bool {
 	return !strings.Contains(f.File, "/vendor/") && f.File != "[internal function]"
 }
 
-// phpIdentity is class and function. A closure is named by the function that holds it where PHP says so, else by
-// its namespace.
+// phpIdentity is class and function. A closure is named by the function that
+// holds it where PHP says so, else by its namespace.
 func phpIdentity(dst []byte, f *grouping.Frame) []byte {
 	if f.Function == "{main}" {
 		return dst

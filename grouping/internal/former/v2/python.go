@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the source line and a line of carets below.
+// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
+// source line and a line of carets below.
 
 func pythonFrame(line string) (grouping.Frame, bool) {
 	s := strings.TrimLeft(line, " \t|+") // the bars are those of exception groups
@@ -62,7 +63,8 @@ func pythonInApp(f *grouping.Frame) bool {
 	return !ok || strings.HasSuffix(f.File, "/lib/python") || rest == ""
 }
 
-// pythonIdentity is module and function. The interpreter's import machinery does not count.
+// pythonIdentity is module and function. The interpreter's
+// import machinery does not count.
 func pythonIdentity(dst []byte, f *grouping.Frame) []byte {
 	if strings.HasPrefix(f.File, "<frozen importlib") {
 		return dst
@@ -75,7 +77,8 @@ func pythonIdentity(dst []byte, f *grouping.Frame) []byte {
 	return append(append(dst, ':'), f.Function...)
 }
 
-// appendModule appends the name of the module in a file: that of the folder for a package's own file.
+// appendModule appends the name of the module in a file: that of
+// the folder for a package's own file.
 func appendModule(dst []byte, path string) []byte {
 	name := strings.TrimSuffix(baseName(path), ".py")
 	switch {

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'"; the first may end in ": message (Type)".
+// Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'";
+// the first may end in ": message (Type)".
 
 func rubyFrame(line string) (grouping.Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -47,8 +48,8 @@ func rubyInApp(f *grouping.Frame) bool {
 	return !strings.HasPrefix(f.File, "(eval")
 }
 
-// rubyIdentity is file and method. A block is named by its method; whether the class is printed depends on the
-// release of Ruby, so it is left out.
+// rubyIdentity is file and method. A block is named by its method; whether the
+// class is printed depends on the release of Ruby, so it is left out.
 func rubyIdentity(dst []byte, f *grouping.Frame) []byte {
 	dst = append(dst, withoutTemplateNumbers(strings.TrimSuffix(baseName(f.File), ".rb"))...)
 	dst = append(dst, ':')
@@ -62,7 +63,8 @@ func rubyIdentity(dst []byte, f *grouping.Frame) []byte {
 	return append(dst, withoutTemplateNumbers(name)...)
 }
 
-// withoutTemplateNumbers cuts what the template engine appends to "_app_views_x_html_erb___123_456".
+// withoutTemplateNumbers cuts what the template engine appends
+// to "_app_views_x_html_erb___123_456".
 func withoutTemplateNumbers(name string) string {
 	if !strings.HasPrefix(name, "_app_") {
 		return name

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Rust prints a frame on two lines, "4: krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
+// Rust prints a frame on two lines, "4:
+// krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
 
 func rustFrame(line string) (grouping.Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -52,7 +53,8 @@ func rustInApp(f *grouping.Frame) bool {
 	return !strings.HasPrefix(f.File, "/rustc/") && !strings.Contains(f.File, "/.cargo/registry/")
 }
 
-// rustIdentity is the path without the hash of the symbol; closures keep the function that holds them.
+// rustIdentity is the path without the hash of the symbol;
+// closures keep the function that holds them.
 func rustIdentity(dst []byte, f *grouping.Frame) []byte {
 	name := f.Function
 	if name == "" || strings.Contains(name, "panicking::") || strings.HasPrefix(name, "rust_begin_unwind") ||

@@ -36,7 +36,8 @@ func hasDigit(s string) bool {
 	return false
 }
 
-// isHexWord reports whether s can only be a hash, an id or an address: hexadecimal, long enough, with a digit in it.
+// isHexWord reports whether s can only be a hash, an id or an address:
+// hexadecimal, long enough, with a digit in it.
 func isHexWord(s string, least int) bool {
 	if len(s) < least || !hasDigit(s) {
 		return false
@@ -104,8 +105,9 @@ func parentName(path string) string {
 	return baseName(path[:len(path)-len(base)-1])
 }
 
-// after returns what follows the last occurrence of any mark in path, and whether there was one. Paths of either
-// kind of slash match marks written with "/".
+// after returns what follows the last occurrence of any mark in
+// path, and whether there was one. Paths of either kind of slash
+// match marks written with "/".
 func after(path string, marks ...string) (string, bool) {
 	for _, m := range marks {
 		if i := lastIndexSlashed(path, m); i >= 0 {
@@ -145,7 +147,8 @@ func withoutQuery(s string) string {
 	return s
 }
 
-// typeAndMessage splits "Type: message" where the first part looks like the name of an error class.
+// typeAndMessage splits "Type: message" where the first part
+// looks like the name of an error class.
 func typeAndMessage(s string) (typ, message string, ok bool) {
 	s = strings.TrimSpace(s)
 	typ, message, found := strings.Cut(s, ": ")

@@ -59,7 +59,8 @@ func (t *trace) reset() {
 	t.names, t.ends, t.skip = t.names[:0], t.ends[:0], -1
 }
 
-// collect splits the pieces into lines. Traces that were flattened into one line are split as well.
+// collect splits the pieces into lines. Traces that were
+// flattened into one line are split as well.
 func (t *trace) collect(pieces []string) {
 	for _, piece := range pieces {
 		for more := true; more; {
@@ -109,7 +110,8 @@ func (t *trace) add(f grouping.Frame) {
 	s.end = len(t.frames)
 }
 
-// twoLines reports whether the runtime prints the place of a call on a line of its own.
+// twoLines reports whether the runtime prints the place of a
+// call on a line of its own.
 func (t *trace) twoLines() bool {
 	return t.syntax.language == grouping.Go || t.syntax.language == grouping.Rust
 }
@@ -154,8 +156,9 @@ func (t *trace) begin(typ, message string) {
 	t.spans = append(t.spans, span{typ, message, len(t.frames), len(t.frames)})
 }
 
-// order turns the chain so that the root cause comes first and each exception's innermost call first, and gives the
-// outermost exception the name that was sent.
+// order turns the chain so that the root cause comes first and
+// each exception's innermost call first, and gives the outermost
+// exception the name that was sent.
 func (t *trace) order(e *grouping.Error) {
 	if !t.syntax.causeFirst {
 		slices.Reverse(t.spans)
@@ -203,8 +206,9 @@ func (t *trace) identity(i int) []byte {
 	return t.names[start:t.ends[i]]
 }
 
-// locate chooses the frames that tell where the error happened: those of the sender's own code in the root cause;
-// where it has none, in the exceptions around it; where none has any, all of the root cause.
+// locate chooses the frames that tell where the error happened: those of the
+// sender's own code in the root cause; where it has none, in the exceptions
+// around it; where none has any, all of the root cause.
 func (t *trace) locate() {
 	for _, ownOnly := range [...]bool{true, false} {
 		for _, s := range t.spans {

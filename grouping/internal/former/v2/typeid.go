@@ -2,9 +2,11 @@ package v2
 
 import "strings"
 
-// The type of an error is the name of a class or a code. Some programs put ids into it, "Timeout<1234>", "Error_8f3a9c",
-// so that no two of their errors would be the same: such ids are taken out before types are compared. What belongs to a
-// name stays: "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
+// The type of an error is the name of a class or a code. Some programs
+// put ids into it, "Timeout<1234>", "Error_8f3a9c", so that no two of
+// their errors would be the same: such ids are taken out before types
+// are compared. What belongs to a name stays: "Http2Error",
+// "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
 	minHexID       = 6  // characters of a part that is hexadecimal
@@ -46,8 +48,9 @@ func appendWithoutIDs(dst []byte, typ string) []byte {
 	return dst
 }
 
-// nextID looks at what begins at i: a UUID, a part of letters and digits, or what is between two parts. It returns where
-// that ends and where in it an id is, if start < end.
+// nextID looks at what begins at i: a UUID, a part of letters and
+// digits, or what is between two parts. It returns where that ends
+// and where in it an id is, if start < end.
 func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
@@ -82,7 +85,8 @@ func idInPart(s string, from, to int) (start, end int) {
 	return to, to
 }
 
-// isNumberID tells a counter from a code. before is what stands in front of the number, label the word before that.
+// isNumberID tells a counter from a code. before is what stands in front of
+// the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
 	switch before {
 	case '#', '<', '@', '(', '{':

@@ -6,7 +6,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// A trace in no known form is compared line by line, without the numbers, addresses and paths in it.
+// A trace in no known form is compared line by line, without the
+// numbers, addresses and paths in it.
 
 const (
 	unknownWidth   = 300 // bytes of a line that are looked at
@@ -41,7 +42,8 @@ func unknownIdentity(dst []byte, f *grouping.Frame) []byte {
 	return dst
 }
 
-// appendUnknownWord appends a word without its path and its digits, and counts its letters.
+// appendUnknownWord appends a word without its path and its
+// digits, and counts its letters.
 func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base

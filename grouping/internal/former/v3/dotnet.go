@@ -2,8 +2,8 @@ package v3
 
 import "strings"
 
-// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42"; "at", "in" and "line" may be
-// translated.
+// .NET: "at Ns.Type.Method[T](String s) in /src/C.cs:line 42";
+// "at", "in" and "line" may be translated.
 
 func dotnetFrame(line string) (Frame, bool) {
 	s, ok := afterAt(line[leadingSpace(line):])
@@ -48,7 +48,8 @@ func dotnetPlace(s string) (file string, line int) {
 	return dotnetFile(s[:colon]), number(s[space+1:])
 }
 
-// isParameters distinguishes a list of "Type name" from the place of a Java or JavaScript frame.
+// isParameters distinguishes a list of "Type name" from the
+// place of a Java or JavaScript frame.
 func isParameters(s string) bool {
 	if s == "" {
 		return true
@@ -98,8 +99,8 @@ func dotnetMark(line string) mark {
 	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))
 }
 
-// isInnerEnd recognizes the line after the frames of an inner exception. It is indented in every
-// language, unlike the one where an exception was rethrown.
+// isInnerEnd recognizes the line after the frames of an inner exception. It is
+// indented in every language, unlike the one where an exception was rethrown.
 func isInnerEnd(line, s string) bool {
 	return strings.HasPrefix(s, "--- End of inner exception") ||
 		strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack")
@@ -109,8 +110,9 @@ func dotnetInApp(f *Frame) bool {
 	return f.Module != "" && !dotnetLibraries.hold(f.Module, '.')
 }
 
-// dotnetIdentity is type and method. State machines and closures have the name of their method;
-// frames by which the runtime resumes and rethrows do not count.
+// dotnetIdentity is type and method. State machines and closures
+// have the name of their method; frames by which the runtime
+// resumes and rethrows do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
 	if dotnetPlumbing(f) {
 		return dst
@@ -129,8 +131,9 @@ func dotnetPlumbing(f *Frame) bool {
 		strings.HasPrefix(f.Function, "lambda_method")
 }
 
-// appendDotnet appends a name part by part: "<DoAsync>d__5" is "DoAsync", "<>c__DisplayClass3_0"
-// and type arguments are nothing, "<F>g__Local|0_1" is "F.Local".
+// appendDotnet appends a name part by part: "<DoAsync>d__5" is
+// "DoAsync", "<>c__DisplayClass3_0" and type arguments are
+// nothing, "<F>g__Local|0_1" is "F.Local".
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
 	first := true

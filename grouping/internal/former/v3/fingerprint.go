@@ -21,8 +21,8 @@ const (
 	maxShown   = 100
 )
 
-// Grouper fingerprints errors one after another and reuses its memory. It is for one goroutine. Its
-// zero value is ready.
+// Grouper fingerprints errors one after another and reuses its memory. It is
+// for one goroutine. Its zero value is ready.
 type Grouper struct {
 	sent   Error
 	trace  trace
@@ -35,8 +35,8 @@ type Grouper struct {
 	typ    []byte // a type without its ids
 }
 
-// Hashes are those by which this version would have found the group of e, in the order in which it
-// looked.
+// Hashes are those by which this version would have found the group
+// of e, in the order in which it looked.
 func (g *Grouper) Hashes(e Error) []grouping.ScopedHash {
 	g.sent = e
 	g.trace.parse(&g.sent)
@@ -66,8 +66,8 @@ func (g *Grouper) hash(scope grouping.HashScope, key []byte) grouping.ScopedHash
 	return grouping.ScopedHash{Version: version, Scope: scope, Hash: grouping.Hash(sum[:16])}
 }
 
-// appendTrace appends all exceptions, with a mark at the sender's own frames: what is own decides
-// at looser levels.
+// appendTrace appends all exceptions, with a mark at the sender's own
+// frames: what is own decides at looser levels.
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t := &g.trace
 	for _, s := range t.spans {
@@ -115,9 +115,9 @@ func (g *Grouper) deciders(most int) []int {
 	return site[:min(most, len(site))]
 }
 
-// reach is how many frames from the fault locate it: one for a fault, else at most two thirds of
-// the way to the entry point, where frames depend on the caller. One frame of foreign code, or with
-// a generic name, does not suffice.
+// reach is how many frames from the fault locate it: one for a fault, else at
+// most two thirds of the way to the entry point, where frames depend on the
+// caller. One frame of foreign code, or with a generic name, does not suffice.
 func (g *Grouper) reach() int {
 	site, n := g.trace.site, (2*len(g.trace.site)+2)/3
 	switch {
@@ -157,8 +157,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// rootCause is the innermost exception with frames; without a type, that of the one around it
-// counts.
+// rootCause is the innermost exception with frames; without a
+// type, that of the one around it counts.
 func (g *Grouper) rootCause() span {
 	spans := g.trace.spans
 	for i, s := range spans {
@@ -184,8 +184,8 @@ func (g *Grouper) faulty() bool {
 	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
 }
 
-// findCircle finds the frames of endless recursion, in an order that does not depend on where it
-// ended.
+// findCircle finds the frames of endless recursion, in an order
+// that does not depend on where it ended.
 func (g *Grouper) findCircle() {
 	g.circle = g.circle[:0]
 	if !isOverflow(g.root.typ, g.root.message) {
@@ -199,7 +199,8 @@ func (g *Grouper) findCircle() {
 	slices.SortFunc(g.circle, bytes.Compare)
 }
 
-// appendTypeName appends an error's type without what changes from one occurrence to the next.
+// appendTypeName appends an error's type without what changes
+// from one occurrence to the next.
 func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	typ = withoutGenerated(clip(firstLine(typ), maxLine))
 	if hasID(typ) {
@@ -209,7 +210,8 @@ func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	return appendUnnumbered(dst, typ)
 }
 
-// appendUnnumbered appends a type without counters and addresses: "Foo$1" and "#<Class:0x00007f>".
+// appendUnnumbered appends a type without counters and
+// addresses: "Foo$1" and "#<Class:0x00007f>".
 func appendUnnumbered(dst []byte, typ string) []byte {
 	for typ != "" {
 		before, address, found := strings.Cut(typ, "0x")

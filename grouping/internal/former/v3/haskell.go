@@ -2,7 +2,8 @@ package v3
 
 import "strings"
 
-// Haskell, as HasCallStack prints it: "  total, called at src/Cart.hs:12:3 in shop-0.1:Cart".
+// Haskell, as HasCallStack prints it: "  total, called at
+// src/Cart.hs:12:3 in shop-0.1:Cart".
 
 func haskellFrame(line string) (Frame, bool) {
 	name, place, ok := strings.Cut(line[leadingSpace(line):], ", called at ")

@@ -1,6 +1,7 @@
 package v3
 
-// The languages whose traces are understood. Other traces are compared line by line.
+// The languages whose traces are understood. Other traces are
+// compared line by line.
 const (
 	Unknown    Language = "unknown"
 	JavaScript Language = "javascript"
@@ -22,24 +23,28 @@ const (
 	R          Language = "r"
 )
 
-// syntax is how one runtime prints traces and names things. All functions see lines without line
-// breaks.
+// syntax is how one runtime prints traces and names things. All
+// functions see lines without line breaks.
 type syntax struct {
 	language Language
-	// frame parses one line. A frame with a file and no function belongs to the line before it.
+	// frame parses one line. A frame with a file and no function
+	// belongs to the line before it.
 	frame func(line string) (Frame, bool)
 	// mark recognizes lines that begin or end exceptions.
 	mark func(line string) mark
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
-	// own corrects inApp for all frames of an exception, the innermost first; nil: inApp suffices.
+	// own corrects inApp for all frames of an exception, the
+	// innermost first; nil: inApp suffices.
 	own func(frames []Frame)
-	// identity appends what names the frame in every occurrence; nothing for a frame that does not
-	// count.
+	// identity appends what names the frame in every occurrence;
+	// nothing for a frame that does not count.
 	identity func(dst []byte, f *Frame) []byte
-	// opens recognises frames that begin an exception and name it; nil where none does.
+	// opens recognises frames that begin an exception and name
+	// it; nil where none does.
 	opens func(line string) mark
-	// engine holds error types of the runtime, whose messages differ between runtimes.
+	// engine holds error types of the runtime, whose messages
+	// differ between runtimes.
 	engine map[string]bool
 	// twoLines: the place of a call is on a line of its own.
 	twoLines bool
@@ -115,7 +120,8 @@ func detect(lines []string) *syntax {
 	return &unknownSyntax
 }
 
-// leader returns the index of the highest score and how far it is ahead of the next.
+// leader returns the index of the highest score and how far it
+// is ahead of the next.
 func leader(score []int) (best, lead int) {
 	second := 0
 	for i := 1; i < len(score); i++ {

@@ -2,10 +2,12 @@ package v3
 
 import "strings"
 
-// prefixes is a set of dotted names; it holds every name that begins with one of them.
+// prefixes is a set of dotted names; it holds every name that
+// begins with one of them.
 type prefixes map[string]bool
 
-// hold reports whether the set has name or one of its first four beginnings, split at sep.
+// hold reports whether the set has name or one of its first four
+// beginnings, split at sep.
 func (p prefixes) hold(name string, sep byte) bool {
 	end := 0
 	for range 4 {

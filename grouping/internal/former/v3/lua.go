@@ -19,8 +19,8 @@ func luaFrame(line string) (Frame, bool) {
 	return f, ok && (strings.HasSuffix(f.File, ".lua") || strings.HasPrefix(f.File, "["))
 }
 
-// luaName is the name in "function 'total'", "method 'total'", "upvalue 'total'", "function
-// 'cart.total'", "main chunk".
+// luaName is the name in "function 'total'", "method 'total'", "upvalue
+// 'total'", "function 'cart.total'", "main chunk".
 func luaName(s string) string {
 	open := strings.IndexAny(s, "'`")
 	if open < 0 {
@@ -51,7 +51,8 @@ func luaInApp(f *Frame) bool {
 	return f.File != "[C]" && !library
 }
 
-// luaIdentity is file and function, since a function has the name by which it was called.
+// luaIdentity is file and function, since a function has the
+// name by which it was called.
 func luaIdentity(dst []byte, f *Frame) []byte {
 	if f.File == "[C]" {
 		return dst

@@ -24,7 +24,8 @@ func powershellInApp(f *Frame) bool {
 	return !module
 }
 
-// powershellIdentity is file and function; what was typed has no file, and a block no name.
+// powershellIdentity is file and function; what was typed has no
+// file, and a block no name.
 func powershellIdentity(dst []byte, f *Frame) []byte {
 	if f.File == "<No file>" {
 		return dst

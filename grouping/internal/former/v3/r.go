@@ -2,7 +2,8 @@ package v3
 
 import "strings"
 
-// R, as traceback prints it, the innermost call first: "3: total(cart) at cart.R#12".
+// R, as traceback prints it, the innermost call first: "3:
+// total(cart) at cart.R#12".
 
 func rFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]

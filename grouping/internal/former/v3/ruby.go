@@ -2,8 +2,8 @@ package v3
 
 import "strings"
 
-// Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'"; the first may end in
-// ": message (Type)".
+// Ruby: "/a/b.rb:13:in `block in fn'", since 3.4 "/a/b.rb:13:in 'Klass#fn'";
+// the first may end in ": message (Type)".
 
 func rubyFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -34,8 +34,8 @@ func withoutNumber(file string) string {
 
 func rubyMark(line string) mark { return classHeader(strings.TrimSpace(line)) }
 
-// rubyOpens reads the line with which Ruby begins an exception, and after it each cause: "a.rb:1:in
-// 'f': no (KeyError)".
+// rubyOpens reads the line with which Ruby begins an exception, and after it
+// each cause: "a.rb:1:in 'f': no (KeyError)".
 func rubyOpens(line string) mark {
 	if strings.HasPrefix(line[leadingSpace(line):], "from ") || !strings.HasSuffix(line, ")") {
 		return mark{}
@@ -58,8 +58,8 @@ func rubyInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "(eval")
 }
 
-// rubyIdentity is file and method. A block has the name of its method; the class is left out, as
-// not all releases of Ruby print it.
+// rubyIdentity is file and method. A block has the name of its method; the
+// class is left out, as not all releases of Ruby print it.
 func rubyIdentity(dst []byte, f *Frame) []byte {
 	dst = append(dst, withoutTemplateNumbers(strings.TrimSuffix(baseName(f.File), ".rb"))...)
 	dst = append(dst, ':')

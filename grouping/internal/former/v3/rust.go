@@ -2,8 +2,8 @@ package v3
 
 import "strings"
 
-// Rust prints a frame on two lines, "4: krate::module::fn::h3e3f989126541ea9" and "at
-// /path/lib.rs:27:5".
+// Rust prints a frame on two lines, "4:
+// krate::module::fn::h3e3f989126541ea9" and "at /path/lib.rs:27:5".
 
 func rustFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -52,8 +52,8 @@ func rustInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "/rustc/") && !strings.Contains(f.File, "/.cargo/registry/")
 }
 
-// rustIdentity is the path without the hash of the symbol; closures keep the function that holds
-// them.
+// rustIdentity is the path without the hash of the symbol;
+// closures keep the function that holds them.
 func rustIdentity(dst []byte, f *Frame) []byte {
 	name := f.Function
 	if name == "" || strings.Contains(name, "panicking::") || strings.HasPrefix(name, "rust_begin_unwind") ||
@@ -66,7 +66,8 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 	return appendUnhashed(dst, name)
 }
 
-// appendUnhashed appends a name without what the compiler counts: "{closure#1}" is "{closure}".
+// appendUnhashed appends a name without what the compiler
+// counts: "{closure#1}" is "{closure}".
 func appendUnhashed(dst []byte, name string) []byte {
 	for {
 		before, rest, found := strings.Cut(name, "#")

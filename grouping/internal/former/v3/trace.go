@@ -76,7 +76,8 @@ func (t *trace) read() {
 	}
 }
 
-// collect splits the pieces into lines. Traces that were flattened into one line are split as well.
+// collect splits the pieces into lines. Traces that were
+// flattened into one line are split as well.
 func (t *trace) collect(pieces []string) {
 	for _, piece := range pieces {
 		for more := true; more; {
@@ -105,8 +106,8 @@ func (t *trace) line(line string) {
 	}
 }
 
-// isCall distinguishes "a.B.c(B.java:1)" and "a.js:1:2" from "f.c:3", which is only the place of a
-// call.
+// isCall distinguishes "a.B.c(B.java:1)" and "a.js:1:2" from
+// "f.c:3", which is only the place of a call.
 func isCall(s string) bool {
 	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
 		return true
@@ -201,8 +202,8 @@ func (t *trace) begin(m mark) {
 	t.spans, t.open = append(t.spans, s), len(t.spans)
 }
 
-// order puts each exception's innermost call first, and gives the outermost exception the name that
-// was sent.
+// order puts each exception's innermost call first, and gives the
+// outermost exception the name that was sent.
 func (t *trace) order(e *Error) {
 	if t.syntax.crashLast {
 		for _, s := range t.spans {
@@ -218,8 +219,9 @@ func (t *trace) order(e *Error) {
 	}
 }
 
-// name works out which frames are the sender's own, and the identities of those that count or are shown: of a stack of a thousand calls
-// neither is asked about the others.
+// name works out which frames are the sender's own, and the
+// identities of those that count or are shown: of a stack of a
+// thousand calls neither is asked about the others.
 func (t *trace) name() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
 	clear(t.idents)
@@ -245,8 +247,8 @@ func (t *trace) name() {
 // identity of frame i; empty when the frame does not count.
 func (t *trace) identity(i int) []byte { return t.names[t.idents[i].start:t.idents[i].end] }
 
-// locate chooses the frames that locate the error: the own ones in the root cause; else in the
-// exceptions around it; else all of the root cause.
+// locate chooses the frames that locate the error: the own ones in the root
+// cause; else in the exceptions around it; else all of the root cause.
 func (t *trace) locate() {
 	for _, choice := range [...]choice{ownNamed, own, anyone} {
 		for _, s := range t.spans {
@@ -283,8 +285,8 @@ func (t *trace) chosen(i int, c choice) bool {
 	return true
 }
 
-// isMiddle reports whether frame i is so far from both ends of its exception that it does not
-// count.
+// isMiddle reports whether frame i is so far from both ends of
+// its exception that it does not count.
 func (t *trace) isMiddle(s span, i int) bool { return i >= s.first+traceHead && i < s.end-traceTail }
 
 // visit adds frame i to the site unless recursion brought it there already.

@@ -2,9 +2,10 @@ package v3
 
 import "strings"
 
-// The type of an error is a class or a code. Some programs put ids into it, "Timeout<1234>",
-// "Error_8f3a9c", so that no two of their errors would be equal: such ids are removed before
-// comparison. Parts of names stay: "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
+// The type of an error is a class or a code. Some programs put ids into it,
+// "Timeout<1234>", "Error_8f3a9c", so that no two of their errors would be
+// equal: such ids are removed before comparison. Parts of names stay:
+// "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
 	minHexID       = 6  // characters of a part that is hexadecimal
@@ -46,8 +47,8 @@ func appendWithoutIDs(dst []byte, typ string) []byte {
 	return dst
 }
 
-// nextID looks at what begins at i: a UUID, a part of letters and digits, or a separator. It
-// returns its end, and where an id is in it, if start < end.
+// nextID looks at what begins at i: a UUID, a part of letters and digits, or a
+// separator. It returns its end, and where an id is in it, if start < end.
 func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
@@ -82,8 +83,8 @@ func idInPart(s string, from, to int) (start, end int) {
 	return to, to
 }
 
-// isNumberID distinguishes a counter from a code. before is the byte before the number, label the
-// word before that.
+// isNumberID distinguishes a counter from a code. before is the byte before
+// the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
 	switch before {
 	case '#', '<', '@', '(', '{':

@@ -40,7 +40,8 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// appendUnknownWord appends a word without its path and digits, and counts its letters.
+// appendUnknownWord appends a word without its path and digits,
+// and counts its letters.
 func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base
@@ -59,7 +60,8 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 
 func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
 
-// clip cuts s to at most n bytes, at the start of a character; bytes that are no text anywhere.
+// clip cuts s to at most n bytes, at the start of a character;
+// bytes that are no text anywhere.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

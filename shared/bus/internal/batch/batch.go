@@ -8,8 +8,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Layout of a record batch, version 2, as https://kafka.apache.org/documentation/#recordbatch gives
-// it, after the four bytes of size that a Produce request puts before it.
+// Layout of a record batch, version 2
+// (https://kafka.apache.org/documentation/#recordbatch), after the
+// four bytes of size of a Produce request.
 const (
 	atLength     = 4 + 8
 	atEpoch      = 4 + 12
@@ -29,8 +30,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Batch is a record batch that grows until it is sealed; then its bytes are final, also for
-// retries.
+// Batch is a record batch that grows until it is sealed; then
+// its bytes are final, also for retries.
 type Batch struct {
 	Buffer    []byte
 	Count     int
@@ -80,8 +81,8 @@ func (b *Batch) Takes(n, limit int) bool { return !b.Sealed && len(b.Buffer)+n <
 // Size is the number of bytes that the batch has now.
 func (b *Batch) Size() int { return len(b.Buffer) }
 
-// Seal makes the batch final under a producer's identity and sequence. codec compresses the
-// records; nil does not. A sealed batch gets only the new identity.
+// Seal makes the batch final under a producer's identity and sequence. codec
+// compresses the records; nil: none. A sealed batch gets only the new identity.
 func (b *Batch) Seal(who Identity, sequence int32, codec *zstd.Encoder) {
 	b.Producer, b.Sequence, b.Sealed = who, sequence, true
 	if codec != nil && !b.packed {

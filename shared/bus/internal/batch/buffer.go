@@ -2,8 +2,8 @@ package batch
 
 import "sync"
 
-// Buffers are pooled by size class, so that a quiet partition does not hold the memory of a busy
-// one.
+// Buffers are pooled by size class, so that a quiet partition
+// does not hold the memory of a busy one.
 var bufferPools = [...]struct {
 	size int
 	pool *sync.Pool

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// Outgoing is a message for the encoder: headers sorted, key apart. It holds strings, as the
-// message does, so that nothing is copied before the batch.
+// Outgoing is a message for the encoder: headers sorted, key apart. It holds
+// the message's strings, so that nothing is copied before the batch.
 type Outgoing struct {
 	Key     string
 	Keyed   bool // an empty key is not the same as none
@@ -22,8 +22,9 @@ type Outgoing struct {
 
 type Pair struct{ name, value string }
 
-// NewOutgoing maps a message to a record: metadata to headers by name, UUID to ce_id unless
-// metadata has one, payload to value. headers is scratch space that the result uses.
+// NewOutgoing maps a message to a record: metadata to headers by
+// name, UUID to ce_id unless metadata has one, payload to value.
+// The result uses headers as scratch space.
 func NewOutgoing(m *message.Message, headers []Pair) Outgoing {
 	out := Outgoing{value: m.Payload, headers: headers[:0]}
 	for name, value := range m.Metadata {

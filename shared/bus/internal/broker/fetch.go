@@ -11,13 +11,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// fetchVersion is the one version of Fetch in use, since Kafka 3.1. It names the topic by id, so
-// that nobody reads on in another topic of the same name.
+// fetchVersion is the one version of Fetch in use, since Kafka 3.1. It names
+// the topic by id, so that nobody reads on in another topic of the same name.
 const fetchVersion = 13
 
-// Fetch is a request for several partitions of one topic at one broker, and its answer. It uses
-// kafka-go's connection but not its decoder, which drops a batch's last offset: without it the end
-// of a batch is unknown whose records compaction has removed.
+// Fetch is a request for several partitions of one topic at one
+// broker, and its answer. kafka-go's decoder is not used: it drops
+// a batch's last offset, without which the end of a batch is
+// unknown whose records compaction has removed.
 type Fetch struct {
 	Topic      wire.TopicID
 	WaitMillis int32
@@ -36,7 +37,8 @@ type FetchPartition struct {
 	Fresh     bool // not answered yet
 }
 
-// FetchAnswer is a broker's answer for one partition. records aliases the answer's buffer.
+// FetchAnswer is a broker's answer for one partition. records
+// aliases the answer's buffer.
 type FetchAnswer struct {
 	Partition     int32
 	Code          kafka.Error

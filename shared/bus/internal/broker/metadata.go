@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// metadataVersion is the one version of Metadata in use, since Kafka 2.8. kafka-go's own has no
-// topic ids.
+// metadataVersion is the one version of Metadata in use, since
+// Kafka 2.8. kafka-go's own has no topic ids.
 const metadataVersion = 10
 
 // metadata is a Metadata request for topics, and its answer.
@@ -32,8 +32,8 @@ type Layout struct {
 	Topics     map[string]TopicLayout // bounded by the topics asked about
 }
 
-// TopicLayout is one topic of a layout: the leader of each partition, -1 where there is none. err
-// is why the topic is unknown.
+// TopicLayout is one topic of a layout: the leader of each partition, -1 where
+// there is none. Err is why the topic is unknown.
 type TopicLayout struct {
 	ID       wire.TopicID
 	Leaders  []int32

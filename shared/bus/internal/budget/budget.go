@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Budget bounds the bytes under way, first come, first served, so that a large request is not
-// starved.
+// Budget bounds the bytes under way, first come, first served,
+// so that a large request is not starved.
 type Budget struct {
 	mu      sync.Mutex
 	limit   int
@@ -24,7 +24,8 @@ type claim struct {
 
 func New(limit int) *Budget { return &Budget{limit: limit} }
 
-// Take waits until n bytes fit. More than the whole budget fits when nothing else is there.
+// Take waits until n bytes fit. More than the whole budget fits
+// when nothing else is there.
 func (b *Budget) Take(ctx context.Context, n int) error {
 	b.mu.Lock()
 	if b.closed {

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
 
-// Of what an answer brings of several partitions, pieces come in turn: who sends to one does not
-// wait for all that came of another.
+// Of what an answer brings of several partitions, pieces come in turn: who
+// sends to one does not wait for all that came of another.
 func TestPartitionsTakeTurns(t *testing.T) {
 	const partitions, messages, size = 2, 100, 32 << 10
 	brokers, topic := testenv.SharedKafka(t), "test.follow.turns"

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// AppendHead begins a request in the flexible form of newer versions; sized fills in its size, the
-// first four bytes.
+// AppendHead begins a request in the flexible form of newer versions; sized
+// fills in its size, the first four bytes.
 func AppendHead(b []byte, key, version int16, clientID string) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(key))
@@ -19,7 +19,8 @@ func Sized(b []byte) []byte {
 	return b
 }
 
-// NoTags is the end of every structure in the flexible form: no tagged fields follow.
+// NoTags is the end of every structure in the flexible form: no
+// tagged fields follow.
 const NoTags = 0
 
 func AppendString(b []byte, s string) []byte {
@@ -32,8 +33,8 @@ func AppendCompactString(b []byte, s string) []byte {
 	return append(AppendCompactLength(b, len(s)), s...)
 }
 
-// AppendCompactLength writes the length of a string or an array in the flexible form, where 0 means
-// null.
+// AppendCompactLength writes the length of a string or an array in
+// the flexible form, where 0 means null.
 func AppendCompactLength(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)+1) }
 
 // AppendNullable writes b after its length; null is length -1.
@@ -48,7 +49,8 @@ func AppendNullable[B ~string | ~[]byte](dst []byte, b B, null bool) []byte {
 // TopicID identifies a topic: another one of the same name has another id.
 type TopicID [16]byte
 
-// Scanner reads Kafka's primitive types. Once it runs out of bytes it is bad and returns zeros.
+// Scanner reads Kafka's primitive types. Once it runs out of
+// bytes it is bad and returns zeros.
 type Scanner struct {
 	Rest []byte
 	Bad  bool
@@ -68,8 +70,8 @@ func (r *Scanner) Bytes(n int) []byte {
 	return b
 }
 
-// Items returns how many items follow, each of at least so many bytes. An impossible number is bad
-// and returned as 0.
+// Items returns how many items follow, each of at least so many bytes. An
+// impossible number is bad and returned as 0.
 func (r *Scanner) Items(least int) int {
 	n := int(r.Int32())
 	if n > len(r.Rest)/least {
@@ -109,8 +111,8 @@ func (r *Scanner) Varint() int64 {
 	return v
 }
 
-// Count returns how many items follow, each of at least a byte. An impossible number is bad and
-// returned as 0.
+// Count returns how many items follow, each of at least a byte. An
+// impossible number is bad and returned as 0.
 func (r *Scanner) Count() int {
 	n := r.Varint()
 	if n < 0 || n > int64(len(r.Rest)) {

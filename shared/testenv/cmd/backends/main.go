@@ -45,10 +45,12 @@ func run(backend string, measure bool, output io.Writer, command []string) (code
 	return execute(ctx, command, output, set)
 }
 
-// leftBehind is how long output is awaited of a process that the command has started and not ended.
+// leftBehind is how long output is awaited of a process that the
+// command has started and not ended.
 const leftBehind = 10 * time.Second
 
-// execute runs the command. It is asked to end when this one is, and may take its time.
+// execute runs the command. It is asked to end when this one is,
+// and may take its time.
 func execute(ctx context.Context, command []string, output io.Writer, set *set) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, io.MultiWriter(os.Stdout, output), os.Stderr

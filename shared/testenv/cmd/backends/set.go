@@ -71,8 +71,8 @@ func (s *set) startBroker(ctx context.Context, start func(context.Context) error
 	return nil
 }
 
-// startCache starts a Redis where the engine has an image. Otherwise the few packages that need one
-// start it.
+// startCache starts a Redis where the engine has an image. Otherwise
+// the few packages that need one start it.
 func (s *set) startCache(ctx context.Context) error {
 	if s.cache = os.Getenv(testenv.EnvRedis); s.cache != "" {
 		say("Redis", "given by "+testenv.EnvRedis)
@@ -92,8 +92,8 @@ func (s *set) startCache(ctx context.Context) error {
 	return nil
 }
 
-// leaveKafkaToTests starts nothing: an embedded broker is quick to start, so that each test has its
-// own.
+// leaveKafkaToTests starts nothing: an embedded broker is quick
+// to start, so that each test has its own.
 func leaveKafkaToTests(context.Context) error {
 	say("Kafka", "embedded broker, one for each test")
 	return nil
@@ -110,7 +110,8 @@ func (s *set) localDatabase(ctx context.Context) error {
 	return nil
 }
 
-// anyKafka takes a container where an engine can provide the image, else the published jars.
+// anyKafka takes a container where an engine can provide the
+// image, else the published jars.
 func (s *set) anyKafka(ctx context.Context) error {
 	unavailable := containers.Provides(ctx, testenv.KafkaImage())
 	if unavailable == nil {

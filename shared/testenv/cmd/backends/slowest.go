@@ -29,7 +29,8 @@ func (s *slowest) Write(p []byte) (int, error) {
 	}
 }
 
-// note takes "ok", or FAIL, a package and its time, separated by tabs. Cached results took no time.
+// note takes "ok", or FAIL, a package and its time, separated by
+// tabs. Cached results took no time.
 func (s *slowest) note(line string) {
 	columns := strings.Split(line, "\t")
 	if len(columns) < 3 || strings.TrimSpace(columns[0]) != "ok" && columns[0] != "FAIL" {
