@@ -124,39 +124,30 @@ verify: ## each module builds alone, is tidy and formatted; the alerts fire wher
 	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 
-# Watermill's own Reconnect has a data race in its test, see shared/bus/watermillbus/reconnect_suite_test.go: it runs once more without the race detector.
-BUS      = github.com/weirlog/weir/shared/bus
-IN_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
-UNRACED  = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
-RECONNECT = $(if $(and $(RACE),$(filter %/watermillbus,$(IN_BUS))),$(UNRACED) -run TestSuiteReconnect $(BUS)/watermillbus,:)
+UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
 # What starts nothing beside itself, tests included, as deploy/architecture sees to, and the tests of all modules together, which look at them
 # from outside: the race detector has nothing to find there that it does not find in others, and would only slow them down.
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/internal/accounts ledger/internal/budgets \
-	ledger/internal/console ledger/internal/foresight ledger/internal/http ledger/internal/postgres ledger/internal/statements \
+	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/statements \
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former \
 	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/http tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork shared/answers shared/contract \
-	shared/bus/cluster shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/compose deploy/doctor deploy/errorcodes deploy/images \
-	deploy/prometheus deploy/provision deploy/settings
+	shared/bus/cluster shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/acls deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/images \
+	deploy/prometheus deploy/provision deploy/resume deploy/settings
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))
-ALONE    = $(if $(RACE),$(filter $(RACELESS),$(LISTED)))
-RACED    = $(filter-out $(ALONE),$(LISTED))
 
-test: ## unit and integration tests: a local PostgreSQL, the embedded broker, the race detector
-	$(if $(RACE),,@echo "the race detector is off: it needs a C compiler")
-	$(BACKENDS) -slowest=10 -- sh -c '\
-		{ $(if $(ALONE),$(UNRACED) $(ALONE),:) && $(RECONNECT); } & unraced=$$!; \
-		$(if $(RACED),$(GO) test $(RACE) $(TESTFLAGS) $(RACED),:); raced=$$?; \
-		wait $$unraced && exit $$raced'
+test: ## unit and integration tests: a local PostgreSQL, the embedded broker
+	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)
 
 test-race: ## of the same tests those in which the race detector can find something; it needs a C compiler
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
 	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS),$(LISTED))
 
-# The race detector only in what runs on Apache Kafka alone, three nodes as well; the rest of the bus has it in `make test`. Tests take turns
+# The race detector only in what runs on Apache Kafka alone, three nodes as well; the rest of the bus has it in `make test-race`. Tests take turns
 # on a node that they are given, so the bus has one of its own.
+BUS      = github.com/weirlog/weir/shared/bus
 REST     = $(filter-out $(BUS) $(BUS)/%,$(LISTED))
 ON_BUS   = $(filter $(BUS)/%,$(LISTED))
 ON_KAFKA = bin/backends -backend=kafka --
@@ -173,7 +164,7 @@ test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus 
 ROUNDS ?= full
 SEED   := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 FAULTS  = bin/bus-faults
-KILLED  = $(GO) test -run=^TestKilled$$ -count=1 -v $(TESTFLAGS) ./deploy/e2e ./ledger/app
+KILLED  = $(GO) test -run='^Test(Killed|Besieged)$$' -count=1 -v $(TESTFLAGS) ./deploy/e2e
 # Three nodes are Apache Kafka in whichever run: one of them is enough.
 test-faults: ## a million random steps of the books, every fault at full count, on both brokers and on three nodes; SEED= repeats a run, ROUNDS= shortens it
 	@mkdir -p bin

@@ -5,12 +5,14 @@ import (
 	"fmt"
 )
 
-// Budgets are how many groups the errors of one hour may create: those of a project, and those of
-// all projects of an organization together. Further new ones join their project's overflow group: a
-// flood of unique types is counted exactly and fills no table.
+// Budgets are how many groups the errors of one hour may create: those of
+// a project, and those of all projects of an organization together.
+// Further new ones join their project's overflow group: a flood of unique
+// types is counted exactly and fills no table.
 type Budgets struct{ Project, Organization int }
 
-// OverflowVersion is that of the overflow's hash, which no algorithm makes of an error.
+// OverflowVersion is that of the overflow's hash, which no
+// algorithm makes of an error.
 const OverflowVersion = 0
 
 // overflowHash leads to the overflow of a project.
@@ -19,8 +21,8 @@ func overflowHash() ScopedHash {
 	return ScopedHash{OverflowVersion, ScopeBudget, Hash(sum[:16])}
 }
 
-// Overflow moves c to the overflow of its project, since its budget is used up, or that of all
-// projects.
+// Overflow moves c to the overflow of its project, since its
+// budget is used up, or that of all projects.
 func (c *Count) Overflow(ofAll bool) {
 	p := overflowHash()
 	c.Hashes, c.Similar, c.ofAll = []ScopedHash{p}, p.Hash, ofAll
@@ -29,8 +31,9 @@ func (c *Count) Overflow(ofAll bool) {
 // Overflowed reports whether c belongs to an overflow.
 func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 
-// DescribeOverflow describes the overflow that c belongs to, by the budget that was used up.
-func (c *Count) DescribeOverflow(budgets Budgets) (Description, Why) {
+// DescribeOverflow describes the overflow that c belongs to, by
+// the budget that was used up.
+func (c *Count) DescribeOverflow(budgets Budgets) (Description, Explanation) {
 	most, whose, who := budgets.Project, "", "The project had created"
 	if c.ofAll {
 		most, whose, who = budgets.Organization, " in all projects", "All projects of the organization together had created"
@@ -40,7 +43,7 @@ func (c *Count) DescribeOverflow(budgets Budgets) (Description, Why) {
 		"Errors whose type or message holds an id or a value that is new each time are a common cause: see the samples."
 	p := overflowHash()
 	return Description{Title: "More errors than " + thousands(most) + " new groups an hour" + whose, Language: Unknown},
-		Why{Version: p.Version, Scope: p.Scope, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
+		Explanation{Version: p.Version, Scope: p.Scope, Hash: p.Hash, Language: Unknown, Rule: Rule(rule)}
 }
 
 // thousands writes n with commas.

@@ -28,8 +28,8 @@ type Part struct {
 	Value string
 }
 
-// Why is how an error came to its group.
-type Why struct {
+// An Explanation is how an error came to its group.
+type Explanation struct {
 	Version  int
 	Scope    HashScope
 	Hash     Hash
@@ -38,8 +38,8 @@ type Why struct {
 	Rule     Rule   // that chose them
 }
 
-// Rule is how a group was distinguished. Rules are stored, so they are never renamed; an unknown
-// one is its own text.
+// Rule is how a group was distinguished. Rules are stored, so they are never
+// renamed; an unknown one is its own text.
 type Rule string
 
 // The rules.
@@ -115,17 +115,17 @@ func placed(f *Frame) string {
 	return f.Function + " (" + file + ")"
 }
 
-// Why is how the error is grouped.
-func (f Fingerprint) Why() Why {
+// Explain returns how the error is grouped.
+func (f Fingerprint) Explain() Explanation {
 	g, decides := f.of, f.Deciding()
-	why := Why{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
+	why := Explanation{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
 	if decides.Scope == ScopeMessage {
 		return g.whyMessage(why)
 	}
 	return g.whySite(why)
 }
 
-func (g *Grouper) whyMessage(why Why) Why {
+func (g *Grouper) whyMessage(why Explanation) Explanation {
 	s := g.outermost()
 	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, s.typ))
 	why.Parts = appendPart(why.Parts, "message", appendTemplate(nil, s.message, maxTemplate))
@@ -133,7 +133,7 @@ func (g *Grouper) whyMessage(why Why) Why {
 	return why
 }
 
-func (g *Grouper) whySite(why Why) Why {
+func (g *Grouper) whySite(why Explanation) Explanation {
 	why.Parts = appendPart(why.Parts, "type", g.kind)
 	if len(g.circle) > 0 {
 		for _, name := range g.circle {

@@ -12,6 +12,6 @@ func BenchmarkDescribe(b *testing.B) {
 	f := g.Fingerprint(e)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = f.Describe(), f.Why()
+		_, _ = f.Describe(), f.Explain()
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/hashes-v*.txt anew; only right before the version is in use")
 
-// Hashes are stored: those of a version never change. Whoever breaks this test raises Version and
-// moves the algorithm that was to internal/former.
+// Hashes are stored: those of a version never change. Whoever breaks this test
+// raises Version and moves the algorithm that was to internal/former.
 func TestGoldenHashes(t *testing.T) {
 	path := fmt.Sprintf("testdata/hashes-v%d.txt", Version)
 	var got strings.Builder
@@ -40,8 +40,8 @@ func TestGoldenHashes(t *testing.T) {
 	}
 }
 
-// The strictest level distinguishes more than the deciding one, and the deciding one follows from
-// it.
+// The strictest level distinguishes more than the deciding one,
+// and the deciding one follows from it.
 func TestLevels(t *testing.T) {
 	var g Grouper
 	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat org.junit.X.y(X.java:1)")
@@ -60,8 +60,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Each level contains the one before: what is the same at one is the same at all looser ones.
-// Whatever is compared with whatever.
+// Each level contains the one before: what is the same at one is the same at
+// all looser ones. Whatever is compared with whatever.
 func TestLevelsContainEachOther(t *testing.T) {
 	type levels [len(Levels)]Hash
 	var all []levels
@@ -117,8 +117,8 @@ func TestThreadDump(t *testing.T) {
 	}
 }
 
-// The cost of an error is linear in its size, whatever is in it: half a megabyte of anything takes
-// a moment.
+// The cost of an error is linear in its size, whatever is in it: half
+// a megabyte of anything takes a moment.
 func TestLinear(t *testing.T) {
 	const size = 512 << 10
 	var g Grouper
@@ -155,7 +155,7 @@ func FuzzFingerprint(f *testing.F) {
 		g.Fingerprint(Error{Type: stack, StackTrace: []string{message, typ}})
 		if again := g.Fingerprint(e); again.Deciding() != first || h.Fingerprint(e).Deciding() != first {
 			t.Fatal("the hash depends on what came before")
-		} else if d := again.Describe(); d.Title == "" || len(d.Title) > maxTitle || again.Why().Rule.Words() == string(again.Why().Rule) {
+		} else if d := again.Describe(); d.Title == "" || len(d.Title) > maxTitle || again.Explain().Rule.Words() == string(again.Explain().Rule) {
 			t.Fatalf("description %+v", d)
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// runtime prints calls as one runtime does, with what changes from one occurrence to the next drawn
-// anew.
+// runtime prints calls as one runtime does, with what changes from
+// one occurrence to the next drawn anew.
 type runtime struct {
 	name  string
 	call  func(n noise, fn string, i int) string
@@ -128,8 +128,8 @@ func (r runtime) trace(n noise, calls []string) (lines []string) {
 	return strings.Split(strings.Join(lines, "\n"), "\n")
 }
 
-// In every language nothing that changes between two occurrences moves an error, and another
-// function or type does.
+// In every language nothing that changes between two occurrences moves an
+// error, and another function or type does.
 func TestGeneratedTraces(t *testing.T) {
 	words := strings.Fields("charge refund checkout discount total invoice render parse login tax ship search index import export quote cancel merge")
 	for _, r := range runtimes {
@@ -147,7 +147,7 @@ func TestGeneratedTraces(t *testing.T) {
 				base := decide("PaymentFailed", calls)
 				for range 10 {
 					if decide("PaymentFailed", calls) != base {
-						t.Fatalf("%v moves: %+v\n%s", calls, g.Fingerprint(g.sent).Why(), strings.Join(g.sent.StackTrace, "\n"))
+						t.Fatalf("%v moves: %+v\n%s", calls, g.Fingerprint(g.sent).Explain(), strings.Join(g.sent.StackTrace, "\n"))
 					}
 				}
 				if decide("PaymentFailed", append([]string{words[len(words)-1]}, calls[1:]...)) == base || decide("PaymentRefused", calls) == base {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// kin is an error and variants of it. What is in same differs from base only in what changes
-// between two occurrences of one fault: it must join base. What is in other is another fault: it
-// must not.
+// kin is an error and variants of it. What is in same differs from base only in
+// what changes between two occurrences of one fault: it must join base. What is
+// in other is another fault: it must not.
 type kin struct {
 	name  string
 	base  Error
@@ -35,10 +35,10 @@ func TestKin(t *testing.T) {
 func (k kin) check(t *testing.T) {
 	var g Grouper
 	base := g.Fingerprint(k.base).Deciding()
-	why := g.Fingerprint(k.base).Why()
+	why := g.Fingerprint(k.base).Explain()
 	for what, e := range k.same {
 		if got := g.Fingerprint(e).Deciding(); got != base {
-			t.Errorf("%s must not move it\nbase %+v\n got %+v", what, why, g.Fingerprint(e).Why())
+			t.Errorf("%s must not move it\nbase %+v\n got %+v", what, why, g.Fingerprint(e).Explain())
 		}
 	}
 	for what, e := range k.other {
@@ -48,8 +48,8 @@ func (k kin) check(t *testing.T) {
 	}
 }
 
-// Senders cut traces into strings as they like: lines, all at once, with and without indentation
-// and carriage returns.
+// Senders cut traces into strings as they like: lines, all at once, with and
+// without indentation and carriage returns.
 func TestPieces(t *testing.T) {
 	for _, ks := range [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin} {
 		for _, k := range ks {
@@ -65,15 +65,15 @@ func TestPieces(t *testing.T) {
 			} {
 				e := Error{Type: k.base.Type, Message: k.base.Message, StackTrace: pieces}
 				if got := g.Fingerprint(e).Deciding(); got != want {
-					t.Errorf("%s: %s moves it: %+v", k.name, what, g.Fingerprint(e).Why())
+					t.Errorf("%s: %s moves it: %+v", k.name, what, g.Fingerprint(e).Explain())
 				}
 			}
 		}
 	}
 }
 
-// Of a stack of a thousand calls those in the middle do not count, and the shown ones are marked as
-// own or foreign.
+// Of a stack of a thousand calls those in the middle do not count, and the
+// shown ones are marked as own or foreign.
 func TestLongStacks(t *testing.T) {
 	stack := func(middle string) (e Error) {
 		e.Type = "TypeError"

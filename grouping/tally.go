@@ -17,7 +17,8 @@ const (
 	newestAtOnce    = 5 // of one tally: the newest of a storm are as good as one another
 )
 
-// Tally adds up occurrences before they are stored: a storm of one error costs as much as one.
+// Tally adds up occurrences before they are stored: a storm of
+// one error costs as much as one.
 type Tally struct {
 	grouper Grouper
 	counts  map[countKey]*Count // bounded by the records of a transaction
@@ -30,7 +31,8 @@ type countKey struct {
 	strictest             Hash
 }
 
-// Count is the number of errors with the same strictest hash that were accepted in one hour.
+// Count is the number of errors with the same strictest hash
+// that were accepted in one hour.
 type Count struct {
 	Organization string
 	Project      string
@@ -54,24 +56,26 @@ type Sample struct {
 	Exceptions []Exception // nil: not described yet
 }
 
-// Describe fills in the exceptions of a sample, if it lacks them. A tally does not: most samples of
-// a storm are replaced, and most kinds of a flood create no group.
+// Describe fills in the exceptions of a sample, if it lacks them.
+// A tally does not: most samples of a storm are replaced, and
+// most kinds of a flood create no group.
 func (s *Sample) Describe(g *Grouper) {
 	if s.Exceptions == nil {
 		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
 	}
 }
 
-// Describe describes the group that c creates, and why it is one. It describes the first sample
-// too.
-func (c *Count) Describe(g *Grouper) (Description, Why) {
+// Describe describes the group that c creates, and why it is
+// one. It describes the first sample too.
+func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 	f := g.Fingerprint(c.Samples[0].Error)
 	d := f.Describe()
 	c.Samples[0].Exceptions = d.Exceptions
-	return d, f.Why()
+	return d, f.Explain()
 }
 
-// BudgetPeriod is the time of acceptance for which a project has a budget of new groups.
+// BudgetPeriod is the time of acceptance for which a project has
+// a budget of new groups.
 const BudgetPeriod = time.Hour
 
 // NewTally returns an empty tally.
@@ -141,8 +145,8 @@ func (c *Count) Deciding() ScopedHash { return c.Hashes[len(c.Hashes)-1] }
 // Arrival reports when c was first seen, in the order of the tally.
 func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }
 
-// Counts returns the counts in one order everywhere, so that those who lock rows in it do not
-// deadlock.
+// Counts returns the counts in one order everywhere, so that
+// those who lock rows in it do not deadlock.
 func (t *Tally) Counts() []*Count {
 	counts := make([]*Count, 0, len(t.counts))
 	for _, c := range t.counts {
@@ -167,8 +171,8 @@ func AddEnvironments(set []string, names ...string) []string {
 	return set
 }
 
-// SampleSlot is where the nth sample of a group is kept, from 0: the first ones stay, each later
-// one replaces the oldest of the others.
+// SampleSlot is where the nth sample of a group is kept, from 0: the first ones
+// stay, each later one replaces the oldest of the others.
 func SampleSlot(n int64) int {
 	if n < FirstSamples {
 		return int(n)

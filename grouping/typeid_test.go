@@ -23,7 +23,8 @@ func TestOrdinaryTypesKeepTheirNames(t *testing.T) {
 	}
 }
 
-// Whatever a program counts up or draws at random for each error is taken out of its type.
+// Whatever a program counts up or draws at random for each error
+// is taken out of its type.
 func TestTypesLoseIDs(t *testing.T) {
 	for want, types := range map[string][]string{
 		"Error_*":               {"Error_8f3a9c", "Error_1234", "Error_00c4f1aa93", "Error_550e8400-e29b-41d4-a716-446655440000", "Error_550E8400_E29B_41D4_A716_446655440000", "Error_d41d8cd98f00b204e9800998ecf8427e", "Error_01HZX3K9M2Q8R7T5V4W6Y1Z0AB", "Error_1732240000123"},
@@ -56,7 +57,7 @@ func TestTypesWithIDsAreOneGroup(t *testing.T) {
 		if two.Deciding() != one {
 			t.Errorf("%+v and %+v", one, two)
 		}
-		if why := two.Why(); len(stack) < 3 && why.Parts[0] != (Part{"type", "Error_*"}) {
+		if why := two.Explain(); len(stack) < 3 && why.Parts[0] != (Part{"type", "Error_*"}) {
 			t.Errorf("why %+v", why)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MaxBlockBytes is the text of a block: large enough to compress well, small enough to be read for
-// one entry.
+// MaxBlockBytes is the text of a block: large enough to compress well,
+// small enough to be read for one entry.
 const MaxBlockBytes = 1 << 20
 
 // A Place is the order of entries in a project: by event time, then by identity.
@@ -32,7 +32,8 @@ type Stored struct {
 	Text        []byte // compact JSON, as it was accepted
 }
 
-// Header is what is known of a block without reading it, by which a search skips blocks.
+// Header is what is known of a block without reading it, by
+// which a search skips blocks.
 type Header struct {
 	Min, Max     Instant // event times of its first and last entry
 	Levels       SeveritySet
@@ -57,8 +58,8 @@ type Builder struct {
 	words        wordSet
 }
 
-// Add takes an entry; message is its message, unescaped. The Builder keeps entry.Text, which must
-// not change.
+// Add takes an entry; message is its message, unescaped. The Builder
+// keeps entry.Text, which must not change.
 func (b *Builder) Add(entry Stored, message []byte) {
 	if b.words == nil {
 		b.words = wordSet{}
@@ -66,7 +67,9 @@ func (b *Builder) Add(entry Stored, message []byte) {
 	b.list = append(b.list, entry)
 	b.bytes += len(entry.Text)
 	b.levels = b.levels.With(entry.Level)
-	b.environments = b.environments.With(entry.Environment)
+	if n := len(b.list); n == 1 || b.list[n-2].Environment != entry.Environment {
+		b.environments = b.environments.With(entry.Environment)
+	}
 	b.words.add(message)
 }
 

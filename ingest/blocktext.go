@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// blockVersion is the first byte of a block's stored form. What was stored under a version stays
-// readable.
+// blockVersion is the first byte of a block's stored form. What was
+// stored under a version stays readable.
 const blockVersion = 1
 
 // errBlock means that a block's stored form is damaged.
 var errBlock = errors.New("cannot read block: its form is damaged")
 
-// AppendBinary appends the block's stored form, uncompressed: a version, the environments, the
-// batches, the directory (per entry: time, level, environment, batch, index, length), then all
-// texts. Numbers are varints of encoding/binary.
+// AppendBinary appends the block's stored form, uncompressed: a
+// version, the environments, the batches, the directory (per entry:
+// time, level, environment, batch, index, length), then all texts.
+// Numbers are varints of encoding/binary.
 func (b Block) AppendBinary(dst []byte) []byte {
 	environments, batches := newTable[string](), newTable[batchOf]()
 	for _, entry := range b.List {
-		environments.add(entry.Environment)
-		batches.add(batchOf{entry.Batch, entry.ReceivedAt.UnixNano()})
+		environments.number(entry.Environment)
+		batches.number(batchOf{entry.Batch, entry.ReceivedAt.UnixNano()})
 	}
 	dst = append(dst, blockVersion)
 	dst = binary.AppendUvarint(dst, uint64(len(environments.list)))
@@ -35,7 +36,7 @@ func (b Block) AppendBinary(dst []byte) []byte {
 		dst = append(dst, batch.id[:]...)
 		dst = binary.AppendVarint(dst, batch.receivedNanos)
 	}
-	return b.appendEntries(dst, environments, batches)
+	return b.appendEntries(dst, &environments, &batches)
 }
 
 type batchOf struct {
@@ -43,15 +44,15 @@ type batchOf struct {
 	receivedNanos int64
 }
 
-func (b Block) appendEntries(dst []byte, environments table[string], batches table[batchOf]) []byte {
+func (b Block) appendEntries(dst []byte, environments *table[string], batches *table[batchOf]) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b.List)))
 	previous := int64(0)
 	for _, entry := range b.List {
 		dst = binary.AppendVarint(dst, entry.Time.Seconds-previous)
 		dst = binary.AppendUvarint(dst, uint64(entry.Time.Nanos))
 		dst = append(dst, byte(entry.Level))
-		dst = binary.AppendUvarint(dst, environments.at[entry.Environment])
-		dst = binary.AppendUvarint(dst, batches.at[batchOf{entry.Batch, entry.ReceivedAt.UnixNano()}])
+		dst = binary.AppendUvarint(dst, environments.number(entry.Environment))
+		dst = binary.AppendUvarint(dst, batches.number(batchOf{entry.Batch, entry.ReceivedAt.UnixNano()}))
 		dst = binary.AppendUvarint(dst, uint64(entry.Index))
 		dst = binary.AppendUvarint(dst, uint64(len(entry.Text)))
 		previous = entry.Time.Seconds
@@ -62,22 +63,32 @@ func (b Block) appendEntries(dst []byte, environments table[string], batches tab
 	return dst
 }
 
-// table numbers different values in the order in which they come.
+// table numbers different values in the order in which they come, most of them
+// the same as the one before.
 type table[T comparable] struct {
 	at   map[T]uint64 // bounded by the entries of a block
 	list []T
+	last uint64 // the number given last
 }
 
 func newTable[T comparable]() table[T] { return table[T]{at: map[T]uint64{}} }
 
-func (t *table[T]) add(value T) {
-	if _, known := t.at[value]; !known {
-		t.at[value] = uint64(len(t.list))
+func (t *table[T]) number(value T) uint64 {
+	if len(t.list) > 0 && t.list[t.last] == value {
+		return t.last
+	}
+	number, known := t.at[value]
+	if !known {
+		number = uint64(len(t.list))
+		t.at[value] = number
 		t.list = append(t.list, value)
 	}
+	t.last = number
+	return number
 }
 
-// ParseEntries reads the entries back, in their order. Their texts share data's memory.
+// ParseEntries reads the entries back, in their order. Their
+// texts share data's memory.
 func ParseEntries(data []byte) ([]Stored, error) {
 	r := blockReader{data: data}
 	if version := r.byte(); version != blockVersion {
@@ -159,8 +170,8 @@ func (r *blockReader) varint() int64 {
 	return value
 }
 
-// count reads the number of items that follow, each of at least one byte: more than there are bytes
-// means damage.
+// count reads the number of items that follow, each of at least one byte:
+// more than there are bytes means damage.
 func (r *blockReader) count() int {
 	value := r.uvarint()
 	if value > uint64(len(r.data)) {

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Books are one organization's books, open for one writer. Its methods collect the transfers and events to store with the changed books.
+// Books are one organization's books, open for one writer. Its methods collect
+// the transfers and events to store with the changed books.
 type Books struct {
 	Organization Organization
 	Grants       []*Grant // those that are live
@@ -24,7 +25,8 @@ type Books struct {
 	lines int
 }
 
-// OpenBooks opens an organization's books: of every existing period that will be written to, with the live grants.
+// OpenBooks opens an organization's books: of every existing period that
+// will be written to, with the live grants.
 func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...Book) *Books {
 	opened := make(map[int64]*Book, len(books)+1)
 	for _, book := range books {
@@ -54,8 +56,13 @@ func (b *Books) seen(book *Book) Book {
 	return seen
 }
 
-// Charge books accepted logs in the period of their acceptance or, where that is closed, the earliest open one. The first charge of a period
-// issues its allowance.
+// Expect makes room for the transfers of so many charges: almost every charge
+// is one.
+func (b *Books) Expect(charges int) { b.Transfers = slices.Grow(b.Transfers, charges) }
+
+// Charge books accepted logs in the period of their acceptance
+// or, where that is closed, the earliest open one. The first
+// charge of a period issues its allowance.
 func (b *Books) Charge(c Charge) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -81,7 +88,8 @@ func (b *Books) Charge(c Charge) error {
 	return nil
 }
 
-// late has the transfers of a charge, from the first on, name the period that was closed before it came.
+// late has the transfers of a charge, from the first on, name the
+// period that was closed before it came.
 func (b *Books) late(book *Book, c Charge, first int) {
 	of := b.periodAt(c.Cause.At).Start
 	b.concern(first, of)
@@ -99,7 +107,8 @@ func (b *Books) concern(first int, of time.Time) {
 	}
 }
 
-// burn splits bytes between what is left of the plan's allowance and of grants, in the order in which they are used, and overage.
+// burn splits bytes between what is left of the plan's allowance and of grants,
+// in the order in which they are used, and overage.
 func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []move {
 	moves, left := make([]move, 0, 2), bytes
 	for _, grant := range inOrder(b.Grants, at, book.Period.End) {
@@ -112,8 +121,9 @@ func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []mov
 	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: reason})
 }
 
-// StartPlan gives a provisional organization its first plan, and each period that has charges its allowance. Where there is a plan
-// it does nothing: the event may come twice.
+// StartPlan gives a provisional organization its first plan, and each
+// period that has charges its allowance. Where there is a plan it
+// does nothing: the event may come twice.
 func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	if !b.Organization.Provisional() {
 		return nil
@@ -135,7 +145,8 @@ func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	return err
 }
 
-// firstSeen is an instant of the first period that begins with its allowance: the first plan's or, in a rebuilt ledger, the one running then.
+// firstSeen is an instant of the first period that begins with its allowance:
+// the first plan's or, in a rebuilt ledger, the one running then.
 func (b *Books) firstSeen(first Plan) time.Time {
 	if b.Organization.knows(b.periodAt(first.From)) {
 		return first.From
@@ -143,7 +154,8 @@ func (b *Books) firstSeen(first Plan) time.Time {
 	return b.Organization.Opened
 }
 
-// At is the book of the period of t as it would be if it were touched then. It changes nothing.
+// At is the book of the period of t as it would be if it were
+// touched then. It changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
@@ -162,7 +174,8 @@ func (b *Books) periodAt(t time.Time) calendar.Period {
 	return b.Organization.PeriodAt(t)
 }
 
-// touch opens the book of the period that holds t, with its allowance, if it is not open. A closed one was not read: opening would overwrite it.
+// touch opens the book of the period that holds t, with its allowance, if it is
+// not open. A closed one was not read: opening would overwrite it.
 func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
@@ -179,7 +192,8 @@ func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	return book, b.grantAllowance(book, cause)
 }
 
-// grantAllowance issues the allowance of the plan that is in force when the period starts.
+// grantAllowance issues the allowance of the plan that is in
+// force when the period starts.
 func (b *Books) grantAllowance(book *Book, cause Cause) error {
 	terms, err := b.Organization.Plans.At(book.Period.Start).Terms(b.tiers)
 	if err != nil {
@@ -231,7 +245,8 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 	}
 }
 
-// goAhead notes what goes of a grant while a period is open before the one that takes it.
+// goAhead notes what goes of a grant while a period is open
+// before the one that takes it.
 func (b *Books) goAhead(book *Book, m move) {
 	if m.from == Credit && m.grant.RolloverCap != nil && book.Period.Start.After(b.Organization.ClosedThrough) {
 		m.grant.goAhead(book.Period.Start, m.amount)
@@ -246,7 +261,8 @@ func (b *Books) allowed(book *Book, at time.Time) int64 {
 	return b.seen(book).limit(b.planIn(book, at))
 }
 
-// planIn is the plan by which a book is used at an instant: what came late is no business of the plan of then.
+// planIn is the plan by which a book is used at an instant: what came
+// late is no business of the plan of then.
 func (b *Books) planIn(book *Book, at time.Time) Plan {
 	if at.Before(book.Period.Start) {
 		at = book.Period.Start
@@ -254,7 +270,8 @@ func (b *Books) planIn(book *Book, at time.Time) Plan {
 	return b.Organization.Plans.At(at)
 }
 
-// announce notes each threshold once in a period, and each exhaustion, restoration and beginning of overage.
+// announce notes each threshold once in a period, and each
+// exhaustion, restoration and beginning of overage.
 func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 	seen := b.seen(book)
 	for _, percent := range b.thresholds().crossed(seen.Reached, seen.Used(), seen.Allowance()) {
@@ -274,8 +291,9 @@ func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
 	}
 }
 
-// announceAhead is announce for the periods that are open already behind the one of a book, where that took of the grants or added to them: they had
-// a pool of so many bytes before.
+// announceAhead is announce for the periods that are open already behind
+// the one of a book, where that took of the grants or added to them:
+// they had a pool of so many bytes before.
 func (b *Books) announceAhead(of *Book, pool int64, cause Cause) {
 	if pool == b.Organization.Pool || len(b.books) < 2 {
 		return

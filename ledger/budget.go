@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A Spender is who has a budget: one project, or one API key. The zero Spender is the organization as a whole.
+// A Spender is who has a budget: one project, or one API key. The zero
+// Spender is the organization as a whole.
 type Spender struct{ Project, Key string }
 
 // String names it in ids of events.
@@ -27,8 +28,9 @@ func (s Spender) sent(c Cause) bool {
 	return s.Project == c.Project
 }
 
-// A Budget is how much of each period a project or key may use, and what it has used of the running one. It counts bytes that the organization
-// was charged: no transfer moves by it.
+// A Budget is how much of each period a project or key may use, and what
+// it has used of the running one. It counts bytes charged to the
+// organization; no transfer moves by it.
 type Budget struct {
 	Spender
 	Bytes   int64 // that may be used in a period
@@ -53,14 +55,8 @@ func (b Budget) In(start time.Time) Budget {
 	return b
 }
 
-// NoProject is the error for a project that is none of the organization's.
-type NoProject struct{ Project string }
-
-func (e NoProject) Error() string {
-	return fmt.Sprintf("the organization has no project %q", e.Project)
-}
-
-// MaxBudgets is how many budgets an organization may have: all of them are published with its account.
+// MaxBudgets is how many budgets an organization may have: all
+// of them are published with its account.
 const MaxBudgets = 100
 
 // maxSpender is how long the id of a project or key may be.
@@ -69,7 +65,8 @@ const maxSpender = 64
 // ErrNoBudget is the error for a budget that the organization does not have.
 var ErrNoBudget = errors.New("no such budget")
 
-// BudgetSet lets a project or key use Bytes of each period. Used is what it had used of the running one.
+// BudgetSet lets a project or key use Bytes of each period. Used
+// is what it had used of the running one.
 type BudgetSet struct {
 	Spender
 	Bytes, Used int64
@@ -188,7 +185,8 @@ type BudgetSpec struct {
 	Bytes int64
 }
 
-// SetBudget decides that a project or key has a budget: nothing where it has that one. used is what it has used of the running period.
+// SetBudget decides that a project or key has a budget: nothing where it has
+// that one. used is what it has used of the running period.
 func (b *Books) SetBudget(spec BudgetSpec, used int64) ([]Decision, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
@@ -214,7 +212,8 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 	return []Decision{BudgetRemoved{of}}, nil
 }
 
-// SetBudgets decides that an organization has these budgets alone. used is what their spenders have used of the running period, in their order.
+// SetBudgets decides that an organization has these budgets alone. used is what
+// their spenders have used of the running period, in their order.
 func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decision, err error) {
 	if err := CheckBudgets(specs); err != nil {
 		return nil, err
@@ -235,7 +234,8 @@ func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decisi
 	return append(decisions, set...), nil
 }
 
-// CheckBudgets refuses what no organization can have, before anything is read for it.
+// CheckBudgets refuses what no organization can have, before
+// anything is read for it.
 func CheckBudgets(specs []BudgetSpec) error {
 	if len(specs) > MaxBudgets {
 		return tooManyBudgets
@@ -291,7 +291,8 @@ func CompareSpenders(a, b Spender) int {
 	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Project, b.Project))
 }
 
-// refuseBudget notes that a budget did not cover a request: it is exhausted until it is larger, or its next period.
+// refuseBudget notes that a budget did not cover a request: it is exhausted
+// until it is larger, or its next period.
 func (b *Books) refuseBudget(r Refusal) {
 	budget, start := b.budget(r.Spender), b.periodAt(r.Cause.At).Start
 	if budget == nil || start.Before(budget.Period) || !start.Equal(r.PeriodStart) || r.outdated(budget.Since) {

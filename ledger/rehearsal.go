@@ -2,16 +2,21 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
-// MaxRehearsal is how far the clock of a test may be ahead of everybody's: enough for a year and what follows it.
+// MaxRehearsal is how far the clock of a test may be ahead of everybody's:
+// enough for a year and what follows it.
 const MaxRehearsal = 400 * 24 * time.Hour
 
-// IsTest reports whether billing only rehearses with the organization: its time passes by decisions, and it can send nothing.
+// IsTest reports whether billing only rehearses with the organization: its time
+// passes by decisions, and it can send nothing.
 func (o Organization) IsTest() bool { return !o.Clock.IsZero() }
 
-// Now is what time it is for the organization, where the clock of everybody says now.
+// Now is what time it is for the organization, where the clock
+// of everybody says now.
 func (o Organization) Now(now time.Time) time.Time {
 	if o.IsTest() {
 		return o.Clock
@@ -19,7 +24,8 @@ func (o Organization) Now(now time.Time) time.Time {
 	return now
 }
 
-// RecordedAt is the instant with which a decision of now is kept: of tests too one of the real time, by which chains are cut.
+// RecordedAt is the instant with which a decision of now is kept: of tests too
+// one of the real time, by which chains are cut.
 func (o Organization) RecordedAt(now time.Time) time.Time {
 	if o.IsTest() && o.DecidedAt.After(now) {
 		return o.DecidedAt
@@ -33,7 +39,8 @@ func (o Organization) RecordedAt(now time.Time) time.Time {
 // TestBegun says that the organization is a test from then on.
 type TestBegun struct{}
 
-// ClockAdvanced says that it is later for a test, and that all is done that was due by then.
+// ClockAdvanced says that it is later for a test, and that all
+// is done that was due by then.
 type ClockAdvanced struct{ To time.Time }
 
 // Rehearsed says that a test was charged, or refused, as if it had sent a request.
@@ -105,7 +112,8 @@ func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusa
 	return refusal
 }
 
-// AdvanceClock is what has to be decided for it to be an instant for a test; zero: it stays as it is. An organization becomes a test by it, if it has
+// AdvanceClock is what has to be decided for it to be an instant for a test;
+// zero: it stays as it is. An organization becomes a test by it, if it has
 // never been charged. now is the real time.
 func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error) {
 	clock := b.Organization.Clock
@@ -127,7 +135,8 @@ func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error
 	return append(decisions, ClockAdvanced{to}), nil
 }
 
-// mayBeTest refuses an organization that is somebody's: what was charged to it would be mixed with what never happened.
+// mayBeTest refuses an organization that is somebody's: what was charged to it
+// would be mixed with what never happened.
 func (b *Books) mayBeTest(now time.Time) error {
 	used := b.periodAt(b.Organization.Plans[0].From) != b.periodAt(now)
 	for _, book := range b.books {
@@ -139,7 +148,8 @@ func (b *Books) mayBeTest(now time.Time) error {
 	return nil
 }
 
-// Rehearse is what has to be decided for a test to be charged, or refused, as if it had sent a request.
+// Rehearse is what has to be decided for a test to be charged,
+// or refused, as if it had sent a request.
 func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
 	switch {
 	case !b.Organization.IsTest():
@@ -149,12 +159,29 @@ func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
 	case d.Entries < 1 || d.Entries > maxRehearsedEntries:
 		return nil, Invalid{"entries", fmt.Sprintf("The request has %d entries.", d.Entries), fmt.Sprintf("Use a whole number from 1 to %d.", maxRehearsedEntries)}
 	}
-	for field, name := range map[string]string{"project": d.Project, "key": d.Key, "environment": d.Environment} {
-		if len(name) > maxSpender || !isURLSafe(name) {
-			return nil, Invalid{field, fmt.Sprintf("%q is not an id.", name), "Use up to 64 letters, digits, - and _."}
-		}
+	if err := d.validateNames(); err != nil {
+		return nil, err
 	}
 	return []Decision{d}, nil
+}
+
+// validateNames refuses what is no id: names stay in the books for good,
+// also of an organization that is deleted.
+func (d Rehearsed) validateNames() error {
+	if d.Key != "" && !isKeyID(d.Key) {
+		return Invalid{"key", fmt.Sprintf("%q is not the id of an API key.", d.Key), "Use key_ and 32 of the digits 0 to 9 and a to f, as ids of API keys have."}
+	}
+	if !slices.Contains([]string{"", "prod", "staging", "dev"}, d.Environment) {
+		return Invalid{"environment", fmt.Sprintf("There is no environment %q.", d.Environment), "Use prod, staging or dev."}
+	}
+	return nil
+}
+
+// isKeyID reports whether tenants may have made an id, of a key
+// that there is or not.
+func isKeyID(id string) bool {
+	digits, found := strings.CutPrefix(id, "key_")
+	return found && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // maxRehearsedEntries is as many as a day of requests may have.

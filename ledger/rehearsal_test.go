@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -21,8 +22,9 @@ func rehearse(bytes int64) step {
 	}
 }
 
-// Given an organization on a plan of 100 bytes a period that became a test on 2 November, when something is rehearsed, then these transfers and events
-// follow.
+// Given an organization on a plan of 100 bytes a period that
+// became a test on 2 November, when something is rehearsed, then
+// these transfers and events follow.
 func TestRehearsals(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -72,7 +74,8 @@ func TestRehearsals(t *testing.T) {
 	}
 }
 
-// Of a test nothing is accepted, whatever it has left; what is decided about it is recorded by the real time, which never goes back either.
+// Of a test nothing is accepted, whatever it has left; what is decided about it
+// is recorded by the real time, which never goes back either.
 func TestATestIsApart(t *testing.T) {
 	books := newBooks(Indie)
 	perform(t, books, decide("11-02", TestBegun{}), clock("11-20"))
@@ -87,7 +90,8 @@ func TestATestIsApart(t *testing.T) {
 	}
 }
 
-// Who was charged, or is older than the running period, can't become a test; a clock goes forward, and no further than a year and some.
+// Who was charged, or is older than the running period, can't become a test; a
+// clock goes forward, and no further than a year and some.
 func TestWhoMayBeATest(t *testing.T) {
 	young := func(steps ...step) *Books {
 		books := newBooks("")
@@ -119,10 +123,17 @@ func TestWhoMayBeATest(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, decisions, err)
 		}
 	}
-	for _, spec := range []Rehearsed{{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: 1, Entries: 1, Project: "a b"}, {Bytes: MaxCharge + 1, Entries: 1}} {
+	for _, spec := range []Rehearsed{
+		{Bytes: 0, Entries: 1}, {Bytes: 1, Entries: 0}, {Bytes: MaxCharge + 1, Entries: 1}, {Bytes: 1, Entries: 1, Environment: "Quetzal"},
+		{Bytes: 1, Entries: 1, Key: "Quetzal"}, {Bytes: 1, Entries: 1, Key: "key_quetzal"}, {Bytes: 1, Entries: 1, Key: "key_" + strings.Repeat("q", 32)},
+	} {
 		if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(spec); err == nil {
 			t.Errorf("%+v is rehearsed: %v", spec, decisions)
 		}
+	}
+	named := Rehearsed{Bytes: 1, Entries: 1, Project: "prj_1", Key: "key_" + strings.Repeat("0a", 16), Environment: "staging"}
+	if decisions, err := young(decide("11-02", TestBegun{})).Rehearse(named); err != nil || len(decisions) != 1 {
+		t.Errorf("by ids as there are: %v, %v", decisions, err)
 	}
 	if _, err := young().Rehearse(Rehearsed{Bytes: 1, Entries: 1}); err == nil {
 		t.Error("who is no test rehearses")

@@ -35,6 +35,16 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
+// ParseReason is the reason of a name.
+func ParseReason(name string) (Reason, bool) {
+	for reason, known := range reasonNames {
+		if known == name {
+			return reason, true
+		}
+	}
+	return 0, false
+}
+
 // A Source is the log of events that a cause is from. Its numbers are stored.
 type Source uint8
 
@@ -46,7 +56,8 @@ const (
 	FromDecisions Source = 3 // the offset is the number of the organization's decision
 )
 
-// A Cause is the event that made a transfer necessary. (Source, Partition, Offset) identifies it.
+// A Cause is the event that made a transfer necessary. (Source,
+// Partition, Offset) identifies it.
 type Cause struct {
 	Event     string // the event's id
 	Batch     string // the batch of log entries; empty where it is none
@@ -64,8 +75,8 @@ func (c Cause) BatchOfEvent() string {
 	return batch
 }
 
-// A Transfer moves Amount bytes between two accounts of one organization and period. It never
-// changes.
+// A Transfer moves Amount bytes between two accounts of one
+// organization and period. It never changes.
 type Transfer struct {
 	Organization string
 	Period       calendar.Period
@@ -79,8 +90,8 @@ type Transfer struct {
 	Of           time.Time // start of the period that it makes good; zero: none
 }
 
-// Effective is when a transfer counts: when its cause happened, or the period's start where that
-// lies outside the period, as for late settlements.
+// Effective is when a transfer counts: when its cause happened, or the period's
+// start where that lies outside the period, as for late settlements.
 func (t Transfer) Effective() time.Time {
 	if t.Period.Contains(t.Cause.At) {
 		return t.Cause.At

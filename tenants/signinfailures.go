@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Bounds of reports of failed sign-ins: the first at once, then one line per member and hour with
-// their number and the first networks.
+// Bounds of reports of failed sign-ins: the first wrong password and the first
+// refusal at once, then one line per member and hour with their number and the
+// first networks.
 const (
 	FailuresReported = time.Hour
 	maxNetworks      = 5
 )
 
-// SignInFailures are the failed attempts to sign in as a member that are not reported yet, or one
-// report of them.
+// SignInFailures are the failed attempts to sign in as a member that are
+// not reported yet, or one report of them.
 type SignInFailures struct {
 	ID           string // empty until they are reported
 	Organization string
@@ -24,6 +25,7 @@ type SignInFailures struct {
 	Networks     []string // where they came from: the first few
 	Since        time.Time
 	ReportedAt   time.Time // when those before were reported; zero: never
+	RefusalsAt   time.Time // when refused ones before were reported; zero: never
 }
 
 // MemberSignInsFailed reports attempts to sign in as a member that did not succeed.
@@ -68,9 +70,21 @@ func (f SignInFailures) From(network string) SignInFailures {
 	return f
 }
 
-// Due reports whether there is something to report, and the last report is old enough.
+// Due reports whether there is something to report, and the last report of
+// its kind is old enough: wrong passwords must not delay that somebody is
+// locked out.
 func (f SignInFailures) Due(now time.Time) bool {
-	return f.Failed+f.Refused > 0 && !now.Before(f.ReportedAt.Add(FailuresReported))
+	old := func(reported time.Time) bool { return !now.Before(reported.Add(FailuresReported)) }
+	return f.Failed+f.Refused > 0 && old(f.ReportedAt) || f.Refused > 0 && old(f.RefusalsAt)
+}
+
+// Reported is what is left once they are reported.
+func (f SignInFailures) Reported(at time.Time) SignInFailures {
+	left := SignInFailures{Organization: f.Organization, Member: f.Member, ReportedAt: at, RefusalsAt: f.RefusalsAt}
+	if f.Refused > 0 {
+		left.RefusalsAt = at
+	}
+	return left
 }
 
 // Report is the event that reports them.

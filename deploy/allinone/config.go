@@ -46,15 +46,16 @@ func (c Config) Validate() error {
 	if c.LogPartitions < 0 || c.LogRetention < 0 {
 		errs = append(errs, errors.New("WEIR_LOG_PARTITIONS and WEIR_LOG_RETENTION can't be negative"))
 	}
-	if len(c.Brokers) == 0 && c.BrokerAccess.User != "" {
-		errs = append(errs, errors.New("WEIR_BROKERS_USER is set, but WEIR_BROKERS is not: the broker of this process has a user of its own"))
+	if len(c.Brokers) == 0 && (c.BrokerAccess.SignsIn() || c.BrokerAccess.Encrypts()) {
+		errs = append(errs, errors.New("a user, a token or TLS is set for brokers, but WEIR_BROKERS is not: the broker of this process has a user of its own"))
 	}
 	errs = append(errs, c.BrokerAccess.Validate())
 	_, err := httpapi.ParseProxies(c.TrustedProxies)
 	return errors.Join(append(errs, err, c.Connections.Validate())...)
 }
 
-// host is the name under which clients on this machine reach the listener at address.
+// host is the name under which clients on this machine reach the
+// listener at address.
 func (c Config) host() string {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {

@@ -13,8 +13,9 @@ import (
 
 const contractPath = prefix + "shared/contract"
 
-// contractWords are what a module may use of the contract outside of internal/bus and its wiring: no
-// event, no attribute, nothing that encodes or decodes one.
+// contractWords are what a module may use of the contract
+// outside of internal/bus and its wiring: no event, no
+// attribute, nothing that encodes or decodes one.
 var contractWords = map[string]string{
 	"Positions":            "offsets by partition, as answers and account states have them",
 	"GroupLedger":          "names the rows of the ledger's positions",
@@ -30,11 +31,12 @@ var contractWords = map[string]string{
 	"CredentialActive":     "the state that a change of a credential waits for",
 	"CredentialRevoked":    "the state that a change of a credential waits for",
 	"CredentialKey":        "the digest by which a report of a leak is answered",
-	"PushedFacts":          "the facts that webhooks may ask for",
+	"Notifications":        "the facts that webhooks may ask for",
 	"ErasingModules":       "who has to report a deletion",
 }
 
-// mapsContract reports whether a package may use all of the contract: the adapter, and what wires it.
+// mapsContract reports whether a package may use all of the
+// contract: the adapter, and what wires it.
 func mapsContract(importPath string) bool {
 	rest := strings.TrimPrefix(importPath, prefix+module(importPath)+"/")
 	return rest == "internal/bus" || rest == "app" || strings.HasPrefix(rest, "app/")
@@ -56,7 +58,8 @@ func contractUses(files []*ast.File) (names []string) {
 	return names
 }
 
-// mappedElsewhere finds uses of the contract that belong into internal/bus, and notes the words used.
+// mappedElsewhere finds uses of the contract that belong into
+// internal/bus, and notes the words used.
 func mappedElsewhere(p goPackage, files []*ast.File, used map[string]bool) (found []string) {
 	if !slices.Contains(middle, module(p.ImportPath)) || mapsContract(p.ImportPath) || isForTests(p.ImportPath) {
 		return nil
@@ -110,8 +113,8 @@ func TestContractIsMappedInTheBus(t *testing.T) {
 	}
 }
 
-// An event in a store is found; in internal/bus, in the wiring and in tests it may be, and words may
-// be everywhere.
+// An event in a store is found; in internal/bus, in the wiring and in tests
+// it may be, and words may be everywhere.
 func TestMappingElsewhereIsFound(t *testing.T) {
 	const event = "package p\nimport \"" + contractPath + "\"\nvar e contract.LogsAccepted"
 	const word = "package p\nimport \"" + contractPath + "\"\nvar p contract.Positions"

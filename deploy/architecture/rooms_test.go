@@ -16,22 +16,23 @@ import (
 // tenantRooms are the concepts of tenants: each keeps, serves and shows it.
 var tenantRooms = []string{"keys", "people", "signin", "registry", "audit", "notifications"}
 
-// rooms are the concepts of each module, each with a Service of its own, and the ground that they all stand on.
+// rooms are the concepts of each module, each with a Service of its own,
+// and the ground that they all stand on.
 var rooms = map[string][]string{
 	"ingest":   {"intake", "searches"},
 	"grouping": {"groups"},
 	"tenants":  tenantRooms,
-	"ledger": {"accounts", "balances", "booking", "budgets", "foresight", "grants", "integrity", "plans", "rehearsals", "statements", "usage", "unitofwork", "snapshot",
+	"ledger": {"accounts", "balances", "booking", "budgets", "forecasts", "grants", "integrity", "plans", "rehearsals", "statements", "usage", "unitofwork", "snapshot",
 		"horizon"},
 }
 
-// roomsKnow are the rooms that import another one, with the reason. All others use an interface of
-// their own.
+// roomsKnow are the rooms that import another one, with the reason.
+// All others use an interface of their own.
 var roomsKnow = map[string]string{
 	"ledger: accounts -> balances":     "an account is shown with its balance",
-	"ledger: foresight -> balances":    "what would be begins with what is",
-	"ledger: foresight -> budgets":     "a dry run asks the budgets as well",
-	"ledger: foresight -> plans":       "a simulation compares subscriptions",
+	"ledger: forecasts -> balances":    "what would be begins with what is",
+	"ledger: forecasts -> budgets":     "a dry run asks the budgets as well",
+	"ledger: forecasts -> plans":       "a simulation compares subscriptions",
 	"ledger: plans -> balances":        "a subscription is shown with the state of its balance",
 	"ledger: unitofwork -> statements": "a period's statement is made in the transaction that closes it",
 }
@@ -49,7 +50,8 @@ func roomOf(importPath string) (of, room string) {
 	return of, room
 }
 
-// foreignRooms finds rooms that import one another without a reason, and notes the reasons that are used.
+// foreignRooms finds rooms that import one another without a
+// reason, and notes the reasons that are used.
 func foreignRooms(p goPackage, used map[string]bool) (found []string) {
 	of, from := roomOf(p.ImportPath)
 	if from == "" {
@@ -128,8 +130,8 @@ func (s *source) add(file *ast.File) {
 	})
 }
 
-// appendsEvents finds the methods of a store that append: unitofwork alone may call them. Functions
-// of packages, such as its own Append, are none.
+// appendsEvents finds the methods of a store that append: unitofwork alone may
+// call them. Functions of packages, such as its own Append, are none.
 func appendsEvents(file *ast.File, selector *ast.SelectorExpr) bool {
 	if selector.Sel.Name != "Append" && selector.Sel.Name != "AppendTx" {
 		return false

@@ -67,6 +67,7 @@ var busParts = map[string][]string{
 	"consumer":        {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/follow", "internal/wire", "parked"},
 	"state":           {"internal/broker", "internal/clock", "internal/follow", "internal/wire"},
 	"logrange":        {"internal/broker", "internal/follow"},
+	"logend":          {"internal/batch", "internal/broker", "internal/clock", "logrange"},
 	"relay":           {"internal/clock", "publisher"},
 	"watermillbus":    {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// tableOwners are the tables of tenants' schema with the one room that changes them, by its
-// migrations and its statements.
+// tableOwners are the tables of tenants' schema with the one room that changes
+// them, by its migrations and its statements.
 var tableOwners = map[string]string{
 	"organizations": "registry", "projects": "registry", "service_tokens": "registry", "security_policies": "registry", "deletions": "registry",
 	"api_keys": "keys", "api_key_usage": "keys", "api_key_users": "keys",
@@ -27,20 +27,23 @@ var tableOwners = map[string]string{
 	"withdrawals": "bus",
 }
 
-// mixedMigrations are older than the rooms, or made by one for another, and stay as they are: a
-// file that was released is not edited.
+// mixedMigrations are older than the rooms, or made by one for another, and
+// stay as they are: a file that was released is not edited.
 var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_keys.sql", "0008_passkeys.sql", "0014_deletions.sql"}
 
-// foreignReads are the tables that a room reads beside its own, in one query with them, with the
-// reason.
+// foreignReads are the tables that a room reads beside its own,
+// in one query with them, with the reason.
 var foreignReads = map[string][]string{
 	"keys": {"members", "projects"}, // the names of who asked for a key, and of its project
-	// how many owners can sign in without a password; whether the organization is to be deleted; what has to go before a removed member
+	// how many owners can sign in without a password; whether the organization
+	// is to be deleted; what has to go before a removed member
 	"people": {"passkeys", "organizations", "sessions", "devices", "sign_in_failures"},
 	"signin": {"members", "organizations"}, // whether a device is of the member who signs in; whether the organization is to be deleted
-	// whose things are gone, so that what the audit and the events have of them can go
+	// whose things are gone, so that what the audit and the
+	// events have of them can go
 	"audit":         {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
-	"notifications": {"organizations", "projects", "members"}, // whether they are to be deleted; who gets mail
+	"bus":           {"api_keys", "service_tokens", "sessions", "deletions"}, // whether a credential was forgotten, or what holds it is deleted
+	"notifications": {"organizations", "projects", "members"},                // whether they are to be deleted; who gets mail
 }
 
 var (
@@ -48,7 +51,8 @@ var (
 	reads   = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)
 )
 
-// tablesIn are the known tables that some SQL names in the way that an expression matches.
+// tablesIn are the known tables that some SQL names in the way
+// that an expression matches.
 func tablesIn(sql string, naming *regexp.Regexp) (tables []string) {
 	for _, match := range naming.FindAllStringSubmatch(sql, -1) {
 		if table := strings.Join(match[1:], ""); tableOwners[table] != "" && !slices.Contains(tables, table) {
@@ -58,8 +62,8 @@ func tablesIn(sql string, naming *regexp.Regexp) (tables []string) {
 	return tables
 }
 
-// foreignTables finds tables of others that some SQL of a room changes or, without being named for
-// it, reads.
+// foreignTables finds tables of others that some SQL of a room changes
+// or, without being named for it, reads.
 func foreignTables(room, sql string) (found []string) {
 	changed := tablesIn(sql, changes)
 	for _, table := range changed {
@@ -89,8 +93,8 @@ func literals(file *ast.File) string {
 	return text.String()
 }
 
-// Each table of tenants is changed by one room: what a column touches lies in the domain's file and
-// in that room's folder.
+// Each table of tenants is changed by one room: what a column touches lies in
+// the domain's file and in that room's folder.
 func TestTablesHaveOneRoom(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range list(t, "tenants") {
@@ -115,8 +119,8 @@ func TestTablesHaveOneRoom(t *testing.T) {
 	}
 }
 
-// A migration lies with the tables that it changes, and no table is made that tableOwners does not
-// name.
+// A migration lies with the tables that it changes, and no table
+// is made that tableOwners does not name.
 func TestMigrationsLieInTheirRooms(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "tenants", "internal", "*", "migrations", "*.sql"))
 	if err != nil || len(files) < 14 {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Bounds of the pause before a post is tried again, where the answer names none.
@@ -13,9 +15,9 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Deliver posts a batch until it is accepted, refused for good, or ctx ends. It waits as long as
-// each answer asks for, else longer each time. The batch needs an idempotency key: with it, any
-// number of tries has the effect of one.
+// Deliver posts a batch until it is accepted, refused for good, or ctx ends. It
+// waits as long as each answer asks for, else longer each time. The batch needs
+// an idempotency key: with it, any number of tries has the effect of one.
 func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted, error) {
 	if batch.IdempotencyKey == "" {
 		return Accepted{}, errors.New("cannot deliver a batch that has no idempotency key")
@@ -30,20 +32,8 @@ func (c *Client) Deliver(ctx context.Context, key string, batch Batch) (Accepted
 		if problem != nil && problem.RetryAfter > 0 {
 			wait = problem.RetryAfter
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return Accepted{}, err
+		if lifecycle.Pause(ctx, wait); ctx.Err() != nil {
+			return Accepted{}, ctx.Err()
 		}
-	}
-}
-
-// sleep waits for d, or for the end of ctx, which is an error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

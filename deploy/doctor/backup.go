@@ -1,18 +1,25 @@
 package doctor
 
 import (
+	"context"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/weirlog/weir/deploy/backup"
+	"github.com/weirlog/weir/shared/pg"
 )
 
-// backups looks at the age of the newest file in the directory of backups.
+// backups looks at the newest backup: how old it is, and whether all of its
+// files are there.
 func (e *examination) backups() {
 	if e.BackupDir == "" {
 		return
 	}
-	const fix = "Look why the last backup was not made, and make one."
-	newest, err := newestFile(e.BackupDir)
+	const fix = "Look why the last backup was not made, and make one: weir backup."
+	newest, seen, err := newestBackup(e.BackupDir)
 	switch age := e.now().Sub(newest).Round(time.Minute); {
 	case err != nil:
 		e.report.add(Fail, "backup", e.BackupDir, err.Error(), fix)
@@ -21,8 +28,24 @@ func (e *examination) backups() {
 	case age > e.BackupAge:
 		e.report.add(Fail, "backup", e.BackupDir, "the newest is "+age.String()+" old, it should be "+e.BackupAge.String()+" at most", fix)
 	default:
-		e.report.add(OK, "backup", e.BackupDir, "the newest is "+age.String()+" old", "")
+		e.report.add(OK, "backup", e.BackupDir, "the newest is "+age.String()+" old"+seen, "")
 	}
+}
+
+// newestBackup is when the newest was made: one of weir backup, where there are
+// any, or else the newest file, whoever wrote it.
+func newestBackup(dir string) (at time.Time, seen string, err error) {
+	folders, err := backup.List(dir)
+	if err != nil || len(folders) == 0 {
+		at, err = newestFile(dir)
+		return at, "", err
+	}
+	last := folders[len(folders)-1]
+	m, err := backup.Open(last)
+	if err == nil {
+		err = m.IsThere(last)
+	}
+	return m.At, fmt.Sprintf(", of %d modules", len(m.Modules)), err
 }
 
 // newestFile is when the youngest file was written; zero where there is none.
@@ -38,4 +61,21 @@ func newestFile(dir string) (newest time.Time, err error) {
 		return err
 	})
 	return newest, err
+}
+
+// restored looks whether a module came back from a backup, and whole.
+func (e *examination) restored(ctx context.Context, o opened) {
+	var comment string
+	ok := e.look(ctx, "restore", o.name, "Look at the role's rights.", func(ctx context.Context) error {
+		return o.pool.QueryRow(ctx, `SELECT coalesce(max(obj_description(oid, 'pg_namespace')), '')
+			FROM pg_namespace WHERE nspname = $1`, o.schema.Name).Scan(&comment)
+	})
+	switch {
+	case !ok:
+	case strings.HasPrefix(comment, pg.Unfinished):
+		e.report.add(Fail, "restore", o.name, comment,
+			fmt.Sprintf("Drop what there is of it (DROP SCHEMA %s CASCADE), and restore it again: weir restore.", o.schema.Name))
+	case strings.HasPrefix(comment, backup.Restored):
+		e.report.add(OK, "restore", o.name, comment, "")
+	}
 }

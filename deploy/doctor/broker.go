@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/bus/logrange"
@@ -20,7 +22,7 @@ func (e *examination) bus(ctx context.Context) {
 	const fix = "Set WEIR_BROKERS to addresses of brokers (host:port), and WEIR_BROKERS_USER with WEIR_BROKERS_PASSWORD_FILE where they ask for a user."
 	var err error
 	if e.brokers, e.signIn = e.Brokers, e.BrokerAccess; len(e.brokers) == 0 {
-		e.brokers, e.signIn, err = e.embedded()
+		e.brokers, e.signIn, err = endpoint.EmbeddedBroker(e.DataDir)
 	}
 	if err == nil {
 		e.dialer, err = e.signIn.Dialer()
@@ -49,6 +51,9 @@ func (e *examination) reach(ctx context.Context, address string) bool {
 		return false
 	}
 	seen := "answers, speaks the versions of the protocol that are needed"
+	if e.signIn.Encrypts() {
+		seen += ", over TLS"
+	}
 	if e.signIn.User != "" {
 		seen += ", lets " + e.signIn.User + " in"
 	}
@@ -59,7 +64,9 @@ func (e *examination) reach(ctx context.Context, address string) bool {
 func brokerFix(err error) string {
 	switch {
 	case errors.Is(err, kafka.SASLAuthenticationFailed):
-		return "Correct WEIR_BROKERS_USER or the password in the file of WEIR_BROKERS_PASSWORD_FILE, or make the user at the brokers."
+		return "Correct WEIR_BROKERS_USER or the secret in the file of WEIR_BROKERS_PASSWORD_FILE or WEIR_BROKERS_TOKEN_FILE, or make the user at the brokers."
+	case errors.Is(err, bus.ErrEncryption):
+		return "Correct the setting or the certificate that the finding names: services take another file without a restart."
 	case errors.Is(err, kafka.UnsupportedSASLMechanism):
 		return "Set WEIR_BROKERS_MECHANISM to one that the brokers have."
 	case strings.Contains(err.Error(), "speaks"):
@@ -70,7 +77,9 @@ func brokerFix(err error) string {
 
 // topics looks at each topic of Weir.
 func (e *examination) topics(ctx context.Context) {
-	wanted := contract.Topics(e.LogPartitions, e.LogRetention)
+	wanted := slices.DeleteFunc(contract.Topics(e.LogPartitions, e.LogRetention), func(topic contract.Topic) bool {
+		return !e.reads(topic) && !e.writes(topic)
+	})
 	names := make([]string, len(wanted))
 	for i, topic := range wanted {
 		names[i] = topic.Name
@@ -86,6 +95,9 @@ func (e *examination) topics(ctx context.Context) {
 		e.report.Findings = append(e.report.Findings, judgeTopic(topic, e.seen.Topics[topic.Name], len(e.seen.Brokers))...)
 		e.access(topic)
 	}
+	if _, looked := e.seen.Topics[contract.TopicLogs]; !looked {
+		return
+	}
 	e.look(ctx, "clock", "producers", "Look at the brokers' logs.", func(ctx context.Context) error {
 		newest, err := e.newestRecord(ctx)
 		if err == nil {
@@ -95,26 +107,35 @@ func (e *examination) topics(ctx context.Context) {
 	})
 }
 
+// reads reports whether a module that is looked at reads a topic: its user may then, and others need not.
+func (e *examination) reads(topic contract.Topic) bool {
+	return slices.ContainsFunc(topic.Readers, e.looksAt)
+}
+
+func (e *examination) writes(topic contract.Topic) bool {
+	return slices.ContainsFunc(topic.Writers(), e.looksAt)
+}
+
 // access looks whether the user may do with a topic what its services do.
 func (e *examination) access(topic contract.Topic) {
 	seen := e.seen.Topics[topic.Name]
 	if seen.Err != nil {
 		return
 	}
-	writes := topic.Gathered || e.looksAt(topic.Owner)
 	var lacks []string
 	for _, needed := range []struct {
 		operation cluster.Operations
 		name      string
 		wanted    bool
-	}{{cluster.Read, "Read", true}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", writes}} {
+	}{{cluster.Read, "Read", e.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", e.writes(topic)}} {
 		if needed.wanted && !seen.Operations.Allow(needed.operation) {
 			lacks = append(lacks, needed.name)
 		}
 	}
 	if len(lacks) > 0 {
 		e.report.add(Fail, "access", topic.Name, "the user lacks "+strings.Join(lacks, ", "),
-			fmt.Sprintf("Grant it: kafka-acls.sh --add --allow-principal User:… --operation %s --topic %s.", strings.Join(lacks, " --operation "), topic.Name))
+			fmt.Sprintf("Grant it, weir acls prints all: kafka-acls.sh --add --allow-principal User:… --operation %s --topic %s.",
+				strings.Join(lacks, " --operation "), topic.Name))
 	}
 }
 

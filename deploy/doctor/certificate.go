@@ -42,6 +42,23 @@ func (e *examination) certificate() {
 	}
 }
 
+// brokerCertificate looks at what the brokers are shown.
+func (e *examination) brokerCertificate() {
+	file := e.BrokerAccess.CertFile
+	if file == "" {
+		return
+	}
+	chain, err := readChain(file)
+	if err != nil {
+		e.report.add(Fail, "certificate", file, err.Error(), "Set WEIR_BROKERS_CERT_FILE to a PEM file with the certificate that the brokers are shown.")
+		return
+	}
+	found := len(e.report.Findings)
+	if e.validity(file, chain[0]); len(e.report.Findings) == found {
+		e.report.add(OK, "certificate", file, fmt.Sprintf("of %s at the brokers, until %s", chain[0].Subject, chain[0].NotAfter.Format(time.DateOnly)), "")
+	}
+}
+
 func readChain(file string) (chain []*x509.Certificate, err error) {
 	rest, err := os.ReadFile(file)
 	if err != nil {
@@ -69,7 +86,7 @@ func readChain(file string) (chain []*x509.Certificate, err error) {
 
 func (e *examination) validity(file string, leaf *x509.Certificate) {
 	left := leaf.NotAfter.Sub(e.now())
-	const fix = "Replace the files with a certificate that is valid: services serve it with the next connection, without a restart."
+	const fix = "Replace the files with a certificate that is valid: services take it with the next connection, without a restart."
 	switch {
 	case left <= 0:
 		e.report.add(Fail, "certificate", file, "it expired at "+leaf.NotAfter.Format(time.RFC3339), fix)
@@ -103,7 +120,8 @@ func namesOf(leaf *x509.Certificate) []string {
 	return slices.Compact(names)
 }
 
-// trust looks whether an authority stands behind the certificate, at an instant at which it is valid.
+// trust looks whether an authority stands behind the
+// certificate, at an instant at which it is valid.
 func (e *examination) trust(file, authorities string, chain []*x509.Certificate) {
 	roots, err := rootsIn(authorities)
 	if err != nil {

@@ -63,7 +63,8 @@ func (e *examination) consumers(ctx context.Context, o opened) {
 	e.deferred(ctx, o)
 }
 
-// lookAgain looks again where topics end that seem to end before positions: consumers go on while the doctor looks.
+// lookAgain looks again where topics end that seem to end before positions:
+// consumers go on while the doctor looks.
 func (e *examination) lookAgain(ctx context.Context, o opened, positions []position) bool {
 	var passed []string
 	for _, at := range positions {
@@ -89,7 +90,8 @@ func (e *examination) hasPassed(at position) bool {
 	return at.Partition < len(partitions) && partitions[at.Partition].Led && at.Next > partitions[at.Partition].End
 }
 
-// follow looks at one group on one topic. Partitions that nobody has ever taken are behind from their beginning on.
+// follow looks at one group on one topic. Partitions that nobody has ever
+// taken are behind from their beginning on.
 func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topic, positions map[int]position) {
 	subject, before := f.group+" on "+f.topic, len(e.report.Findings)
 	var behind []position
@@ -129,7 +131,9 @@ func (e *examination) oldest(ctx context.Context, topic cluster.Topic, behind []
 	return oldest, nil
 }
 
-// nextOf is how many offsets are read to meet a record that waits. Of a compacted topic the next may be gone; else one is enough, and records may be large.
+// nextOf is how many offsets are read to meet a record that
+// waits. Of a compacted topic the next may be gone; else one is
+// enough, and records may be large.
 func nextOf(topic cluster.Topic) int64 {
 	if strings.Contains(topic.Settings["cleanup.policy"], "compact") {
 		return 100
@@ -144,7 +148,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// inLog looks whether a consumer goes on at its position, and reports whether it stands in the log.
+// inLog looks whether a consumer goes on at its position, and
+// reports whether it stands in the log.
 func (e *examination) inLog(subject string, at position, topic cluster.Topic, partition cluster.Partition) bool {
 	where := fmt.Sprintf("partition %d stands at %d, the log is [%d, %d)", at.Partition, at.Next, partition.Start, partition.End)
 	switch {
@@ -154,15 +159,15 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 		return false
 	case at.TopicID != nil && *at.TopicID != topic.ID:
 		e.report.add(Fail, "consumer", subject, where+" of another topic of that name, made since",
-			"To go on in the new one: UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL WHERE … What only the old one had is lost.")
+			"weir resume shows what is lost with the old one, and lets consumers go on in the new one. Set no position by hand: offsets would come twice.")
 		return false
 	case at.Next > partition.End:
 		e.report.add(Fail, "consumer", subject, where+": the log has lost its end",
-			"Look which broker lost data; what was applied and is not in the log can't be compared any more.")
+			"Look which broker lost data; what was applied and is not in the log can't be compared any more. weir resume lets consumers go on.")
 		return false
 	case at.Next < partition.Start:
 		e.report.add(Fail, "consumer", subject, where+": what lies between went unread",
-			"Set next in bus_positions to the log's start to go on without what is gone; make retention.ms longer than any outage.")
+			"weir resume shows how much that is, and lets consumers go on without it; make retention.ms longer than any outage.")
 		return false
 	}
 	return true
@@ -193,7 +198,8 @@ type left struct {
 	Halted        string
 }
 
-// deferred looks at what is left behind of organizations that send more than their share.
+// deferred looks at what is left behind of organizations that
+// send more than their share.
 func (e *examination) deferred(ctx context.Context, o opened) {
 	var lanes []left
 	ok := e.look(ctx, "deferred", o.name, "Look at the role's rights.", func(ctx context.Context) error {

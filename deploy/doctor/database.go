@@ -2,13 +2,11 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -20,7 +18,7 @@ func (e *examination) databases(ctx context.Context) {
 	load := servers{}
 	users := map[string]string{} // of the modules
 	for _, m := range modules {
-		if url, err := e.databaseURL(m.name); err == nil {
+		if url, err := endpoint.DatabaseURL(m.name, e.DataDir); err == nil {
 			users[m.name] = userOf(url)
 		}
 	}
@@ -35,6 +33,7 @@ func (e *examination) databases(ctx context.Context) {
 		e.server(ctx, o, load)
 		e.databaseClock(ctx, o)
 		e.role(ctx, o, users)
+		e.restored(ctx, o)
 		if e.migrations(ctx, o) {
 			e.contents(ctx, o)
 		}
@@ -57,9 +56,9 @@ func (e *examination) contents(ctx context.Context, o opened) {
 func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
 	o = opened{module: m}
 	var err error
-	if o.url, err = e.databaseURL(m.name); err != nil {
+	if o.url, err = endpoint.DatabaseURL(m.name, e.DataDir); err != nil {
 		e.report.add(Fail, "database", m.name, err.Error(), fmt.Sprintf(
-			"Set %s, or %s where each module has a database of its own; _FILE behind it names a file.", sharedDatabaseVariable, databaseVariable(m.name)))
+			"Set %s, or %s where each module has a database of its own; _FILE behind it names a file.", endpoint.SharedDatabase, endpoint.DatabaseOf(m.name)))
 		return o, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.Patience)
@@ -71,31 +70,13 @@ func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
 		}
 	}
 	if err != nil {
-		e.report.add(Fail, "database", m.name, err.Error(), connectFix(err))
+		e.report.add(Fail, "database", m.name, err.Error(), pg.Remedy(err))
 		return o, false
 	}
 	config := o.pool.Config().ConnConfig
 	took := e.now().Sub(begun).Milliseconds()
 	e.report.add(OK, "database", m.name, fmt.Sprintf("%s:%d/%s answers in %d ms", config.Host, config.Port, config.Database, took), "")
 	return o, true
-}
-
-// connectFix is what to do about a database that lets nobody in.
-func connectFix(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		switch refused.Code {
-		case "28P01", "28000":
-			return "Correct the user or the password in the address, or let pg_hba.conf admit them; ALTER ROLE … PASSWORD sets another one."
-		case "3D000":
-			return "Correct the database's name in the address, or make the database (CREATE DATABASE … OWNER …)."
-		case "42501":
-			return "Grant the role the right to connect (GRANT CONNECT ON DATABASE … TO …)."
-		case "53300":
-			return "Raise max_connections, or run fewer processes."
-		}
-	}
-	return "Start PostgreSQL, and look at host and port in the address, name resolution and firewalls between."
 }
 
 // Servers are what PostgreSQL servers have to hold, by their addresses.

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/weirlog/weir/deploy/settings"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
-	"github.com/weirlog/weir/shared/embedded/kafka"
 )
 
 // Run looks at everything and reports what it has found.
@@ -25,6 +23,7 @@ func Run(ctx context.Context, config Config) Report {
 	e.files()
 	e.directories()
 	e.certificate()
+	e.brokerCertificate()
 	e.bus(ctx)
 	e.databases(ctx)
 	return e.report
@@ -76,16 +75,6 @@ func (e *examination) directories() {
 		e.space(dir)
 	}
 	e.backups()
-}
-
-// embedded is the broker that runs on the data directory.
-func (e *examination) embedded() (brokers []string, access bus.Access, err error) {
-	dir := filepath.Join(e.DataDir, "kafka")
-	address, err := kafka.Running(dir)
-	if errors.Is(err, kafka.ErrNotRunning) {
-		return nil, access, errors.New("WEIR_BROKERS is not set, and no weir run is at work in the data directory " + e.DataDir)
-	}
-	return []string{address}, bus.Access{User: kafka.User, PasswordFile: kafka.PasswordFile(dir), Mechanism: kafka.Mechanism}, err
 }
 
 // certificates are the files that are served with: those of the data directory where none are named.

@@ -2,11 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,10 +11,8 @@ import (
 	ingest "github.com/weirlog/weir/ingest/app"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus/relay"
-	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/process"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -48,35 +41,6 @@ var modules = []module{
 		m.Tenants.DatabaseURL = url
 		return m.Tenants.Connections()
 	}},
-}
-
-const sharedDatabaseVariable = "WEIR_DATABASE_URL"
-
-// databaseVariable names the database of one module, where each has its own.
-func databaseVariable(module string) string {
-	return "WEIR_" + strings.ToUpper(module) + "_DATABASE_URL"
-}
-
-// databaseURL is the address of a module's database.
-func (e *examination) databaseURL(module string) (httpapi.Secret, error) {
-	for _, variable := range []string{databaseVariable(module), sharedDatabaseVariable} {
-		if url := os.Getenv(variable); url != "" {
-			return httpapi.Secret(url), process.CheckDatabaseURL(url)
-		}
-		if file := os.Getenv(variable + process.FileSuffix); file != "" {
-			url, err := process.SecretIn(file, variable+process.FileSuffix)
-			if err == nil {
-				err = process.CheckDatabaseURL(url)
-			}
-			return httpapi.Secret(url), err
-		}
-	}
-	url, err := postgres.Running(filepath.Join(e.DataDir, "postgres"))
-	if errors.Is(err, postgres.ErrNotRunning) {
-		return "", fmt.Errorf("neither %s nor %s is set, and no weir run is at work in the data directory %s",
-			databaseVariable(module), sharedDatabaseVariable, e.DataDir)
-	}
-	return httpapi.Secret(url), err
 }
 
 // An opened module is one whose database answers.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -30,9 +31,9 @@ func (e *examination) secrets() {
 
 // secretFiles are the variables that name a file with a secret.
 func (e *examination) secretFiles() map[string]string {
-	known := append(secretVariables(e.catalogue), "WEIR_DATABASE_URL")
+	known := append(secretVariables(e.catalogue), endpoint.SharedDatabase)
 	for _, m := range modules {
-		known = append(known, databaseVariable(m.name))
+		known = append(known, endpoint.DatabaseOf(m.name))
 	}
 	files := map[string]string{}
 	for _, name := range known {
@@ -40,8 +41,13 @@ func (e *examination) secretFiles() map[string]string {
 			files[name+process.FileSuffix] = file
 		}
 	}
-	if e.BrokerAccess.PasswordFile != "" {
-		files["WEIR_BROKERS_PASSWORD_FILE"] = e.BrokerAccess.PasswordFile
+	for name, file := range map[string]string{
+		"WEIR_BROKERS_PASSWORD_FILE": e.BrokerAccess.PasswordFile, "WEIR_BROKERS_TOKEN_FILE": e.BrokerAccess.TokenFile,
+		"WEIR_BROKERS_KEY_FILE": e.BrokerAccess.KeyFile,
+	} {
+		if file != "" {
+			files[name] = file
+		}
 	}
 	return files
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/endpoint"
 	gateway "github.com/weirlog/weir/deploy/gateway/app"
 	"github.com/weirlog/weir/deploy/settings"
 )
@@ -62,7 +63,7 @@ func variables(all []settings.Setting) names {
 		known[s.Variable] = true
 	}
 	for _, m := range modules {
-		known[databaseVariable(m.name)] = true
+		known[endpoint.DatabaseOf(m.name)] = true
 	}
 	return known
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
 // Everything in one process.
@@ -19,13 +20,19 @@ func TestAllInOne(t *testing.T) {
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	modules.Ledger.TierBootstrapperBytes = quotaBytes
+	collector := tracingtest.New(t)
+	exportTo(&modules, collector)
+	dataDir := t.TempDir()
 	app, err := allinone.New(t.Context(), allinone.Config{
-		Listen: "127.0.0.1:0", DataDir: t.TempDir(), DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t), Modules: modules,
+		Listen: "127.0.0.1:0", DataDir: dataDir, DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t), Modules: modules,
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)
 	allinonetest.Run(t, app)
 	env := app.Env()
-	scenario(t, connect(t, env.BaseURL, env.CAFile, env.OperatorToken), nil)
+	t.Run("billing", func(t *testing.T) { guide(t, "../../ledger/docs/billing.md", dataDir) })
+	in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
+	scenario(t, in, nil)
+	t.Run("traces", func(t *testing.T) { traced(t, in, collector) })
 }
 
 // connect makes the client of the scenario.

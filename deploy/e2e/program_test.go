@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the program of a main package, named by its path from the root of the repository,
-// once for all tests. The program is alone in its folder.
+// build makes the program of a main package, named by its path from the root of
+// the repository, once for all tests. The program is alone in its folder.
 func build(t *testing.T, main string) string {
 	t.Helper()
 	program := filepath.Join(programs, main, filepath.Base(main))
@@ -70,7 +70,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// launch starts a program with further variables. It gets none of the test's own WEIR_ variables.
+// launch starts a program with further variables. It gets none
+// of the test's own WEIR_ variables.
 func launch(t *testing.T, program string, variables map[string]string, args ...string) *process {
 	t.Helper()
 	p := &process{command: exec.Command(program, args...), output: &output{}, ended: make(chan error, 1)}
@@ -87,7 +88,8 @@ func launch(t *testing.T, program string, variables map[string]string, args ...s
 	return p
 }
 
-// kill ends the process without giving it a chance to do anything; one that has ended stays so.
+// kill ends the process without giving it a chance to do
+// anything; one that has ended stays so.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	_ = p.wait()
@@ -98,6 +100,17 @@ func (p *process) wait() error {
 	err := <-p.ended
 	p.ended <- err
 	return err
+}
+
+// hasEnded reports whether the process has.
+func (p *process) hasEnded() bool {
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return true
+	default:
+		return false
+	}
 }
 
 // stopTimeout is how long an orderly stop may take.
@@ -118,7 +131,8 @@ func (p *process) stop() error {
 	}
 }
 
-// awaitReady waits until the installation answers that it is ready, or the process has ended.
+// awaitReady waits until the installation answers that it is
+// ready, or the process has ended.
 func (p *process) awaitReady(ctx context.Context, in installation, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

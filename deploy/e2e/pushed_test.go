@@ -32,8 +32,8 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// What the ledger finds is pushed: to a webhook, signed, each fact under one id until it is taken,
-// and to the owner by mail, once.
+// What the ledger finds is pushed: to a webhook, signed, each fact under one id
+// until it is taken, and to the owner by mail, once.
 func TestFactsArePushed(t *testing.T) {
 	const quota = 1000
 	endpoint, office := newEndpoint(t), mailtest.OpenPlain(t)
@@ -56,7 +56,8 @@ func TestFactsArePushed(t *testing.T) {
 	testenv.Eventually(t, startLimit, func() error { return oneOfEach(office.Taken()) })
 }
 
-// pushing are the ledger and tenants, whose clock stands still unless it is put forward.
+// pushing are the ledger and tenants, whose clock stands still
+// unless it is put forward.
 type pushing struct {
 	others *contracttest.Others
 	people *tenants.App
@@ -93,7 +94,7 @@ func startPushing(t *testing.T, endpoint *endpoint, office *mailtest.Office, quo
 
 // made is what answers have of what was made.
 type made struct {
-	ID, Secret string
+	ID, Key, Secret string
 }
 
 // post has something made by the operator.

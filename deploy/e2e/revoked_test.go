@@ -23,8 +23,8 @@ import (
 
 var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away. From 1000 on it measures: the second is the limit then")
 
-// revokeLimit is the second that is promised where the machine has nothing else to do, which only
-// who measures sees to.
+// revokeLimit is the second that is promised where the machine has nothing else
+// to do, which only who measures sees to.
 func revokeLimit() time.Duration {
 	if *revocations >= 1000 {
 		return time.Second
@@ -32,8 +32,8 @@ func revokeLimit() time.Duration {
 	return quietTimeout
 }
 
-// Load while keys are revoked: organizations of their own, each with a client that posts to the
-// replicas in turn.
+// Load while keys are revoked: organizations of their own, each with a
+// client that posts to the replicas in turn.
 const (
 	loadClients   = 4
 	loadPause     = 40 * time.Millisecond // within the rate of the tier
@@ -42,10 +42,10 @@ const (
 	longestOutage = 3 * time.Second
 )
 
-// A revoked API key is refused by every replica of ingest within a second, measured from the
-// request that revokes it: under load, whichever replica of tenants decides, and also when the
-// process that publishes has just been killed. Where the broker is away, the second begins with its
-// return.
+// Every replica of ingest refuses a revoked API key within a second of the
+// request that revokes it: under load, whichever replica of tenants decides,
+// and also when the publishing process has just been killed. Where the broker
+// is away, the second begins with its return.
 func TestRevoked(t *testing.T) {
 	f := newFleet(t)
 	stop := f.load(t)
@@ -98,8 +98,8 @@ type member struct {
 	api       *client.Client
 }
 
-// A fleet is what a revocation goes through: two replicas of tenants, two of ingest, and a broker
-// that can be away.
+// A fleet is what a revocation goes through: two replicas of tenants, two of
+// ingest, and a broker that can be away.
 type fleet struct {
 	t            *testing.T // whose end is that of all processes
 	operator     string
@@ -122,7 +122,7 @@ func newFleet(t *testing.T) *fleet {
 		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_OPERATOR_TOKEN": f.operator,
 		"WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_BROKERS": f.broker.Addr(),
 		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
-		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_STRANGERS_PER_MINUTE": "1000000000", // it asks without pause whether a key works
+		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // it asks without pause whether a key works
 	}
 	must(t, launch(t, build(t, "deploy/cmd/weir"), given, "topics").wait())
 	tenants, ingest := build(t, "tenants/cmd/tenants"), build(t, "ingest/cmd/ingest")
@@ -137,7 +137,8 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// startBroker starts the broker on a port of its own, which it has again after it was away.
+// startBroker starts the broker on a port of its own, which it
+// has again after it was away.
 func (f *fleet) startBroker(t *testing.T) {
 	t.Helper()
 	number, err := port.Free()
@@ -187,8 +188,8 @@ func (f *fleet) keys(t *testing.T, n int) (keys []client.APIKey) {
 	return keys
 }
 
-// ask uses a key for what is refused only after the key was accepted, and before any database is
-// asked: 400 where the key works, 401 where it does not.
+// ask uses a key for what is refused only after the key was accepted, and
+// before any database is asked: 400 where the key works, 401 where it does not.
 func ask(ctx context.Context, replica *client.Client, key string) int {
 	answer, err := replica.Call(ctx, client.Request{Method: http.MethodGet, Path: "/logs?limit=0", Header: map[string]string{"X-Api-Key": key}})
 	if err != nil {
@@ -197,8 +198,8 @@ func ask(ctx context.Context, replica *client.Client, key string) int {
 	return answer.Status
 }
 
-// revoke revokes a key and returns how long after it had been asked for the last replica refused
-// the key.
+// revoke revokes a key and returns how long after it had been
+// asked for the last replica refused the key.
 func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -207,8 +208,8 @@ func (f *fleet) revoke(t *testing.T, by *client.Client, key client.APIKey) time.
 	return seen().Sub(begun)
 }
 
-// revokeWithoutBroker does the same while the broker is away, and returns how long after its return
-// it took.
+// revokeWithoutBroker does the same while the broker is away, and
+// returns how long after its return it took.
 func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.APIKey) time.Duration {
 	t.Helper()
 	must(t, f.broker.Close())
@@ -227,8 +228,8 @@ func (f *fleet) revokeWithoutBroker(t *testing.T, by *client.Client, key client.
 	return max(0, seen().Sub(begun))
 }
 
-// watch uses a key on every replica until it is refused. What it returns waits for that, and
-// reports when the last one did.
+// watch uses a key on every replica until it is refused. What it returns waits
+// for that, and reports when the last one did.
 func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	t.Helper()
 	refused := make([]time.Time, len(f.ingest))
@@ -254,7 +255,8 @@ func (f *fleet) watch(t *testing.T, key string) (seen func() time.Time) {
 	}
 }
 
-// load posts to both replicas until stop is called, which describes how much was accepted.
+// load posts to both replicas until stop is called, which
+// describes how much was accepted.
 func (f *fleet) load(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,10 +12,11 @@ type attack struct {
 	does string // in words, for the table
 	// prepare sends what the attack needs before it is measured; nil: nothing.
 	prepare func(ctx context.Context, n *noisy) error
-	// run attacks until ctx ends. Refusals are expected: an error means that it could not attack at
-	// all.
+	// run attacks until ctx ends. Refusals are expected: an error
+	// means that it could not attack at all.
 	run func(ctx context.Context, n *noisy) error
-	// lawful: it stays within every limit, so nobody has to refuse it; it has to disturb no one all the same.
+	// lawful: it stays within every limit, so nobody has to refuse it;
+	// it has to disturb no one all the same.
 	lawful bool
 }
 
@@ -40,7 +41,7 @@ func attacks() []attack {
 		{"tiny-requests", "64 requests of one entry at a time, each with a key, an environment and a connection's stream of its own", nil, sendTiny, false},
 		{"slow-streams", "800 streams of HTTP/2 that each send a byte a second", nil, sendSlowStreams, false},
 		{"long-names", "entries with 1,000 environments of 250 bytes in each request, and searches by them", nil, sendLongNames, true},
-		{"refusals", "32 senders without a key that exists, and without a pause", nil, hammer, false},
+		{"refusals", "32 senders without a pause: keys that do not exist, unknown paths and methods, wrong passwords", nil, hammer, false},
 		{"usage-exports", "32 exports of all usage and balances of this moment at a time", storeUsage, exportUsage, false},
 		{"account-reads", "32 readers of an organization's own projects, keys and audit", makeProjects, readAccount, false},
 		{"silent-sockets", "as many silent sockets as can be held, 5,000 new ones a second, from one network", nil, silence(1), false},

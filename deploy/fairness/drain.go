@@ -9,13 +9,16 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/measure"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// drainPoll is how often it is looked whether a noisy tenant's own views have caught up.
+// drainPoll is how often it is looked whether a noisy tenant's
+// own views have caught up.
 const drainPoll = 200 * time.Millisecond
 
-// drain posts a batch of a noisy tenant and waits until its own log and groups show it, and with it what was deferred of the attack: the next one must
-// not be measured beside it.
+// drain posts a batch of a noisy tenant and waits until its own log
+// and groups show it, and with it what was deferred of the attack: the
+// next one must not be measured beside it.
 func (r *run) drain(ctx context.Context, of measure.Tenant) time.Duration {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
@@ -31,7 +34,7 @@ func (r *run) drain(ctx context.Context, of measure.Tenant) time.Duration {
 		func() bool { return r.grouped(ctx, of, begun) },
 	} {
 		for ctx.Err() == nil && !done() {
-			rest(ctx, drainPoll)
+			lifecycle.Pause(ctx, drainPoll)
 		}
 	}
 	return time.Since(begun)

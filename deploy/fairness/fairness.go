@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/measure"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Config sets what to measure.
@@ -26,8 +27,8 @@ type Config struct {
 	Logger      *slog.Logger
 }
 
-// alone is the name of the measurement without any attack, idle that with many organizations that
-// do nothing.
+// alone is the name of the measurement without any attack, idle that
+// with many organizations that do nothing.
 const (
 	alone = "alone"
 	idle  = "idle-tenants"
@@ -48,12 +49,12 @@ type Result struct {
 	Drained time.Duration           // then, until the noisy tenant's own views showed what it had sent
 }
 
-// settleTimeout is how long the end of an attack is waited for: its rest would count toward the
-// next.
+// settleTimeout is how long the end of an attack is waited for:
+// its rest would count toward the next.
 const settleTimeout = time.Minute
 
-// Run measures alone first, then beside each attack, then among idle tenants, and reports what it
-// does on progress.
+// Run measures alone first, then beside each attack, then among idle
+// tenants, and reports what it does on progress.
 func Run(ctx context.Context, config Config, progress io.Writer) (results []Result, err error) {
 	chosen, err := config.attacks()
 	if err != nil {
@@ -68,8 +69,8 @@ func Run(ctx context.Context, config Config, progress io.Writer) (results []Resu
 	variables := map[string]string{"WEIR_DATABASE_URL": url}
 	err = r.install(ctx, "weir", variables, func() error { return r.attacked(ctx, chosen) })
 	if err == nil && config.Idle > 0 {
-		// The default limits of operators are too low to create so many in minutes, and matter to
-		// nothing measured there.
+		// The default limits of operators are too low to create so many in
+		// minutes, and matter to nothing measured there.
 		variables["WEIR_CHANGES_PER_MINUTE"], variables["WEIR_READS_PER_MINUTE"] = "1000000", "1000000"
 		err = r.install(ctx, "weir", variables, func() error { return r.amongIdle(ctx) })
 	}
@@ -151,7 +152,8 @@ func (r *run) amongIdle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// watch measures what the quiet organizations notice for d, while the process attacker attacks, if it is not 0.
+// watch measures what the quiet organizations notice for d, while the
+// process attacker attacks, if it is not 0.
 func (r *run) watch(ctx context.Context, result Result, d time.Duration, attacker int) Result {
 	r.quiet.reset()
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -160,10 +162,7 @@ func (r *run) watch(ctx context.Context, result Result, d time.Duration, attacke
 		defer close(done)
 		r.quiet.run(ctx, stop)
 	}()
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
+	lifecycle.Pause(ctx, d)
 	close(stop)
 	<-done
 	result.Peak, result.Cores = peak(), cores()
@@ -185,7 +184,8 @@ func (r *run) beside(ctx context.Context, a attack) (result Result, of measure.T
 	return result, of, nil
 }
 
-// settle waits until nothing of an attack is left that a quiet organization notices.
+// settle waits until nothing of an attack is left that a quiet
+// organization notices.
 func (r *run) settle(ctx context.Context, alone Result) time.Duration {
 	begun := time.Now()
 	for ctx.Err() == nil && time.Since(begun) < settleTimeout {

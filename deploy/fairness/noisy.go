@@ -17,9 +17,11 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/measure"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A job is what the attacking process reads from its standard input, not from its command line.
+// A job is what the attacking process reads from its standard
+// input, not from its command line.
 type job struct {
 	Attack       string         `json:"attack"`
 	BaseURL      string         `json:"base_url"`
@@ -46,8 +48,9 @@ type noisy struct {
 // prepared is what the attacking process writes once it is ready to attack.
 const prepared = "prepared\n"
 
-// Attack is the attacking process: it reads a job from in, prepares it, reports that on out,
-// attacks from the next line of in until in ends, and writes its answers.
+// Attack is the attacking process: it reads a job from in,
+// prepares it, reports that on out, attacks from the next line of
+// in until in ends, and writes its answers.
 func Attack(ctx context.Context, in io.Reader, out io.Writer) error {
 	orders := json.NewDecoder(in)
 	n := &noisy{}
@@ -114,7 +117,8 @@ func (n *noisy) dial(ctx context.Context, from net.IP) (net.Conn, error) {
 	return (&tls.Dialer{NetDialer: dialer, Config: n.tls}).DialContext(ctx, "tcp", n.host)
 }
 
-// pause is how long a worker rests after a failure without an answer, so that it does not spin.
+// pause is how long a worker rests after a failure without an
+// answer, so that it does not spin.
 const pause = 20 * time.Millisecond
 
 // repeat runs workers, each doing one thing again and again until ctx ends.
@@ -124,20 +128,13 @@ func repeat(ctx context.Context, workers int, once func(worker int) error) error
 		running.Go(func() {
 			for ctx.Err() == nil {
 				if once(worker) != nil {
-					rest(ctx, pause)
+					lifecycle.Pause(ctx, pause)
 				}
 			}
 		})
 	}
 	running.Wait()
 	return nil
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // ask makes a request and sends it.
@@ -150,7 +147,8 @@ func (n *noisy) ask(ctx context.Context, method, address string, header http.Hea
 	return n.send(ctx, n.http, r)
 }
 
-// send sends a request and counts the answer; a connection that breaks counts as closed.
+// send sends a request and counts the answer; a connection that
+// breaks counts as closed.
 func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) error {
 	answer, err := by.Do(r)
 	if err != nil {
@@ -164,13 +162,13 @@ func (n *noisy) send(ctx context.Context, by *http.Client, r *http.Request) erro
 	return nil
 }
 
-// obeyed is how long a refused worker waits at most: a rude client, but one that does not only burn
-// its own processor.
+// obeyed is how long a refused worker waits at most: a rude client, but one
+// that does not only burn its own processor.
 const obeyed = 50 * time.Millisecond
 
 func (n *noisy) obey(ctx context.Context, status int) {
 	if status == http.StatusTooManyRequests {
-		rest(ctx, obeyed)
+		lifecycle.Pause(ctx, obeyed)
 	}
 }
 
@@ -192,15 +190,15 @@ func (n *noisy) get(ctx context.Context, path string) error {
 	return n.ask(ctx, http.MethodGet, n.BaseURL+path, http.Header{"X-Api-Key": {n.Tenant.Key}}, nil)
 }
 
-// store posts bodies and waits until the log store holds as many entries as they have, up to a
-// page.
+// store posts bodies and waits until the log store holds as many
+// entries as they have, up to a page.
 func (n *noisy) store(ctx context.Context, bodies [][]byte) error {
 	for _, body := range bodies {
 		for {
 			_, err := n.api.Post(ctx, n.Tenant.Key, client.Batch{Body: body})
 			var problem *client.Problem
 			if errors.As(err, &problem) && problem.Status == http.StatusTooManyRequests {
-				rest(ctx, problem.RetryAfter)
+				lifecycle.Pause(ctx, problem.RetryAfter)
 				continue
 			}
 			if err != nil {
@@ -219,7 +217,7 @@ func (n *noisy) awaitStored(ctx context.Context) error {
 		if err != nil || len(page.Items) > 0 {
 			return err
 		}
-		rest(ctx, 100*time.Millisecond)
+		lifecycle.Pause(ctx, 100*time.Millisecond)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

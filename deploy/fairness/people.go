@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // network is an address of this machine in a client network of its own.
@@ -35,12 +37,10 @@ func (n *noisy) guess(ctx context.Context, from net.IP, email string) error {
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: n.tls, DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return n.dial(ctx, from)
 	}}
-	form := url.Values{"email": {email}, "password": {"correct horse " + email}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.ConsoleURL+"/sign-in", strings.NewReader(form.Encode()))
+	r, err := n.wrongSignIn(ctx, email)
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := (&http.Client{Transport: transport, CheckRedirect: n.http.CheckRedirect}).Do(r)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -50,6 +50,16 @@ func (n *noisy) guess(ctx context.Context, from net.IP, email string) error {
 	}
 	n.outcome.read(answer)
 	return nil
+}
+
+// wrongSignIn is a sign-in with a wrong password.
+func (n *noisy) wrongSignIn(ctx context.Context, email string) (*http.Request, error) {
+	form := url.Values{"email": {email}, "password": {"correct horse " + email}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.ConsoleURL+"/sign-in", strings.NewReader(form.Encode()))
+	if err == nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return r, err
 }
 
 // createProjects creates projects until ctx ends.
@@ -98,7 +108,7 @@ func silence(networks int) func(ctx context.Context, n *noisy) error {
 				defer func() { <-free }()
 				n.listen(ctx, conn.(*net.TCPConn))
 			}()
-			rest(ctx, openPause)
+			lifecycle.Pause(ctx, openPause)
 			return nil
 		})
 	}

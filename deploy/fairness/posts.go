@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/measure"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // trusting is how TLS is spoken to the installation.
@@ -105,24 +106,6 @@ func sendLongNames(ctx context.Context, n *noisy) error {
 
 // longName is a name of about 250 bytes.
 func longName(number int64) string { return strings.Repeat("n", 240) + letters(number) }
-
-// hammer posts with keys that do not exist, and does not rest when it is refused.
-func hammer(ctx context.Context, n *noisy) error {
-	var serial atomic.Int64
-	return repeat(ctx, 32, func(int) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.BaseURL+"/logs", strings.NewReader(`{"logs":[]}`))
-		if err != nil {
-			return err
-		}
-		r.Header = http.Header{"X-Api-Key": {fmt.Sprint(n.Tenant.Key, serial.Add(1))}, "Content-Type": {"application/json"}}
-		answer, err := n.http.Do(r)
-		if err != nil {
-			return err
-		}
-		n.outcome.read(answer)
-		return nil
-	})
-}
 
 // sendBroken posts bodies that turn out to be broken when all of them has been decompressed.
 func sendBroken(ctx context.Context, n *noisy) error {
@@ -228,7 +211,7 @@ func (p endlessParts) inflate(ctx context.Context, out io.Writer, megabytes int)
 		if _, err := out.Write(p.empty); err != nil {
 			return err
 		}
-		rest(ctx, time.Second)
+		lifecycle.Pause(ctx, time.Second)
 	}
 	return ctx.Err()
 }

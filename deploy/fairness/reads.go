@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // leaveUnread asks for large answers and never reads them.
@@ -36,7 +37,7 @@ func leaveUnread(ctx context.Context, n *noisy) error {
 		if code := strings.Fields(status); len(code) > 1 {
 			n.outcome.count(code[1])
 		}
-		rest(ctx, 5*time.Second) // what comes meanwhile fills the buffers of both ends
+		lifecycle.Pause(ctx, 5*time.Second) // what comes meanwhile fills the buffers of both ends
 		return nil
 	})
 }
@@ -49,7 +50,8 @@ func readWithoutPause(ctx context.Context, n *noisy) error {
 	return repeat(ctx, 16, func(worker int) error { return n.get(ctx, paths[worker%len(paths)]) })
 }
 
-// searchBroadly searches all that there is for words that are nowhere, by ever new ones.
+// searchBroadly searches all that there is for words that are
+// nowhere, by ever new ones.
 func searchBroadly(ctx context.Context, n *noisy) error {
 	var serial atomic.Int64
 	return repeat(ctx, 16, func(int) error {
@@ -57,7 +59,8 @@ func searchBroadly(ctx context.Context, n *noisy) error {
 	})
 }
 
-// storeUsage sends something in 50 environments, so that there is usage to be exported.
+// storeUsage sends something in 50 environments, so that there
+// is usage to be exported.
 func storeUsage(ctx context.Context, n *noisy) error {
 	bodies := make([][]byte, 50)
 	for i := range bodies {
@@ -67,7 +70,8 @@ func storeUsage(ctx context.Context, n *noisy) error {
 	return n.store(ctx, bodies)
 }
 
-// exportUsage asks for all usage of a year, for balances of this moment, which wait for what is being booked, and for transfers.
+// exportUsage asks for all usage of a year, for balances of this moment, which
+// wait for what is being booked, and for transfers.
 func exportUsage(ctx context.Context, n *noisy) error {
 	path := n.BaseURL + "/organizations/" + n.Tenant.Organization
 	return repeat(ctx, 32, func(worker int) error {
@@ -84,7 +88,8 @@ func exportUsage(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readAccount lists what an organization has, and who changed it, as fast as answers come.
+// readAccount lists what an organization has, and who changed
+// it, as fast as answers come.
 func readAccount(ctx context.Context, n *noisy) error {
 	of := "organization=" + n.Tenant.Organization
 	paths := []string{"/audit-events?format=csv&" + of, "/audit-events?limit=100&" + of, "/projects?limit=100&" + of, "/api-keys?limit=100&" + of}
@@ -126,7 +131,7 @@ func readLinesSlowly(ctx context.Context, n *noisy) error {
 func (n *noisy) takeSlowly(ctx context.Context, lines io.Reader) {
 	_, err := io.CopyN(io.Discard, lines, linesAtOnce)
 	for err == nil && ctx.Err() == nil {
-		rest(ctx, time.Second)
+		lifecycle.Pause(ctx, time.Second)
 		_, err = io.CopyN(io.Discard, lines, linesPerSecond)
 	}
 	switch {
@@ -148,7 +153,8 @@ func pageThroughYears(ctx context.Context, n *noisy) error {
 	})
 }
 
-// readFromYearZero reads small pages from cursors before everything, forged and real.
+// readFromYearZero reads small pages from cursors before
+// everything, forged and real.
 func readFromYearZero(ctx context.Context, n *noisy) error {
 	forged, err := json.Marshal(map[string]any{"s": -62167219200, "n": 0, "b": strings.Repeat("0", 32), "i": 0})
 	if err != nil {

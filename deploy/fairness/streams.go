@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // multiplexed is a client that sends requests as streams of few connections.
@@ -15,7 +17,8 @@ func (n *noisy) multiplexed() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: n.tls, ForceAttemptHTTP2: true}, CheckRedirect: n.http.CheckRedirect}
 }
 
-// sendTiny posts one entry at a time, each as a request that is remembered for a day and in an environment of its own.
+// sendTiny posts one entry at a time, each as a request that is remembered for
+// a day and in an environment of its own.
 func sendTiny(ctx context.Context, n *noisy) error {
 	var serial atomic.Int64
 	by := n.multiplexed()
@@ -63,7 +66,7 @@ func dribble(ctx context.Context, out io.Writer) error {
 		if _, err := io.WriteString(out, text[:1]); err != nil {
 			return err
 		}
-		rest(ctx, time.Second)
+		lifecycle.Pause(ctx, time.Second)
 	}
 	return ctx.Err()
 }

@@ -19,7 +19,8 @@ type Gateway struct {
 	openAPI  *openAPI
 }
 
-// New makes a gateway. Every module needs a backend. Clients behind proxies are told apart.
+// New makes a gateway. Every module needs a backend. Clients
+// behind proxies are told apart.
 func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logger, clock func() time.Time) (*Gateway, error) {
 	for _, module := range Modules() {
 		if backends[module].Handler == nil {
@@ -30,7 +31,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	g.openAPI = &openAPI{join: g.joinOpenAPI, clock: clock, logger: logger}
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock, Proxies: proxies})
 	httpapi.Health(router, func() error { return g.Ready(context.Background()) })
-	router.With(httpapi.NewStrangers(proxies, clock).Limit).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
+	router.With(httpapi.PublicDocument).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
 	g.own = router
 	return g, nil
 }
@@ -47,8 +48,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Own serves what no module owns.
 func (g *Gateway) Own() http.Handler { return g.own }
 
-// Ready returns nil when every module is ready; else which are not, and why. Clients see only the
-// names.
+// Ready returns nil when every module is ready; else which are
+// not, and why. Clients see only the names.
 func (g *Gateway) Ready(ctx context.Context) error {
 	var errs []error
 	for _, module := range Modules() {

@@ -23,8 +23,9 @@ func withMail(t *testing.T) (*mailtest.Office, func(*allinone.Modules)) {
 	}
 }
 
-// bill puts the tenant's name into all that billing decides about an organization: the reasons of grants and adjustments, a webhook, and a budget that
-// is used up, which its owner gets mail of.
+// bill puts the tenant's name into all that billing decides about an
+// organization: the reasons of grants and adjustments, a webhook, and a budget
+// that is used up, which its owner gets mail of.
 func (of *tenant) bill(t *testing.T, organization, project string) {
 	t.Helper()
 	books := "/v1/organizations/" + organization
@@ -37,14 +38,28 @@ func (of *tenant) bill(t *testing.T, organization, project string) {
 	of.world.decide(t, books+"/budgets", `[{"project":"`+project+`","bytes":1}]`)
 }
 
-// rehearse makes an organization with which billing rehearses, by the name, and has a period of it close. It returns its id.
+// rehearse makes an organization with which billing rehearses, by the name, and
+// has a period of it close. It returns its id.
 func (of *tenant) rehearse(t *testing.T) string {
 	t.Helper()
 	organization := of.world.operate(t, "POST", "/v1/organizations", map[string]any{"name": of.name + "'s rehearsal", "tier": "indie"}).get("id")
 	books := "/v1/organizations/" + organization
 	project := of.world.operate(t, "POST", "/v1/projects", map[string]any{"organization": organization, "name": of.name + "'s stage"}).get("id")
 	of.world.decide(t, books+"/test-clock", `{}`)
-	of.world.operate(t, "POST", books+"/test-clock/use", map[string]any{"bytes": 9, "project": project})
+	use := func(names string) int {
+		return of.world.send(t, request{method: "POST", path: books + "/test-clock/use", body: `{"bytes":9,` + names + `}`, header: asToken(operatorToken)}).status
+	}
+	testenv.Eventually(t, patience, func() error {
+		if status := use(`"project":"` + project + `"`); status != http.StatusCreated {
+			return fmt.Errorf("a test is charged: %d", status)
+		}
+		return nil
+	})
+	for _, member := range []string{"project", "key", "environment"} { // names that would stay in the books
+		if status := use(fmt.Sprintf("%q:%q", member, of.name)); status != http.StatusNotFound && status != http.StatusBadRequest {
+			t.Errorf("%s as the %s: %d", of.name, member, status)
+		}
+	}
 	of.bill(t, organization, project)
 	var clock struct{ At time.Time }
 	must(t, json.Unmarshal([]byte(of.world.operate(t, "GET", books+"/test-clock", nil).text), &clock))

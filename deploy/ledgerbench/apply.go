@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// apply runs replicas until all records are committed, and returns the rate between the first and
-// the last commit seen.
+// apply runs replicas until all records are committed, and returns the rate
+// between the first and the last commit seen.
 func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found rate, err error) {
 	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
 		first, began, err := w.await(ctx, 1)
@@ -51,10 +51,12 @@ func (w *world) beside(ctx context.Context, ledger, do func(context.Context) err
 	return errors.Join(err, <-ended)
 }
 
-// poll is how often the positions are looked at.
-const poll = 2 * time.Millisecond
+// poll is how often the positions are looked at: more often would take part of
+// the time that is measured.
+const poll = 10 * time.Millisecond
 
-// await waits until at least so many records are committed, and returns how many were, and when.
+// await waits until at least so many records are committed, and
+// returns how many were, and when.
 func (w *world) await(ctx context.Context, least int64) (committed int64, at time.Time, err error) {
 	for ticker := time.NewTicker(poll); ; {
 		committed, err = w.committed(ctx)
@@ -71,7 +73,8 @@ func (w *world) await(ctx context.Context, least int64) (committed int64, at tim
 	}
 }
 
-// committed is how many records the ledger's positions cover. The log begins at offset 0.
+// committed is how many records the ledger's positions cover.
+// The log begins at offset 0.
 func (w *world) committed(ctx context.Context) (n int64, err error) {
 	err = w.pool.QueryRow(ctx, `SELECT coalesce(sum(next), 0)::bigint FROM ledger.bus_positions WHERE group_name = $1 AND topic = $2`,
 		contract.GroupLedger, contract.TopicLogs).Scan(&n)

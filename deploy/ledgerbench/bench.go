@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type Config struct {
 	Events      int      // records that a measurement of throughput applies
 	Rebuilt     int      // records that the rebuild reads
 	Paced       time.Duration
+	Only        []string // names of parts; none: all of them
 	Logger      *slog.Logger
 }
 
@@ -33,6 +35,7 @@ type Result struct {
 	LagRate          float64 // records a second, while Lag was measured
 	Balance, Usage   percentiles
 	Checks           float64 // the time that checking records takes, in that of applying them
+	CheckLag         CheckLag
 	Rebuild          time.Duration
 	Rebuilt          int
 }
@@ -42,22 +45,47 @@ type rate float64
 // percentiles are p50 and p99.
 type percentiles [2]time.Duration
 
+// A part is measured with a log and a schema of its own.
+type part struct {
+	name    string
+	measure func(context.Context, *world, *Result) error
+}
+
+func parts() []part {
+	return []part{
+		{"copy", measureCopy},
+		{"spread", spread(organizations, 1, func(r *Result) *rate { return &r.Spread })},
+		{"hot", spread(1, 1, func(r *Result) *rate { return &r.Hot })},
+		{"replicas", spread(organizations, 2, func(r *Result) *rate { return &r.Two })},
+		{"single", measureSingle},
+		{"checks", measureChecks},
+		{"checklag", measureCheckLag},
+		{"lag", measureLag},
+		{"usage", measureUsage},
+		{"rebuild", measureRebuild},
+	}
+}
+
+// measures reports whether a part is asked for, or needed for one that is.
+func (c Config) measures(part string) bool {
+	return len(c.Only) == 0 || slices.Contains(c.Only, part) || part == "spread" && slices.Contains(c.Only, "lag")
+}
+
+// Parts are the names of what can be measured. Lag is measured at half of the
+// rate that spread has found.
+func Parts() (names []string) {
+	for _, part := range parts() {
+		names = append(names, part.name)
+	}
+	return names
+}
+
 // Run measures one thing after another and reports on progress what it does.
 func Run(ctx context.Context, config Config, progress io.Writer) (result Result, err error) {
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, *world, *Result) error
-	}{
-		{"COPY alone", measureCopy},
-		{"1,000 organizations", spread(organizations, 1, func(r *Result) *rate { return &r.Spread })},
-		{"one organization", spread(1, 1, func(r *Result) *rate { return &r.Hot })},
-		{"two replicas", spread(organizations, 2, func(r *Result) *rate { return &r.Two })},
-		{"a transaction for each record", measureSingle},
-		{"the checks", measureChecks},
-		{"half load", measureLag},
-		{"a year of usage", measureUsage},
-		{"a rebuild", measureRebuild},
-	} {
+	for _, part := range parts() {
+		if !config.measures(part.name) {
+			continue
+		}
 		begun := time.Now()
 		if err := inWorld(ctx, config, &result, part.measure); err != nil {
 			return result, fmt.Errorf("cannot measure %s: %w", part.name, err)

@@ -24,9 +24,10 @@ type Setting struct {
 	Required bool
 }
 
-// Of lists the settings of a configuration, or of commands, by their variables. Each stands once, though several commands take it.
+// Of lists the settings of a configuration, or of commands, by their variables.
+// Each stands once, though several commands take it.
 func Of(config any) ([]Setting, error) {
-	parser, err := kong.New(config, kong.Vars{"attacks": "see --help"}, kong.NoDefaultHelp())
+	parser, err := kong.New(config, kong.Vars{"attacks": "see --help", "ledger_parts": "see --help"}, kong.NoDefaultHelp())
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the settings of %T: %w", config, err)
 	}
@@ -48,7 +49,7 @@ func Of(config any) ([]Setting, error) {
 
 func settingOf(flag *kong.Flag) Setting {
 	s := Setting{
-		Flag: "--" + flag.Name, Kind: kindOf(flag.Target.Type()), Default: flag.Default, Enum: flag.Enum, Help: flag.OrigHelp,
+		Flag: "--" + flag.Name, Kind: kindOf(flag.Target.Type()), Default: flag.Default, Enum: flag.Enum, Help: flag.Help,
 		Secret: flag.Target.Type() == reflect.TypeFor[httpapi.Secret](), Required: flag.Required,
 	}
 	if len(flag.Envs) > 0 {

@@ -13,10 +13,12 @@ type config struct {
 	Token  httpapi.Secret `help:"A token." env:"WEIR_TOKEN" required:""`
 	Level  string         `help:"How much." env:"WEIR_LEVEL" enum:"low,high" default:"low"`
 	Names  []string       `help:"Names."`
+	Parts  string         `help:"Parts: ${ledger_parts}."`
 	Hidden bool           `help:"Nobody sees it." hidden:"" env:"WEIR_HIDDEN"`
 }
 
-// Each setting stands once, with all programs that take it alike, and shows what it can be.
+// Each setting stands once, with all programs that take it
+// alike, and shows what it can be.
 func TestWrite(t *testing.T) {
 	var page strings.Builder
 	type other struct {
@@ -30,6 +32,7 @@ func TestWrite(t *testing.T) {
 		"| `WEIR_WAIT` | `--wait` | duration | `9s` | three | How long to wait elsewhere. |\n",
 		"| `WEIR_TOKEN` | `--token` | secret | required | one, two | A token. |\n",
 		"| `WEIR_LEVEL` | `--level` | `low`, `high` | `low` | one, two | How much. |\n",
+		"| `--parts` | text |  | one, two | Parts: see --help. |\n",
 		"| `--names` | list of text |  | one, two | Names. |\n",
 	} {
 		if strings.Count(page.String(), line) != 1 {

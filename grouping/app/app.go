@@ -34,16 +34,18 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
-// An App groups errors and answers for them. Several may run against one database and share the
-// work.
+// An App groups errors and answers for them. Several may run
+// against one database and share the work.
 type App struct {
 	config      Config
 	clock       func() time.Time
 	logger      *slog.Logger
 	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
+	tracer      *tracing.Tracer
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
@@ -64,8 +66,8 @@ type App struct {
 	endpoint    *httpapi.Endpoint
 }
 
-// New connects, migrates the schema and builds the process; it starts nothing and does not wait for
-// a broker. The App is for one Run.
+// New connects, migrates the schema and builds the process; it starts nothing
+// and does not wait for a broker. The App is for one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
@@ -97,6 +99,9 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 const batchWait = 10 * time.Millisecond
 
 func (a *App) build() (err error) {
+	if a.tracer, err = a.config.Tracing.Open("grouping", a.metrics.Registerer, a.logger); err != nil {
+		return err
+	}
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
 		return err
@@ -131,7 +136,7 @@ func (a *App) buildConsumers() (err error) {
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
-		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Metrics: a.metrics.Registerer,
+		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Metrics: a.metrics.Registerer, Tracer: a.tracer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -157,7 +162,7 @@ func (a *App) buildAPI() error {
 	a.meter.Measure(a.metrics.Registerer)
 	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{
-		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors, Tracer: a.tracer,
 	})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -171,7 +176,8 @@ func (a *App) buildAPI() error {
 	return nil
 }
 
-// openReads opens what answers requests: connections of their own, and the key of their cursors.
+// openReads opens what answers requests: connections of their
+// own, and the key of their cursors.
 func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, a.config.reads()); err != nil {
 		return err
@@ -192,12 +198,14 @@ func (a *App) canJudge() error {
 	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
 }
 
-// Ready is nil once credentials and projects are read and the consumer has caught up.
+// Ready is nil once credentials and projects are read and the
+// consumer has caught up.
 func (a *App) Ready() error {
 	return errors.Join(a.canJudge(), httpapi.Part("the consumer of entries", a.logs.Ready()))
 }
 
-// Run works until ctx ends. It waits for the topics that others write until they create them.
+// Run works until ctx ends. It waits for the topics that others
+// write until they create them.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
@@ -226,6 +234,7 @@ func (a *App) Close() {
 		a.reads.Close()
 	}
 	a.pool.Close()
+	a.tracer.Close()
 }
 
 // ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Config is what grouping needs to run.
@@ -18,6 +19,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+	Tracing   tracing.Config   `embed:""`
 
 	Limits identity.Limits `embed:""`
 

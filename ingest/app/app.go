@@ -40,9 +40,11 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
-// An App is one ingest. Several may run side by side; they share the work of the log store.
+// An App is one ingest. Several may run side by side; they share
+// the work of the log store.
 type App struct {
 	config Config
 	clock  func() time.Time
@@ -54,6 +56,7 @@ type App struct {
 	migrated bool // the schema is up to date
 
 	metrics *telemetry.Service
+	tracer  *tracing.Tracer
 
 	credentials *identity.Credentials
 	directory   *identity.Directory
@@ -87,8 +90,9 @@ type App struct {
 	endpoint *httpapi.Endpoint
 }
 
-// New migrates the schema and builds the process; it starts nothing and waits for neither broker
-// nor database, as entries are accepted without the latter. The App is for one Run.
+// New migrates the schema and builds the process; it starts nothing and
+// waits for neither broker nor database, as entries are accepted
+// without the latter. The App is for one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start ingest: %w", err)
@@ -127,6 +131,9 @@ func (a *App) build(ctx context.Context) (err error) {
 	if err := a.migrateAtStart(ctx); err != nil && !pg.IsTransient(err) {
 		return err
 	}
+	if a.tracer, err = a.config.Tracing.Open("ingest", a.metrics.Registerer, a.logger); err != nil {
+		return err
+	}
 	if err := a.buildStore(ctx); err != nil {
 		return err
 	}
@@ -162,7 +169,8 @@ func (a *App) build(ctx context.Context) (err error) {
 	return err
 }
 
-// buildStore makes the log store and the searches in it, which have connections of their own.
+// buildStore makes the log store and the searches in it, which
+// have connections of their own.
 func (a *App) buildStore(ctx context.Context) (err error) {
 	atOnce := a.config.searches()
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, atOnce); err != nil {
@@ -171,14 +179,14 @@ func (a *App) buildStore(ctx context.Context) (err error) {
 	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(a.config.SearchBytes, limits.Bytes), cmp.Or(a.config.SearchTime, limits.Time)
-	a.store, err = postgres.NewStore(postgres.Config{Readers: a.reads, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})
+	a.store = postgres.NewStore(postgres.Config{Readers: a.reads, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})
 	a.merger = postgres.NewMerger(postgres.MergerConfig{
 		Store: a.store, Pool: a.pool, NewID: uuid.NewString, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 	a.searches = searches.New(searches.Config{
 		Store: a.store, AtOnce: atOnce, AnswerBytes: cmp.Or(a.config.AnswerBytes, defaultAnswers), Metrics: a.metrics.Registerer,
 	})
-	return err
+	return nil
 }
 
 // follow keeps the published state of other services in memory.
@@ -191,11 +199,12 @@ func (a *App) follow() {
 	a.states = []*state.Reader{a.accounts, a.known, a.projects}
 }
 
-// SeePlaintext takes a request refused because it came over plain HTTP. It never waits.
+// SeePlaintext takes a request refused because it came over
+// plain HTTP. It never waits.
 func (a *App) SeePlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
 
-// The log store takes what has gathered in consumerWait, or consumerBytes: blocks compress better
-// when they are larger.
+// The log store takes what has gathered in consumerWait, or consumerBytes:
+// blocks compress better when they are larger.
 const (
 	consumerWait  = 40 * time.Millisecond
 	consumerBytes = 8 << 20
@@ -207,6 +216,7 @@ func (a *App) buildConsumer() (err error) {
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLogStore, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: a.config.AcceptLostRecords,
 		Handle:     logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Metrics: a.metrics.Registerer,
+		Tracer: a.tracer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -223,7 +233,7 @@ func (a *App) buildAPI() error {
 		return err
 	}
 	router := httpapi.NewRouter(httpapi.Options{
-		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors, Tracer: a.tracer,
 	})
 	httpapi.Health(router, a.Ready)
 	posts := a.newIntake(proxies)
@@ -286,7 +296,8 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.endpoint.Addr() }
 
-// canAccept is nil once all state is read, and what the ledger has not counted is found.
+// canAccept is nil once all state is read, and what the ledger
+// has not counted is found.
 func (a *App) canAccept() error {
 	for _, state := range a.states {
 		if err := state.Complete(); err != nil {
@@ -304,7 +315,8 @@ func (a *App) canRead() error {
 	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
 }
 
-// Ready is canAccept, by a clock that is believed. How far the log store is behind is a metric: a slow database must not shut the front door.
+// Ready is canAccept, by a clock that is believed. How far the log store is
+// behind is a metric: a slow database must not shut the front door.
 func (a *App) Ready() error {
 	if err := a.clockWatch.check(); err != nil {
 		return httpapi.Part("clock", err)
@@ -312,8 +324,8 @@ func (a *App) Ready() error {
 	return httpapi.Part("keys, projects and accounts", a.canAccept())
 }
 
-// Run works until ctx ends. It creates its topics where they are missing, and waits for those of
-// others.
+// Run works until ctx ends. It creates its topics where they are
+// missing, and waits for those of others.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
@@ -347,4 +359,5 @@ func (a *App) Close() {
 		a.reads.Close()
 	}
 	a.pool.Close()
+	a.tracer.Close()
 }

@@ -10,11 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// aheadMost is how far the clock may be ahead of the database's: what is accepted later would open a period that has not begun, for
-// brokers before Kafka 4 take records of any time. It is what Kafka 4 refuses by.
+// aheadMost is how far the clock may be ahead of the database's: later entries
+// would open a period that has not begun, for brokers before Kafka 4 take
+// records of any time. It is the limit of Kafka 4.
 const aheadMost = time.Hour
 
 const (
@@ -32,16 +34,17 @@ type clockWatch struct {
 	verdict atomic.Pointer[error] // nil: there is none yet
 }
 
-// run compares the clocks all the time: one may be set wrong while the process runs.
+// run compares the clocks all the time: one may be set wrong
+// while the process runs.
 func (w *clockWatch) run(ctx context.Context) error {
-	for ; ctx.Err() == nil; pause(ctx, clockInterval) {
+	for ; ctx.Err() == nil; lifecycle.Pause(ctx, clockInterval) {
 		w.compare(ctx)
 	}
 	return nil
 }
 
-// compare leaves the verdict as it is while the database does not answer; a first one is then that entries are taken in, as they are without
-// a database.
+// compare leaves the verdict as it is while the database does not answer; a
+// first one is then that entries are taken in, as they are without a database.
 func (w *clockWatch) compare(ctx context.Context) {
 	if w.machine == nil {
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Config is what ingest needs to run. Sizes are bytes.
@@ -21,6 +22,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+	Tracing   tracing.Config   `embed:""`
 
 	Limits identity.Limits `embed:""`
 
@@ -82,7 +84,8 @@ const (
 	minAnswers         = 16 << 20
 )
 
-// searches is how many are at work at once: so many that one organization has half of the processors.
+// searches is how many are at work at once: so many that one
+// organization has half of the processors.
 func (c Config) searches() int {
 	return cmp.Or(c.Searches, min(max(leastSearches, runtime.GOMAXPROCS(0)), mostSearches))
 }
@@ -131,7 +134,8 @@ const (
 	answerSlack  = time.Second     // for its answer
 )
 
-// checkDrain reports whether a stop waits for the answer of the request that takes longest.
+// checkDrain reports whether a stop waits for the answer of the
+// request that takes longest.
 func (c Config) checkDrain() error {
 	drain, longest := cmp.Or(c.Drain, httpapi.DefaultDrain), intake.PublishTimeout(c.publishTimeout(), int64(c.maxBody()))+answerSlack
 	if drain < longest {

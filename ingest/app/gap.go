@@ -4,13 +4,16 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // retry is how long a failed look at the log waits for the next.
 const retry = time.Second
 
-// readGap finds once what was accepted before this process started and is not in the accounts. It
-// runs after the accounts are read: the gap starts where they end.
+// readGap finds once what was accepted before this process
+// started and is not in the accounts. It runs after the accounts
+// are read: the gap starts where they end.
 func (a *App) readGap(ctx context.Context) error {
 	select {
 	case <-a.accounts.Ready():
@@ -27,7 +30,7 @@ func (a *App) readGap(ctx context.Context) error {
 			break
 		}
 		a.logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))
-		pause(ctx, retry)
+		lifecycle.Pause(ctx, retry)
 	}
 	return nil
 }
@@ -35,9 +38,10 @@ func (a *App) readGap(ctx context.Context) error {
 // gapInterval is how often is looked whether the ledger is far behind.
 const gapInterval = 5 * time.Second
 
-// sumGap keeps the next start short, of whichever process, while the ledger is far behind.
+// sumGap keeps the next start short, of whichever process, while
+// the ledger is far behind.
 func (a *App) sumGap(ctx context.Context) error {
-	for ; ctx.Err() == nil; pause(ctx, gapInterval) {
+	for ; ctx.Err() == nil; lifecycle.Pause(ctx, gapInterval) {
 		if a.accounts.Complete() != nil {
 			continue
 		}
@@ -48,17 +52,17 @@ func (a *App) sumGap(ctx context.Context) error {
 	return nil
 }
 
-// How often requests of unknown outcome are resolved, and how long after the publisher gave up a copy
-// of one can still arrive at the broker.
+// How often requests of unknown outcome are resolved, and how long after the
+// publisher gave up a copy of one can still arrive at the broker.
 const (
 	resolveInterval = 5 * time.Second
 	resolveAfter    = 30 * time.Second
 )
 
-// resolve finds, for requests of unknown outcome, the offsets below which they are if they are in the
-// log.
+// resolve finds, for requests of unknown outcome, the offsets below
+// which they are if they are in the log.
 func (a *App) resolve(ctx context.Context) error {
-	for ; ctx.Err() == nil; pause(ctx, resolveInterval) {
+	for ; ctx.Err() == nil; lifecycle.Pause(ctx, resolveInterval) {
 		before := a.clock().Add(-resolveAfter)
 		if !a.gate.Doubts(before) {
 			continue
@@ -71,13 +75,4 @@ func (a *App) resolve(ctx context.Context) error {
 		a.gate.Resolve(before, ends)
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

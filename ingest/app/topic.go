@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// runLogStore stores the log. It begins once the topic exists: a group member that joins earlier
-// gets no partitions, also later.
+// runLogStore stores the log. It begins once the topic exists: a group member
+// that joins earlier gets no partitions, also later.
 func (a *App) runLogStore(ctx context.Context) error {
 	if err := a.ensureTopics(ctx); err != nil {
 		return err
@@ -28,24 +28,25 @@ func (a *App) runLogStore(ctx context.Context) error {
 			return ended
 		}
 		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
-		pause(ctx, retry)
+		lifecycle.Pause(ctx, retry)
 	}
 	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, a.eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
 }
 
-// startMigrating is how long a start waits for the schema. runLogStore continues without a
-// deadline, which would restart large migrations for ever.
+// startMigrating is how long a start waits for the schema. runLogStore
+// continues without a deadline, which would restart large migrations for ever.
 const startMigrating = 10 * time.Second
 
-// migrateAtStart is migrate for a start, which must not wait for the database to take entries in.
+// migrateAtStart is migrate for a start, which must not wait for
+// the database to take entries in.
 func (a *App) migrateAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startMigrating)
 	defer cancel()
 	return a.migrate(ctx)
 }
 
-// migrate brings the schema up to date, once, and reads the cursor key. It may wait for another
-// process.
+// migrate brings the schema up to date, once, and reads the
+// cursor key. It may wait for another process.
 func (a *App) migrate(ctx context.Context) error {
 	if a.migrated {
 		return nil
@@ -61,7 +62,8 @@ func (a *App) migrate(ctx context.Context) error {
 	return err
 }
 
-// ensureTopics creates ingest's topics where they are missing. It retries until there is a broker.
+// ensureTopics creates ingest's topics where they are missing.
+// It retries until there is a broker.
 func (a *App) ensureTopics(ctx context.Context) error {
 	own := contract.OwnedBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {
@@ -72,7 +74,7 @@ func (a *App) ensureTopics(ctx context.Context) error {
 		if ctx.Err() == nil {
 			a.logger.Warn("cannot create the topics yet", slog.String("error", err.Error()))
 		}
-		pause(ctx, retry)
+		lifecycle.Pause(ctx, retry)
 	}
 	return nil
 }

@@ -37,8 +37,9 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
-	"github.com/weirlog/weir/shared/reading"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/turns"
 )
 
 // An App is one ledger. Several may run against one database and share the work.
@@ -48,6 +49,7 @@ type App struct {
 	logger      *slog.Logger
 	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
+	tracer      *tracing.Tracer
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for requests
 	cursors     *httpapi.Cursors
@@ -101,11 +103,14 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 }
 
 func (a *App) build() (err error) {
+	if a.tracer, err = a.config.Tracing.Open("ledger", a.metrics.Registerer, a.logger); err != nil {
+		return err
+	}
 	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
 	a.services = services.New(services.Config{
-		Reads: a.reads, Writes: a.pool, Turns: reading.NewTurns(readers, a.metrics.Registerer, "weir_ledger"),
+		Reads: a.reads, Writes: a.pool, Turns: turns.New(turns.Reads(readers, "weir_ledger"), a.metrics.Registerer),
 		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
-		Deciding: unitofwork.NewTurns(deciders, longestTurn, a.metrics.Registerer), End: log.End, Owns: a.directory.Owns,
+		Deciding: turns.New(unitofwork.Deciders(deciders, longestTurn), a.metrics.Registerer), End: log.End, Owns: a.directory.Owns,
 	})
 	a.publisher, err = publisher.New(publisher.Config{Brokers: a.config.Brokers, Dialer: a.dialer, Metrics: a.metrics.Registerer}, a.logger)
 	if err != nil {
@@ -148,7 +153,7 @@ func (a *App) buildConsumers() (err error) {
 		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupLedger, Topic: contract.TopicLogs, Pool: a.pool, Erased: erasure.IsErased,
 		AcceptLost: a.config.AcceptLostRecords,
 		Handle:     handler.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxWait: cmp.Or(a.config.BatchWait, batchWait),
-		MaxBytes: batchBytes, Metrics: a.metrics.Registerer,
+		MaxBytes: batchBytes, Metrics: a.metrics.Registerer, Tracer: a.tracer,
 	}, a.logger)
 	if err != nil {
 		return err
@@ -205,7 +210,7 @@ func (a *App) buildAPI() error {
 	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Outbox().Source, Clock: a.clock, Logger: a.logger}
 	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.clock, a.logger)
 	router := httpapi.NewRouter(httpapi.Options{
-		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+		Logger: a.logger, Clock: a.clock, Proxies: proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors, Tracer: a.tracer,
 	})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -275,4 +280,5 @@ func (a *App) Close() {
 		a.reads.Close()
 	}
 	a.pool.Close()
+	a.tracer.Close()
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// awaitChecker waits for the checker's first round: it checks what is applied from then on.
+// awaitChecker waits for the checker's first round: it checks
+// what is applied from then on.
 func awaitChecker(t *testing.T, ledger *app.App) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -27,10 +28,11 @@ func awaitChecker(t *testing.T, ledger *app.App) {
 	})
 }
 
-// Whatever is sent twice is charged once: a part that was produced again, a request that was made
-// again with its Idempotency-Key, and a key reused for another body, which is never charged. A
-// record that can't be true is parked and holds nobody up. Account state, marker, balance, events
-// and the log agree to the byte.
+// Whatever is sent twice is charged once: a part that was produced
+// again, a request made again with its Idempotency-Key, and a key
+// reused for another body, which is never charged. A record that can't
+// be true is parked and holds nobody up. Account state, marker,
+// balance, events and the log agree to the byte.
 func TestChargedOnce(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -85,8 +87,8 @@ func TestChargedOnce(t *testing.T) {
 	})
 }
 
-// An organization's logs may be consumed before its creation: they are charged, and its account is
-// published with them as soon as that is consumed.
+// An organization's logs may be consumed before its creation: they are charged,
+// and its account is published with them as soon as that is consumed.
 func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -108,8 +110,8 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r.verify()
 }
 
-// What exceeds the quota is charged as overage and exhausts the account; each threshold is
-// announced once.
+// What exceeds the quota is charged as overage and exhausts the
+// account; each threshold is announced once.
 func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -128,8 +130,8 @@ func TestExhausted(t *testing.T) {
 	r.verify()
 }
 
-// Two ledgers share the work. One stops in the middle, another starts: every byte is charged once,
-// and one of them at a time publishes.
+// Two ledgers share the work. One stops in the middle, another starts: every
+// byte is charged once, and one of them at a time publishes.
 func TestTwoLedgers(t *testing.T) {
 	r := newRig(t)
 	_, stopFirst := r.start()
@@ -163,8 +165,8 @@ func TestTwoLedgers(t *testing.T) {
 	r.verify()
 }
 
-// What was charged but not published when a ledger stopped is published by the next one, though
-// nothing new happens.
+// What was charged but not published when a ledger stopped is published by
+// the next one, though nothing new happens.
 func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()
@@ -180,7 +182,8 @@ func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r.verify()
 }
 
-// An account that changes with each commit is published at a pace, with all that has changed by then, and the last change is not left out.
+// An account that changes with each commit is published at a pace, with all
+// that has changed by then, and the last change is not left out.
 func TestAccountsArePaced(t *testing.T) {
 	r := newRig(t)
 	var published int
@@ -203,7 +206,8 @@ func TestAccountsArePaced(t *testing.T) {
 	}
 }
 
-// Other terms of a tier reach every account after a restart, though nothing new happens to it.
+// Other terms of a tier reach every account after a restart,
+// though nothing new happens to it.
 func TestNewTermsAfterRestart(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()
@@ -222,8 +226,9 @@ func TestNewTermsAfterRestart(t *testing.T) {
 	})
 }
 
-// Books are shown to service tokens with the scope that are bound to the organization or to the
-// installation. For all others the organization does not exist.
+// Books are shown to service tokens with the scope that are
+// bound to the organization or to the installation. For all
+// others the organization does not exist.
 func TestWhoMayRead(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -264,7 +269,7 @@ func TestWhoMayRead(t *testing.T) {
 		{"with a time that is none", own, "acme/balance?at=yesterday", 400, "invalid_request"},
 		{"with a time that is not UTC", own, "acme/balance?at=2026-11-20T14:00:00%2B01:00", 400, "invalid_request"},
 		{"with a parameter that balances lack", own, "acme/balance?from=2026-11-20T14:00:00Z", 400, "invalid_request"},
-		{"with a filter that entries lack", own, "acme/entries?project=acme-project", 400, "invalid_request"},
+		{"with a filter that entries lack", own, "acme/entries?environment=prod", 400, "invalid_request"},
 		{"with a filter that usage lacks", own, "acme/usage?level=error", 400, "invalid_request"},
 		{"before it existed", own, "acme/balance?at=2026-01-01T00:00:00Z", 404, "not_found"},
 		{"with a cursor that is none", own, "acme/entries?cursor=abc", 400, "invalid_cursor"},
@@ -288,7 +293,8 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// Balance, entries and usage agree, and the balance names how much of the log it contains.
+// Balance, entries and usage agree, and the balance names how
+// much of the log it contains.
 func TestReadingBooks(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Config is what the ledger needs to run. Sizes are bytes.
@@ -23,6 +24,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+	Tracing   tracing.Config   `embed:""`
 
 	Limits identity.Limits `embed:""`
 

@@ -48,7 +48,7 @@ func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, to
 	t.Helper()
 	r = newRig(t)
 	r.config.Clock = clock
-	ledger, _ = r.start()
+	ledger, r.stop = r.start()
 	r.create("acme", "indie")
 	token = r.token("acme", "billing:read", "billing:write")
 	r.awaitAccount("acme")

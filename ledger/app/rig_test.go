@@ -38,6 +38,7 @@ type rig struct {
 	*contracttest.Others
 	t      testing.TB
 	config app.Config
+	stop   func() // the ledger of billed
 
 	mu       sync.Mutex
 	accounts map[string]contract.Account

@@ -16,8 +16,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A period as docs/billing.md has it: subscribed, used, exhausted and why, upgraded, restored, the period closed, its statement, an
-// adjustment, and all of it as CSV.
+// A period as docs/billing.md has it: subscribed, used,
+// exhausted and why, upgraded, restored, the period closed, its
+// statement, an adjustment, and all of it as CSV.
 func TestAPeriodOfBilling(t *testing.T) {
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
@@ -81,6 +82,7 @@ func TestAPeriodOfBilling(t *testing.T) {
 		}
 	}
 	r.verify()
+	r.rebuild()
 }
 
 // awaitStatement waits for the first statement of acme.

@@ -2,28 +2,47 @@ package bus
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl"
-	"github.com/segmentio/kafka-go/sasl/plain"
-	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// Access is how a process signs in at the brokers. Without a user it does not.
+// Access is how a process reaches the brokers: as whom it signs in, and over
+// TLS or not. Without a setting it does neither. Files are read for each
+// connection, so that what replaces them needs no restart.
 type Access struct {
 	User         string `help:"User at the brokers. Without one they are used without signing in." env:"WEIR_BROKERS_USER"`
 	PasswordFile string `help:"File with the password of the user at the brokers." env:"WEIR_BROKERS_PASSWORD_FILE"`
-	Mechanism    string `help:"How the user signs in: PLAIN shows the password to whoever listens, the others do not." env:"WEIR_BROKERS_MECHANISM" enum:"SCRAM-SHA-512,SCRAM-SHA-256,PLAIN" default:"SCRAM-SHA-512"`
+	TokenFile    string `help:"File with the token that signs in by OAUTHBEARER, instead of a user." env:"WEIR_BROKERS_TOKEN_FILE"`
+	Mechanism    string `help:"How to sign in: PLAIN and OAUTHBEARER show the secret to the other side, SCRAM does not. OAUTHBEARER needs TLS." env:"WEIR_BROKERS_MECHANISM" enum:"SCRAM-SHA-512,SCRAM-SHA-256,PLAIN,OAUTHBEARER" default:"SCRAM-SHA-512"`
+
+	TLS      bool   `name:"tls" help:"Speak TLS with the brokers and verify their certificates. Each file below turns it on, too." env:"WEIR_BROKERS_TLS"`
+	CAFile   string `help:"Authorities that the brokers' certificates are checked against, PEM; the system's when empty." env:"WEIR_BROKERS_CA_FILE"`
+	CertFile string `help:"PEM file with the certificate that this process shows the brokers, and those up to its authority." env:"WEIR_BROKERS_CERT_FILE"`
+	KeyFile  string `help:"PEM file with the key of that certificate." env:"WEIR_BROKERS_KEY_FILE"`
 }
+
+// Mechanisms of signing in.
+const (
+	defaultMechanism = "SCRAM-SHA-512"
+	bearerMechanism  = "OAUTHBEARER"
+)
+
+// Encrypts reports whether connections are made over TLS.
+func (a Access) Encrypts() bool {
+	return a.TLS || a.CAFile != "" || a.CertFile != "" || a.KeyFile != ""
+}
+
+// SignsIn reports whether connections begin with signing in.
+func (a Access) SignsIn() bool { return a.User != "" || a.TokenFile != "" }
 
 // Validate returns what is wrong with the settings.
 func (a Access) Validate() error {
+	return errors.Join(a.validateUser(), a.validateToken(), a.validateCertificate())
+}
+
+func (a Access) validateUser() error {
 	if a.User == "" && a.PasswordFile != "" {
 		return errors.New("WEIR_BROKERS_PASSWORD_FILE is set, but WEIR_BROKERS_USER is not: name the user whose password it is")
 	}
@@ -33,7 +52,27 @@ func (a Access) Validate() error {
 	return nil
 }
 
-const defaultMechanism = "SCRAM-SHA-512"
+func (a Access) validateToken() error {
+	bearer := a.mechanismName() == bearerMechanism
+	switch {
+	case bearer && a.User != "":
+		return errors.New("WEIR_BROKERS_USER is set, and WEIR_BROKERS_MECHANISM is OAUTHBEARER, where the token names the user: unset one")
+	case bearer && a.TokenFile == "":
+		return errors.New("WEIR_BROKERS_MECHANISM is OAUTHBEARER, but WEIR_BROKERS_TOKEN_FILE is not set: name the file that holds the token")
+	case !bearer && a.TokenFile != "":
+		return errors.New("WEIR_BROKERS_TOKEN_FILE is set, but WEIR_BROKERS_MECHANISM is not OAUTHBEARER: no other takes a token")
+	case bearer && !a.Encrypts():
+		return errors.New("WEIR_BROKERS_MECHANISM is OAUTHBEARER without TLS, which shows the token to the network: set WEIR_BROKERS_TLS or WEIR_BROKERS_CA_FILE")
+	}
+	return nil
+}
+
+func (a Access) validateCertificate() error {
+	if (a.CertFile == "") != (a.KeyFile == "") {
+		return errors.New("one of WEIR_BROKERS_CERT_FILE and WEIR_BROKERS_KEY_FILE is set: a certificate and its key go together")
+	}
+	return nil
+}
 
 // DefaultDialTimeout is how long a Dialer that names no Timeout may take.
 const DefaultDialTimeout = 5 * time.Second
@@ -41,54 +80,26 @@ const DefaultDialTimeout = 5 * time.Second
 // A Dialer makes connections to brokers.
 type Dialer = kafka.Dialer
 
-// Dialer authenticates its connections; nil, the default, where the brokers need none. Each reads
-// the password anew, so that another one needs no restart.
+// Dialer makes connections as the settings demand; nil, the default, where they
+// demand nothing. It fails where a file is missing or holds something else.
 func (a Access) Dialer() (*Dialer, error) {
-	if err := a.Validate(); err != nil || a.User == "" {
+	if err := a.Validate(); err != nil || !a.Encrypts() && !a.SignsIn() {
 		return nil, err
 	}
-	if _, err := a.current(); err != nil {
-		return nil, err
+	dialer := &Dialer{ClientID: "weir", Timeout: DefaultDialTimeout}
+	if a.Encrypts() {
+		if _, err := a.encryption(""); err != nil {
+			return nil, err
+		}
+		dialer.DialFunc = a.dialEncrypted
 	}
-	return &Dialer{ClientID: "weir", Timeout: DefaultDialTimeout, SASLMechanism: rereading{a}}, nil
+	if a.SignsIn() {
+		if _, err := a.current(); err != nil {
+			return nil, err
+		}
+		dialer.SASLMechanism = rereading{a}
+	}
+	return dialer, nil
 }
 
-// rereading signs in with the password that its file has then.
-type rereading struct{ access Access }
-
-// Name implements sasl.Mechanism.
-func (r rereading) Name() string { return cmp.Or(r.access.Mechanism, defaultMechanism) }
-
-// Start implements sasl.Mechanism.
-func (r rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
-	mechanism, err := r.access.current()
-	if err != nil {
-		return nil, nil, err
-	}
-	return mechanism.Start(ctx)
-}
-
-// current is how the user signs in now.
-func (a Access) current() (sasl.Mechanism, error) {
-	raw, err := os.ReadFile(a.PasswordFile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the password of user %q at the brokers (WEIR_BROKERS_PASSWORD_FILE): %w", a.User, err)
-	}
-	password := strings.TrimRight(string(raw), "\r\n")
-	if password == "" {
-		return nil, fmt.Errorf("the file %q (WEIR_BROKERS_PASSWORD_FILE) holds no password", a.PasswordFile)
-	}
-	return a.mechanism(password)
-}
-
-func (a Access) mechanism(password string) (sasl.Mechanism, error) {
-	switch cmp.Or(a.Mechanism, defaultMechanism) {
-	case defaultMechanism:
-		return scram.Mechanism(scram.SHA512, a.User, password)
-	case "SCRAM-SHA-256":
-		return scram.Mechanism(scram.SHA256, a.User, password)
-	case "PLAIN":
-		return plain.Mechanism{Username: a.User, Password: password}, nil
-	}
-	return nil, fmt.Errorf("WEIR_BROKERS_MECHANISM is %q: it can be SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN", a.Mechanism)
-}
+func (a Access) mechanismName() string { return cmp.Or(a.Mechanism, defaultMechanism) }

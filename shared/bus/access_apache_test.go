@@ -3,35 +3,332 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
+	"github.com/weirlog/weir/shared/testenv/authority"
 )
 
-// Apache Kafka accepts each mechanism, and answers that a password is wrong where the embedded
-// broker hangs up.
-func TestSignedInAtApacheKafka(t *testing.T) {
-	node, err := apache.Start(t.Context(), apache.Config{Dir: t.TempDir(), Brief: true, Users: map[string]string{"weir": "open-sesame"}})
+// secured is an Apache Kafka with everything on, and one user
+// who may use the topics of these tests.
+type secured struct {
+	node           *apache.Broker
+	trusted, other *authority.Authority
+	issuer         *authority.Issuer
+	signIn         []string
+	certified      []string
+	password       string // file
+}
+
+const audience = "kafka.weir.example"
+
+func startSecured(t *testing.T) *secured {
+	t.Helper()
+	s := &secured{trusted: authority.New(t, "trusted", time.Now()), other: authority.New(t, "other", time.Now())}
+	s.issuer = s.trusted.NewIssuer(t)
+	identity := s.trusted.Issue(t, "broker", time.Now().Add(time.Hour), "127.0.0.1")
+	s.password = fileWith(t, "open-sesame\n")
+	var err error
+	s.node, err = apache.Start(t.Context(), apache.Config{
+		Dir: filepath.Join(t.TempDir(), "node"), Brief: true,
+		Secured: &apache.Secured{Users: map[string]string{"weir": "open-sesame"}, Identity: identity.Both, Authorities: s.trusted.File, Keys: s.issuer.Keys, Audience: audience},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := node.Stop(); err != nil {
+		if t.Failed() {
+			t.Log(s.node.LastWords())
+		}
+		if err := s.node.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	brokers, password := []string{node.SignInAddr()}, filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("open-sesame\n"), 0o600); err != nil {
+	s.signIn, s.certified = []string{s.node.SignInAddr()}, []string{s.node.CertificateAddr()}
+	return s
+}
+
+// permit lets the user weir do everything that the bus does with a
+// topic, and with the groups of its tests.
+func (s *secured) permit(t *testing.T, topic string, operations cluster.Operations) {
+	t.Helper()
+	permissions := []cluster.Permission{{Principal: "User:weir", Name: topic, Operations: operations}}
+	for _, group := range []string{topic, topic + ".group"} {
+		permissions = append(permissions, cluster.Permission{Principal: "User:weir", Group: true, Name: group, Operations: cluster.Read})
+	}
+	if err := cluster.Permit(t.Context(), []string{s.node.Addr()}, nil, permissions); err != nil {
 		t.Fatal(err)
 	}
+}
+
+const everything = cluster.Create | cluster.Read | cluster.Write | cluster.DescribeConfigs
+
+func (s *secured) byPassword() bus.Access {
+	return bus.Access{User: "weir", PasswordFile: s.password, CAFile: s.trusted.File}
+}
+
+func (s *secured) byToken(t *testing.T, token string) bus.Access {
+	t.Helper()
+	return bus.Access{Mechanism: "OAUTHBEARER", TokenFile: fileWith(t, token), CAFile: s.trusted.File}
+}
+
+func (s *secured) byCertificate(c authority.Certificate) bus.Access {
+	return bus.Access{CertFile: c.Cert, KeyFile: c.Key, CAFile: s.trusted.File}
+}
+
+// Apache Kafka lets in who shows a password, a token or a certificate over TLS,
+// and nobody else. What is wrong is one line that names the setting, and what
+// replaces it is taken without a restart.
+func TestSecuredApacheKafka(t *testing.T) {
+	s := startSecured(t)
+	t.Run("let in", s.letsIn)
+	t.Run("refused", s.refuses)
+	t.Run("replaced", s.takesReplaced)
+	t.Run("rights revoked", s.survivesRevokedRights)
+	t.Run("broker's certificate", s.survivesExpired) // last: it ends with another certificate
+}
+
+func (s *secured) letsIn(t *testing.T) {
+	soon := time.Now().Add(time.Hour)
 	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
 		t.Run(mechanism, func(t *testing.T) {
-			signedIn(t, brokers, bus.Access{User: "weir", PasswordFile: password, Mechanism: mechanism}, "test.access."+strings.ToLower(mechanism))
+			access, topic := s.byPassword(), "test.access."+strings.ToLower(mechanism)
+			access.Mechanism = mechanism
+			s.permit(t, topic, everything)
+			signedIn(t, s.signIn, access, topic)
 		})
 	}
-	refusedSignIn(t, brokers, "weir")
+	t.Run("OAUTHBEARER", func(t *testing.T) {
+		s.permit(t, "test.access.token", everything)
+		signedIn(t, s.signIn, s.byToken(t, s.issuer.Token(t, "weir", audience, soon)), "test.access.token")
+	})
+	t.Run("certificate", func(t *testing.T) {
+		s.permit(t, "test.access.certificate", everything)
+		signedIn(t, s.certified, s.byCertificate(s.trusted.Issue(t, "weir", soon)), "test.access.certificate")
+	})
+}
+
+func (s *secured) refuses(t *testing.T) {
+	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	_, port, _ := net.SplitHostPort(s.signIn[0])
+	stranger := s.byPassword()
+	stranger.CAFile = s.other.File
+	plain := bus.Access{User: "weir", PasswordFile: s.password}
+	for name, c := range map[string]struct {
+		access bus.Access
+		broker string
+		want   string
+	}{
+		"an authority that is not the broker's": {stranger, s.signIn[0], "name the file with its authority in WEIR_BROKERS_CA_FILE"},
+		"a name that the certificate lacks":     {s.byPassword(), net.JoinHostPort("localhost", port), "is not for the name that WEIR_BROKERS"},
+		"no TLS where it is spoken":             {plain, s.signIn[0], "set WEIR_BROKERS_TLS"},
+		"TLS where it is not spoken":            {s.byPassword(), s.node.Addr(), "unset WEIR_BROKERS_TLS"},
+		"no certificate of the client":          {s.byPassword(), s.certified[0], "name one with WEIR_BROKERS_CERT_FILE"},
+		"a certificate of a stranger":           {s.byCertificate(s.other.Issue(t, "weir", soon)), s.certified[0], "truststore"},
+		"a certificate that has expired":        {s.byCertificate(s.trusted.Issue(t, "weir", past)), s.certified[0], "replace it where that is past"},
+		"a token that has expired":              {s.byToken(t, s.issuer.Token(t, "weir", audience, past)), s.signIn[0], "WEIR_BROKERS_TOKEN_FILE"},
+		"a token for somebody else":             {s.byToken(t, s.issuer.Token(t, "weir", "elsewhere", soon)), s.signIn[0], "WEIR_BROKERS_TOKEN_FILE"},
+	} {
+		err := reach(t, c.broker, c.access)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	refusedSignIn(t, s.signIn, s.byPassword())
+}
+
+// takesReplaced replaces wrong files by right ones under a dialer that is in use.
+func (s *secured) takesReplaced(t *testing.T) {
+	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	access := s.byCertificate(s.trusted.Issue(t, "weir", past))
+	access.CAFile = fileWith(t, contentOf(t, s.other.File))
+	dialer, err := access.Dialer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	connects := func() error { return cluster.Reach(t.Context(), s.certified[0], dialer) }
+	if err := connects(); err == nil || !strings.Contains(err.Error(), "WEIR_BROKERS_CA_FILE") {
+		t.Errorf("with another authority: %v", err)
+	}
+	overwrite(t, access.CAFile, contentOf(t, s.trusted.File))
+	if err := connects(); err == nil || !strings.Contains(err.Error(), "replace it where that is past") {
+		t.Errorf("with an expired certificate: %v", err)
+	}
+	good := s.trusted.Issue(t, "weir", soon)
+	overwrite(t, access.CertFile, contentOf(t, good.Cert))
+	overwrite(t, access.KeyFile, contentOf(t, good.Key))
+	if err := connects(); err != nil {
+		t.Errorf("with files that are right now: %v", err)
+	}
+	byToken := s.byToken(t, s.issuer.Token(t, "weir", audience, past))
+	if dialer, err = byToken.Dialer(); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, byToken.TokenFile, s.issuer.Token(t, "weir", audience, soon))
+	if err := cluster.Reach(t.Context(), s.signIn[0], dialer); err != nil {
+		t.Errorf("with a token that is valid now: %v", err)
+	}
+}
+
+// survivesRevokedRights takes the rights from a publisher and a
+// consumer that are at work: nothing is lost, applied twice or
+// parked, and they go on when they may again.
+func (s *secured) survivesRevokedRights(t *testing.T) {
+	const topic = "test.revoked"
+	s.permit(t, topic, everything)
+	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := bustest.Database(t)
+	bustest.Effects(t, pool)
+	cfg := bustest.QuickConsumer(s.signIn, topic, pool, bustest.WriteEffects)
+	cfg.Dialer = dialer
+	bustest.StartConsumer(t, cfg)
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer})
+	bustest.Publish(t, p, topic, 0, 10, 3)
+	bustest.Applied(t, pool, 10, bustest.Patience)
+
+	s.revoke(t, topic)
+	testenv.Eventually(t, bustest.Patience, func() error { // the broker takes a moment
+		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(1000, 1, 1)...)
+		if !errors.Is(err, kafka.TopicAuthorizationFailed) {
+			return errors.New("still published, or for another reason not")
+		}
+		return nil
+	})
+	open := bustest.NewPublisher(t, publisher.Config{Brokers: []string{s.node.Addr()}})
+	bustest.Publish(t, open, topic, 10, 10, 3)
+	s.permit(t, topic, everything)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(20, 1, 1)...)
+		return err
+	})
+	all := len(bustest.ReadAll(t, []string{s.node.Addr()}, topic))
+	if bustest.Applied(t, pool, all, bustest.Patience); all < 21 {
+		t.Errorf("%d records in the log", all)
+	}
+}
+
+// revoke takes all rights to a topic from everybody.
+func (s *secured) revoke(t *testing.T, topic string) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.node.Addr()), kgo.DisableClientMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	request, filter := kmsg.NewPtrDeleteACLsRequest(), kmsg.NewDeleteACLsRequestFilter()
+	filter.ResourceType, filter.ResourceName, filter.ResourcePatternType = kmsg.ACLResourceTypeTopic, &topic, kmsg.ACLResourcePatternTypeLiteral
+	filter.Operation, filter.PermissionType = kmsg.ACLOperationAny, kmsg.ACLPermissionTypeAny
+	request.Filters = append(request.Filters, filter)
+	if _, err := request.RequestWith(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// survivesExpired has the broker serve a certificate that has expired, then one
+// that is valid: both without its restart, and without one of the client.
+func (s *secured) survivesExpired(t *testing.T) {
+	const topic = "test.expired"
+	s.permit(t, topic, everything)
+	dialer, err := ensureAs(t, s.signIn, s.byPassword(), topic, bustest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: bustest.Patience})
+	s.serve(t, s.trusted.Issue(t, "broker", time.Now().Add(-time.Minute), "127.0.0.1"))
+	testenv.Eventually(t, bustest.Patience, func() error { // it answers before it does
+		err := cluster.Reach(t.Context(), s.signIn[0], dialer)
+		if err == nil || !strings.Contains(err.Error(), "is out of date, replace it at the broker") {
+			return fmt.Errorf("with an expired certificate: %w", err)
+		}
+		return nil
+	})
+	published := make(chan error, 1)
+	go func() { // it has no connection yet: it tries until there is a certificate that holds
+		_, err := p.PublishContext(context.Background(), topic, bustest.Keyed(0, 1, 1)...)
+		published <- err
+	}()
+	s.serve(t, s.trusted.Issue(t, "broker", time.Now().Add(time.Hour), "127.0.0.1"))
+	if err := <-published; err != nil {
+		t.Error(err)
+	}
+	if n := len(bustest.ReadAll(t, []string{s.node.Addr()}, topic)); n != 1 {
+		t.Errorf("%d records in the log", n)
+	}
+}
+
+// serve replaces the certificate of the listener for users.
+func (s *secured) serve(t *testing.T, identity authority.Certificate) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.node.Addr()), kgo.DisableClientMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	request, resource := kmsg.NewPtrIncrementalAlterConfigsRequest(), kmsg.NewIncrementalAlterConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeBroker, "1"
+	config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	config.Name, config.Value = "listener.name.users.ssl.keystore.location", &identity.Both
+	resource.Configs = append(resource.Configs, config)
+	request.Resources = append(request.Resources, resource)
+	answer, err := request.RequestWith(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range answer.Resources {
+		if r.ErrorCode != 0 {
+			t.Fatalf("the broker keeps its certificate: %v", *r.ErrorMessage)
+		}
+	}
+}
+
+func reach(t *testing.T, address string, access bus.Access) error {
+	t.Helper()
+	dialer, err := access.Dialer()
+	if err != nil {
+		return err
+	}
+	return cluster.Reach(t.Context(), address, dialer)
+}
+
+func fileWith(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	overwrite(t, file, content)
+	return file
+}
+
+func overwrite(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contentOf(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }

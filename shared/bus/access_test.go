@@ -150,17 +150,19 @@ func TestChangedPassword(t *testing.T) {
 func TestRefusedSignIn(t *testing.T) {
 	t.Parallel()
 	brokers, access := guarded(t)
-	refusedSignIn(t, brokers, access.User)
+	refusedSignIn(t, brokers, access)
 }
 
-func refusedSignIn(t *testing.T, brokers []string, user string) {
+// refusedSignIn takes access and has wrong passwords or none.
+func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 	t.Helper()
 	wrong := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(wrong, []byte("guessed\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, mechanism := range []string{"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"} {
-		_, err := ensureAs(t, brokers, bus.Access{User: user, PasswordFile: wrong, Mechanism: mechanism}, "test.refused", bustest.Patience)
+		access.PasswordFile, access.Mechanism = wrong, mechanism
+		_, err := ensureAs(t, brokers, access, "test.refused", bustest.Patience)
 		if err == nil || !strings.Contains(err.Error(), "refuses the user") || !strings.Contains(err.Error(), "WEIR_BROKERS_PASSWORD_FILE") {
 			t.Errorf("%s: %v", mechanism, err)
 		}
@@ -168,8 +170,9 @@ func refusedSignIn(t *testing.T, brokers []string, user string) {
 			t.Errorf("%s: the error shows the password: %v", mechanism, err)
 		}
 	}
+	access.User, access.PasswordFile = "", ""
 	for limit := time.Second; ; limit *= 2 { // a broker that refuses says nothing, so this tries until its time is up
-		_, err := ensureAs(t, brokers, bus.Access{}, "test.refused", limit)
+		_, err := ensureAs(t, brokers, access, "test.refused", limit)
 		if err != nil && strings.Contains(err.Error(), "WEIR_BROKERS_USER") {
 			return
 		}
@@ -189,10 +192,18 @@ func TestAccessSettings(t *testing.T) {
 		access bus.Access
 		want   string
 	}{
-		"a user without a password": {bus.Access{User: "weir"}, "WEIR_BROKERS_PASSWORD_FILE is not"},
-		"a password without a user": {bus.Access{PasswordFile: empty}, "WEIR_BROKERS_USER is not"},
-		"no file":                   {bus.Access{User: "weir", PasswordFile: "/nowhere/password"}, "/nowhere/password"},
-		"an empty file":             {bus.Access{User: "weir", PasswordFile: empty}, "holds no password"},
+		"a user without a password":     {bus.Access{User: "weir"}, "WEIR_BROKERS_PASSWORD_FILE is not"},
+		"a password without a user":     {bus.Access{PasswordFile: empty}, "WEIR_BROKERS_USER is not"},
+		"no file":                       {bus.Access{User: "weir", PasswordFile: "/nowhere/password"}, "/nowhere/password"},
+		"an empty file":                 {bus.Access{User: "weir", PasswordFile: empty}, "holds no password"},
+		"a token without its mechanism": {bus.Access{TokenFile: empty}, "WEIR_BROKERS_MECHANISM is not OAUTHBEARER"},
+		"a token and a user":            {bus.Access{Mechanism: "OAUTHBEARER", User: "weir", PasswordFile: empty, TokenFile: empty}, "unset one"},
+		"the mechanism without a token": {bus.Access{Mechanism: "OAUTHBEARER", TLS: true}, "WEIR_BROKERS_TOKEN_FILE is not set"},
+		"a token that the network sees": {bus.Access{Mechanism: "OAUTHBEARER", TokenFile: empty}, "without TLS"},
+		"an empty token":                {bus.Access{Mechanism: "OAUTHBEARER", TokenFile: empty, TLS: true}, "holds no token"},
+		"a certificate without its key": {bus.Access{CertFile: empty}, "go together"},
+		"an empty certificate":          {bus.Access{CertFile: empty, KeyFile: empty}, "WEIR_BROKERS_CERT_FILE"},
+		"no authority in the file":      {bus.Access{CAFile: empty}, "(WEIR_BROKERS_CA_FILE) holds no certificate"},
 	} {
 		if dialer, err := c.access.Dialer(); dialer != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -1,6 +1,9 @@
 package bus
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Header is one header of a record. Keys may repeat; order is kept.
 type Header struct {
@@ -8,8 +11,8 @@ type Header struct {
 	Value []byte
 }
 
-// Record is one record of a topic. Key and Value may be nil; a nil Value is a tombstone. The bytes
-// are shared between records and must not be changed.
+// Record is one record of a topic. Key and Value may be nil; a nil Value is a
+// tombstone. The bytes are shared between records and must not be changed.
 type Record struct {
 	Topic     string
 	Partition int
@@ -30,7 +33,37 @@ func (r Record) Header(name string) string {
 	return ""
 }
 
-// Size is what the record counts for in limits of memory: its bytes and a flat overhead.
+// Lookup is Header for a reader of many headers: it copies all values at once.
+func (r Record) Lookup() func(name string) string {
+	headers, values := r.Headers, joined(r.Headers)
+	return func(name string) string {
+		from := 0
+		for i := range headers {
+			to := from + len(headers[i].Value)
+			if headers[i].Key == name {
+				return values[from:to]
+			}
+			from = to
+		}
+		return ""
+	}
+}
+
+func joined(headers []Header) string {
+	size := 0
+	for i := range headers {
+		size += len(headers[i].Value)
+	}
+	var values strings.Builder
+	values.Grow(size)
+	for i := range headers {
+		values.Write(headers[i].Value)
+	}
+	return values.String()
+}
+
+// Size is what the record counts for in limits of memory: its
+// bytes and a flat overhead.
 func (r Record) Size() int {
 	n := len(r.Key) + len(r.Value) + 128
 	for _, h := range r.Headers {
@@ -39,15 +72,15 @@ func (r Record) Size() int {
 	return n
 }
 
-// Position is the place of one record in its topic. Offset is -1 when the record is written but the
-// broker no longer knew where.
+// Position is the place of one record in its topic. Offset is -1 when the
+// record is written but the broker no longer knew where.
 type Position struct {
 	Partition int
 	Offset    int64
 }
 
-// Detached is the record with all its bytes copied into one allocation; nil stays nil. The headers
-// are changed in place.
+// Detached is the record with all its bytes copied into one allocation; nil
+// stays nil. The headers are changed in place.
 func (r Record) Detached() Record {
 	size := len(r.Key) + len(r.Value)
 	for i := range r.Headers {

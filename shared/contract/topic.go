@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Topics. One service writes a topic, but for the gathered one; anyone may read it.
+// Topics. One service writes a topic, but for the gathered ones;
+// its readers are known, too.
 const (
 	TopicLogs        = "weir.logs.v1"        // written by ingest: LogsAccepted
 	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
@@ -20,8 +21,8 @@ const (
 	TopicErasures    = "weir.erasures.v1"    // gathered, made by tenants: what each module has removed of what was deleted; kept for a while
 )
 
-// Consumer groups. A group's name is data: it owns positions, so renaming it would consume
-// everything again.
+// Consumer groups. A group's name is data: it owns positions, so
+// renaming it would consume everything again.
 const (
 	GroupLogStore        = "ingest.log-store"
 	GroupIngestTenants   = "ingest.tenants"
@@ -36,27 +37,50 @@ const (
 	GroupTenantsGrouping = "tenants.grouping"
 )
 
-// DefaultLogPartitions is the default number of partitions of weir.logs.v1. It bounds the consumers
-// of one group, and is generous, as adding partitions later moves keys.
+// A Group is a consumer group: the replicas of one module that
+// share the work of one topic.
+type Group struct{ Name, Module, Topic string }
+
+// Groups lists every consumer group of Weir.
+func Groups() []Group {
+	return []Group{
+		{GroupLogStore, "ingest", TopicLogs},
+		{GroupIngestTenants, "ingest", TopicTenants},
+		{GroupLedger, "ledger", TopicLogs},
+		{GroupLedgerTenants, "ledger", TopicTenants},
+		{GroupLedgerOutcomes, "ledger", TopicOutcomes},
+		{GroupGrouping, "grouping", TopicLogs},
+		{GroupGroupingTenants, "grouping", TopicTenants},
+		{GroupTenantsKeys, "tenants", TopicIngest},
+		{GroupTenantsErasures, "tenants", TopicErasures},
+		{GroupTenantsLedger, "tenants", TopicLedger},
+		{GroupTenantsGrouping, "tenants", TopicGrouping},
+	}
+}
+
+// DefaultLogPartitions is the default number of partitions of
+// weir.logs.v1. It bounds the consumers of one group, and is
+// generous: adding partitions later moves keys.
 const DefaultLogPartitions = 12
 
-// MaxRecordBytes is the largest record of weir.logs.v1, enough for the largest legal entry; ingest
-// cuts its parts well below.
+// MaxRecordBytes is the largest record of weir.logs.v1, enough for the largest
+// legal entry; ingest cuts its parts well below.
 const MaxRecordBytes = 2 << 20
 
-// factsRetention is how long facts are kept that rebuild nothing: longer than any consumer's
-// outage.
+// factsRetention is how long facts are kept that rebuild
+// nothing: longer than any consumer's outage.
 const factsRetention = 30 * 24 * time.Hour
 
-// segmentTime is how long a compacted topic writes into one segment: so long at most may a deleted
-// record stay in an older one.
+// segmentTime is how long a compacted topic writes into one segment, and so how
+// long a deleted record may stay in an older one.
 const segmentTime = 24 * time.Hour
 
 // A Topic is one topic as it has to exist on the broker.
 type Topic struct {
 	Name       string
-	Owner      string // the module that makes it, and alone writes it unless it is gathered
-	Gathered   bool   // every module writes it, through one package of shared (see decision 23)
+	Owner      string   // the module that makes it, and alone writes it unless it is gathered
+	Gathered   bool     // every module writes it, through one package of shared (see decision 23)
+	Readers    []string // modules
 	Partitions int
 	Config     map[string]string // the broker's own setting names
 	Keeps      string            // what bounds it, in words
@@ -71,9 +95,9 @@ const (
 
 // Topics lists every topic of Weir. logPartitions 0 means DefaultLogPartitions.
 //
-// Only weir.logs.v1 has several partitions. The state topics have one: every replica reads them
-// whole, so partitions would only add disorder, and the marker on weir.accounts.v1 needs their
-// total order.
+// Only weir.logs.v1 has several partitions. Every replica reads the state
+// topics whole, so partitions would only add disorder, and the marker on
+// weir.accounts.v1 needs their total order.
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(segmentTime.Milliseconds(), 10)}
 	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(factsRetention)}
@@ -83,17 +107,30 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		"max.message.bytes": strconv.Itoa(MaxRecordBytes),
 	}
 	return []Topic{
-		{Name: TopicLogs, Owner: "ingest", Partitions: cmp.Or(logPartitions, DefaultLogPartitions), Config: logs, Keeps: "WEIR_LOG_RETENTION"},
-		{Name: TopicCredentials, Owner: "tenants", Partitions: 1, Config: compacted,
+		{Name: TopicLogs, Owner: "ingest", Readers: []string{"ingest", "ledger", "grouping"}, Partitions: cmp.Or(logPartitions, DefaultLogPartitions),
+			Config: logs, Keeps: "WEIR_LOG_RETENTION"},
+		{Name: TopicCredentials, Owner: "tenants", Readers: Modules(), Partitions: 1, Config: compacted,
 			Keeps: "a state of each credential that tenants has a row of, and of each organization and project that was ever deleted"},
-		{Name: TopicAccounts, Owner: "ledger", Partitions: 1, Config: compacted, Keeps: "a state of each organization, and the marker"},
-		{Name: TopicTenants, Owner: "tenants", Partitions: 1, Config: compacted, Keeps: everyDecision},
-		{Name: TopicLedger, Owner: "ledger", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
-		{Name: TopicGrouping, Owner: "grouping", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
-		{Name: TopicIngest, Owner: "ingest", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
-		{Name: TopicOutcomes, Owner: "ingest", Partitions: 1, Config: fleeting, Keeps: thirtyDays},
-		{Name: TopicErasures, Owner: "tenants", Gathered: true, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicAccounts, Owner: "ledger", Readers: []string{"ingest", "tenants"}, Partitions: 1, Config: compacted,
+			Keeps: "a state of each organization, and the marker"},
+		{Name: TopicTenants, Owner: "tenants", Readers: []string{"ingest", "ledger", "grouping"}, Partitions: 1, Config: compacted, Keeps: everyDecision},
+		{Name: TopicLedger, Owner: "ledger", Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicGrouping, Owner: "grouping", Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicIngest, Owner: "ingest", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicOutcomes, Owner: "ingest", Readers: []string{"ledger"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
+		{Name: TopicErasures, Owner: "tenants", Gathered: true, Readers: []string{"tenants"}, Partitions: 1, Config: fleeting, Keeps: thirtyDays},
 	}
+}
+
+// Modules are those that have topics.
+func Modules() []string { return []string{"ingest", "ledger", "grouping", "tenants"} }
+
+// Writers are the modules that write the topic.
+func (t Topic) Writers() []string {
+	if t.Gathered {
+		return Modules()
+	}
+	return []string{t.Owner}
 }
 
 // OwnedBy picks the topics that a module makes.

@@ -28,22 +28,24 @@ func Bound() prune.Bound {
 	return prune.Bound{Table: "erasures", Keeps: "a row of ids for each organization and project that was ever deleted", By: "its primary key"}
 }
 
-// A Deletion is what has to go: an organization, or where there is a Project that alone.
+// A Deletion is what has to go: an organization, or where there
+// is a Project that alone.
 type Deletion struct {
 	Organization string
 	Project      string
 }
 
-// NewConsumer returns a consumer of deletions, configured by from except for Topic, Handle, Erased
-// and AcceptLost.
+// NewConsumer returns a consumer of deletions, configured by from except
+// for Topic, Handle, Erased and AcceptLost.
 func NewConsumer(from consumer.Config, logger *slog.Logger) (*consumer.Consumer, error) {
 	from.Topic, from.Handle, from.Erased = contract.TopicTenants, Consume, IsErased
 	from.AcceptLost = true // the topic is compacted: what its beginning lacks was withdrawn
 	return consumer.New(from, logger)
 }
 
-// Consume begins the erasure of deletions on weir.tenants.v1, in the transaction that moves the
-// positions, which acts as the system. It ignores all other facts.
+// Consume begins the erasure of deletions on weir.tenants.v1, in
+// the transaction that moves the positions, which acts as the
+// system. It ignores all other facts.
 func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -63,8 +65,9 @@ func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	return nil
 }
 
-// Begin starts an erasure at the commit of tx. It waits for the transactions that have called
-// Among: what they write is erased too, and later callers see the deletion.
+// Begin starts an erasure at the commit of tx. It waits for the
+// transactions that have called FindDeleted: what they write is erased
+// too, and later callers see the deletion.
 func Begin(ctx context.Context, tx pgx.Tx, of Deletion, at, goneBy time.Time) error {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+lock+`)`); err != nil {
 		return fmt.Errorf("cannot wait for those who write: %w", err)
@@ -82,9 +85,10 @@ const lock = `hashtextextended('weir erasure ' || current_schema(), 0)`
 // A Set is what is deleted of some organizations.
 type Set map[Deletion]bool
 
-// Among returns what is deleted of some organizations, for a transaction that writes for them as
-// the system. Until it ends no other deletion of theirs begins.
-func Among(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) {
+// FindDeleted returns what is deleted of some organizations, for a
+// transaction that writes for them as the system. Until it ends
+// no other deletion of theirs begins.
+func FindDeleted(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) {
 	var batch pgx.Batch
 	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + lock + `)`) // a statement of its own: the next one sees what was awaited
 	batch.Queue(`SELECT organization, project FROM erasures WHERE organization = ANY($1)`, organizations)
@@ -106,15 +110,16 @@ func Among(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) 
 	return set, err
 }
 
-// IsErased reports whether a record is of what is deleted, so that a consumer keeps nothing of it. It is Among for one record.
+// IsErased reports whether a record is of what is deleted, so that a consumer
+// keeps nothing of it. It is FindDeleted for one record.
 func IsErased(ctx context.Context, tx pgx.Tx, record bus.Record) (bool, error) {
 	organization := record.Header(contract.HeaderOrganization)
-	set, err := Among(ctx, tx, []string{organization})
+	set, err := FindDeleted(ctx, tx, []string{organization})
 	return set.Has(organization, record.Header(contract.HeaderProject)), err
 }
 
-// AmongLogs is Among for the organizations of records.
-func AmongLogs(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (Set, error) {
+// FindDeletedIn is FindDeleted for the organizations of records.
+func FindDeletedIn(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (Set, error) {
 	if len(records) == 0 {
 		return nil, nil
 	}
@@ -126,10 +131,11 @@ func AmongLogs(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) 
 			organizations = append(organizations, id)
 		}
 	}
-	return Among(ctx, tx, organizations)
+	return FindDeleted(ctx, tx, organizations)
 }
 
-// Living returns the records that are not deleted, with their sources. An inbox keeps what it sees.
+// Living returns the records that are not deleted, with their
+// sources. An inbox keeps what it sees.
 func (s Set) Living(records []contract.LogsAccepted, sources []bus.Record) ([]contract.LogsAccepted, []bus.Record) {
 	if len(s) == 0 {
 		return records, sources

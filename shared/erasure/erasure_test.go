@@ -28,8 +28,8 @@ const patience = 30 * time.Second
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// open returns a schema with a table of rows and one in partitions, which hold a row of each of
-// some projects for each day.
+// open returns a schema with a table of rows and one in partitions, which hold
+// a row of each of some projects for each day.
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.Open(t, "erasuretest", erasure.Migrations())
@@ -112,8 +112,8 @@ func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...era
 	})
 }
 
-// What is deleted goes, in small transactions and by whichever replica, and what was removed is
-// published. All else stays.
+// What is deleted goes, in small transactions and by whichever replica, and
+// what was removed is published. All else stays.
 func TestErases(t *testing.T) {
 	pool, brokers := open(t), testenv.Kafka(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -184,7 +184,8 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// A row that comes behind the pass and keeps another from going is erased by the next pass.
+// A row that comes behind the pass and keeps another from going
+// is erased by the next pass.
 func TestComesBehind(t *testing.T) {
 	pool := open(t)
 	system(t, pool, func(tx pgx.Tx) error {
@@ -216,8 +217,8 @@ func TestComesBehind(t *testing.T) {
 	}
 }
 
-// A deletion does not begin as long as somebody who has seen nothing of it still writes, and
-// whoever comes later sees it.
+// A deletion does not begin as long as somebody who has seen nothing of it
+// still writes, and whoever comes later sees it.
 func TestWritersKnow(t *testing.T) {
 	pool := open(t)
 	writer, err := pool.Begin(t.Context())
@@ -229,7 +230,7 @@ func TestWritersKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs := []contract.LogsAccepted{{Organization: "acme", Project: "shop"}}
-	if before, err := erasure.AmongLogs(t.Context(), writer, logs); err != nil || before.Has("acme", "shop") {
+	if before, err := erasure.FindDeletedIn(t.Context(), writer, logs); err != nil || before.Has("acme", "shop") {
 		t.Fatalf("before: %v, %v", before, err)
 	}
 	began, record := make(chan error, 1), begun(t, "acme", "")
@@ -249,7 +250,7 @@ func TestWritersKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	system(t, pool, func(tx pgx.Tx) error {
-		after, err := erasure.AmongLogs(t.Context(), tx, logs)
+		after, err := erasure.FindDeletedIn(t.Context(), tx, logs)
 		if !after.Has("acme", "shop") || !after.Has("acme", "cart") || after.Has("other", "shop") {
 			t.Errorf("after: %v", after)
 		}
@@ -269,7 +270,8 @@ func waits(t *testing.T, pool *pgxpool.Pool) error {
 	return err
 }
 
-// Parked records of a deleted project go, and one whose header is no text does not stop that.
+// Parked records of a deleted project go, and one whose header
+// is no text does not stop that.
 func TestParked(t *testing.T) {
 	pool := pgtest.Open(t, "erasureparkedtest", bus.Migrations())
 	system(t, pool, func(tx pgx.Tx) error {

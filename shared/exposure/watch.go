@@ -17,8 +17,9 @@ const (
 	maxExposed = 1 << 14          // keys whose last fact is remembered
 )
 
-// A Watch finds keys that travel in plaintext. It checks them after their requests were answered,
-// so that no answer or duration reveals whether a key is valid.
+// A Watch finds keys that travel in plaintext. It checks them
+// after their requests were answered, so that no answer or
+// duration reveals whether a key is valid.
 type Watch struct {
 	credentials *identity.Credentials
 	publish     Publish
@@ -32,8 +33,8 @@ type Watch struct {
 // exposed is a key, and how it was seen.
 type exposed struct{ key, how string }
 
-// Publish publishes that a key was exposed. An error means that it was not published, or perhaps
-// not.
+// Publish publishes that a key was exposed. An error means that
+// it was not published, or perhaps not.
 type Publish func(ctx context.Context, exposed contract.KeyExposed) error
 
 // NewWatch returns a watch that has seen nothing.
@@ -44,8 +45,8 @@ func NewWatch(credentials *identity.Credentials, publish Publish, clock func() t
 	}
 }
 
-// See takes a request that came in plaintext. It never waits: in a flood some are dropped, and
-// repeated ones are seen later.
+// See takes a request that came in plaintext. It never waits: in a flood some
+// are dropped, and repeated ones are seen later.
 func (w *Watch) See(request httpapi.PlaintextRequest) {
 	select {
 	case w.seen <- request:
@@ -73,7 +74,7 @@ func (w *Watch) look(ctx context.Context, request httpapi.PlaintextRequest) {
 	}
 	fact := contract.KeyExposed{
 		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedPlainHTTP, At: w.clock().UTC(),
-		Address: httpapi.AddressText(request.Address), Client: httpapi.ClipClient(request.Client, contract.MaxClient),
+		Address: httpapi.AddressText(request.Address), Client: httpapi.ClipUserAgent(request.Client, contract.MaxClient),
 	}
 	if request.Forwarded {
 		fact.How = contract.ExposedForwarded

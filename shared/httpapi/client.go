@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// ClipClient is the part of a User-Agent that is kept: no credentials, valid UTF-8, at most limit
-// bytes, whole characters, no control characters.
-func ClipClient(client string, limit int) string {
+// ClipUserAgent is the part of a User-Agent that is kept: no credentials, valid
+// UTF-8, at most limit bytes, whole characters, no control characters.
+func ClipUserAgent(client string, limit int) string {
 	client = Redact(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
 			return -1

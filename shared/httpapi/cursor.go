@@ -18,18 +18,19 @@ import (
 // sealLength is how much of its HMAC-SHA-256 a cursor carries.
 const sealLength = 16
 
-// Cursors sign where a list continues, so that it can't be forged: a cursor holds for its path,
-// organization and filters. Safe for concurrent use.
+// Cursors sign where a list continues, so that it can't be forged: a cursor is
+// valid for its path, organization and filters. Safe for concurrent use.
 type Cursors struct {
 	key   atomic.Pointer[[]byte]
 	whose func(context.Context) string
 }
 
-// NewCursors makes cursors that can be used once they have a key; whose is the organization of a
-// request.
+// NewCursors makes cursors that can be used once they have a key;
+// whose is the organization of a request.
 func NewCursors(whose func(ctx context.Context) string) *Cursors { return &Cursors{whose: whose} }
 
-// ownCursors are for a router without lists, or of one process: their key ends with it.
+// ownCursors are for a router without lists, or of one process:
+// their key ends with it.
 func ownCursors() *Cursors {
 	c, key := NewCursors(func(context.Context) string { return "" }), make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails: see crypto/rand
@@ -40,27 +41,21 @@ func ownCursors() *Cursors {
 // Use sets the key, which is the same in all processes that serve a list.
 func (c *Cursors) Use(key []byte) { c.key.Store(&key) }
 
-// CursorsReady is nil once cursors of r's router have their key, else a 500 to try again.
+// CursorsReady is nil once cursors of r's router have their key,
+// else a 500 to try again.
 func CursorsReady(r *http.Request) error {
-	if cursors, ok := r.Context().Value(cursorsKey).(*Cursors); ok && cursors.key.Load() == nil {
+	if router := providedTo(r); router != nil && router.cursors.key.Load() == nil {
 		return Unavailable("The service is starting. Send the request again.", time.Second)
 	}
 	return nil
 }
 
 func cursorsOf(r *http.Request) *Cursors {
-	cursors, ok := r.Context().Value(cursorsKey).(*Cursors)
-	if !ok {
+	router := providedTo(r)
+	if router == nil {
 		panic("BUG: there are no cursors outside a router")
 	}
-	return cursors
-}
-
-// provide lets the requests of a router make and read cursors.
-func (c *Cursors) provide(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), cursorsKey, c)))
-	})
+	return router.cursors
 }
 
 // EncodeCursor makes an opaque cursor of a position in the list that r asks for.
@@ -72,8 +67,8 @@ func EncodeCursor(r *http.Request, position any) string {
 	return base64.RawURLEncoding.EncodeToString(append(cursorsOf(r).seal(r, text), text...))
 }
 
-// DecodeCursor reads a cursor into position. One that EncodeCursor has not made for this list is a
-// 400.
+// DecodeCursor reads a cursor into position. One that
+// EncodeCursor has not made for this list is a 400.
 func DecodeCursor(r *http.Request, cursor string, position any) error {
 	if err := CursorsReady(r); err != nil {
 		return err
@@ -95,8 +90,8 @@ func InvalidCursor(cursor string) error {
 		"Use next_cursor of the page before, unchanged and with the same filters, or leave cursor out to start again.")
 }
 
-// seal is the signature of a position. Each part is preceded by its length, so that none runs into
-// the next.
+// seal is the signature of a position. Each part is preceded by its
+// length, so that none runs into the next.
 func (c *Cursors) seal(r *http.Request, position []byte) []byte {
 	mac := hmac.New(sha256.New, *c.key.Load())
 	for _, part := range []string{r.URL.Path, c.whose(r.Context()), filters(r.URL.Query()), string(position)} {
@@ -105,8 +100,8 @@ func (c *Cursors) seal(r *http.Request, position []byte) []byte {
 	return mac.Sum(nil)[:sealLength]
 }
 
-// filters are the parameters of a query other than place and size of the page. One without a value
-// does not count.
+// filters are the parameters of a query other than place and size of the
+// page. One without a value does not count.
 func filters(query url.Values) string {
 	query.Del("cursor")
 	query.Del("limit")

@@ -6,10 +6,20 @@ import (
 	"encoding/hex"
 	"net/http"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 )
 
-// Document serves a JSON document that rarely changes: it may be cached for five minutes, then
-// revalidated by its ETag.
+// Describe adds a module's description of its API. A gateway answers the
+// first path with the parts of all modules.
+func Describe(router chi.Router, module string, openAPI []byte) {
+	router, document := router.With(PublicDocument), Document(openAPI)
+	router.Get("/v1/openapi.json", document)
+	router.Get("/v1/"+module+"/openapi.json", document)
+}
+
+// Document serves a JSON document that rarely changes: it may be cached for
+// five minutes, then revalidated by its ETag.
 func Document(text []byte) http.HandlerFunc {
 	sum := sha256.Sum256(text)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`

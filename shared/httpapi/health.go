@@ -10,10 +10,11 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Health adds /healthz (the process answers) and /readyz (it can serve; else 500 unavailable with
-// the parts that are not ready). Both are public: why a part is not ready, such as an unreachable
-// address, is only logged.
+// Health adds /healthz (the process answers) and /readyz (it can serve; else
+// 500 unavailable with the parts that are not ready). Both are public, so the
+// reason, such as an unreachable address, is only logged.
 func Health(router chi.Router, ready func() error) {
+	router = router.With(publicHealth)
 	router.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
@@ -33,8 +34,8 @@ type part struct {
 	err  error
 }
 
-// Part names the part of a service that err keeps from being ready, in public words. It is nil
-// where err is nil.
+// Part names the part of a service that err keeps from being ready,
+// in public words; nil where err is nil.
 func Part(name string, err error) error {
 	if err == nil {
 		return nil
@@ -45,13 +46,14 @@ func Part(name string, err error) error {
 func (p *part) Error() string { return fmt.Sprintf("%s: %v", p.name, p.err) }
 func (p *part) Unwrap() error { return p.err }
 
-// Starting is the 500 of a service that can't judge requests yet. Like /readyz it shows only the
-// parts of err.
+// Starting is the 500 of a service that can't judge requests yet. Like
+// /readyz it shows only the parts of err.
 func Starting(err error) *Problem {
 	return Unavailable("The service is starting"+partsOf(err), time.Second)
 }
 
-// partsOf ends a sentence with the parts that are not ready, and nothing else of err.
+// partsOf ends a sentence with the parts that are not ready, and
+// nothing else of err.
 func partsOf(err error) string {
 	names := parts(err)
 	if len(names) == 0 {

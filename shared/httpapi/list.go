@@ -18,8 +18,9 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// NewList makes a page of the list that r asks for, of at most limit items; one item more means
-// that the list continues, after the place that cursor returns for the last of this page.
+// NewList makes a page of the list that r asks for, of at most limit
+// items; one item more means that the list continues, after the place that
+// cursor returns for the last of this page.
 func NewList[T any](r *http.Request, items []T, limit int, cursor func(last T) any) List[T] {
 	if len(items) <= limit {
 		return List[T]{Items: orEmpty(items)}
@@ -28,10 +29,21 @@ func NewList[T any](r *http.Request, items []T, limit int, cursor func(last T) a
 	return List[T]{Items: items[:limit], NextCursor: &next}
 }
 
-// WriteList answers with one page of what was found, of which there may be one more than limit:
-// show makes an item, and place is its position, for the cursor.
+// WriteList answers with one page of what was found, of which
+// there may be one more than limit: show makes an item, and
+// place is its position, for the cursor.
 func WriteList[F, I, P any](w http.ResponseWriter, r *http.Request, found []F, limit int, show func(F) I, place func(F) P) {
+	WriteListUpTo(w, r, found, limit, nil, show, place)
+}
+
+// WriteListUpTo is WriteList of a search that may have stopped
+// before it had found limit: then the list goes on at stopped.
+func WriteListUpTo[F, I, P any](w http.ResponseWriter, r *http.Request, found []F, limit int, stopped *P, show func(F) I, place func(F) P) {
 	list := NewList(r, found, limit, func(last F) any { return place(last) })
+	if list.NextCursor == nil && stopped != nil {
+		next := EncodeCursor(r, *stopped)
+		list.NextCursor = &next
+	}
 	items := make([]I, len(list.Items))
 	for i, f := range list.Items {
 		items[i] = show(f)

@@ -8,19 +8,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Refusals paces answers with 429. Who sends on without a pause waits for nothing but answers, and a
-// refusal is so cheap that thousands a second take a processor from those who are served. A few are
-// sent at once.
+// Refusals paces answers with 429. Clients that never pause wait only for
+// answers, and refusals are so cheap that thousands a second take a processor
+// from those who are served. A few are sent at once.
 type Refusals struct {
 	networks *rate.Table[netip.Prefix]
 	held     atomic.Int64
 }
 
-// Bounds of the pace. What is beyond the most that are held is answered at once: memory is worth
-// more than the pace.
+// Bounds of the pace. What is beyond the most that are held is answered at
+// once: memory is worth more than the pace.
 const (
 	refusalNetworks   = 1 << 16
 	refusalsAtOnce    = 500
@@ -34,8 +35,8 @@ func NewRefusals() *Refusals {
 	return &Refusals{networks: rate.NewTable[netip.Prefix](refusalNetworks)}
 }
 
-// Pace returns once a client network may have the answer err: at once, unless that is one of very
-// many with 429.
+// Pace returns once a client network may have the answer err: at once,
+// unless it is one of very many with 429.
 func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix, err error) {
 	var problem *Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests {
@@ -60,10 +61,5 @@ func (r *Refusals) hold(ctx context.Context, wait time.Duration) {
 	if r.held.Add(1) > mostRefusalsHeld {
 		return
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	lifecycle.Pause(ctx, wait)
 }

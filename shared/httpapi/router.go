@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Options are what a router needs from its module.
@@ -27,23 +29,28 @@ type Options struct {
 	// Proxies are whose clients are told apart; see ClientAddress.
 	Proxies []netip.Prefix
 
-	// Observe gets each answered request: its route's pattern ("" without one), its method as sent,
-	// its status and duration. May be nil.
+	// Observe gets each answered request: its route's pattern ("" without one),
+	// its method as sent, its status and duration. May be nil.
 	Observe func(route, method string, status int, took time.Duration)
 
-	// Cursors sign the cursors of the router's lists. The default signs by a random key that no
-	// other process has.
+	// Tracer follows each request; nil: none.
+	Tracer *tracing.Tracer
+
+	// Cursors sign the cursors of the router's lists. The default signs by a
+	// random key that no other process has.
 	Cursors *Cursors
 }
 
-// NewRouter makes the base router: an id for each request, a log line, a 500 instead of a crash,
-// the security headers, and problem+json for unknown paths and methods, at a pace for each client network.
+// NewRouter makes the base router: an id for each request, a log line, a 500
+// instead of a crash, the security headers, and problem+json for unknown
+// paths and methods, paced by client network.
 func NewRouter(options Options) *chi.Mux {
 	router, cursors := chi.NewRouter(), options.Cursors
 	if cursors == nil {
 		cursors = ownCursors()
 	}
-	router.Use(cursors.provide, identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
+	given := provided{cursors, newPublic(options)}
+	router.Use(given.provide, traced(options.Tracer), identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
 	pace := paceOf(options)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		pace(r)
@@ -58,7 +65,8 @@ func NewRouter(options Options) *chi.Mux {
 	return router
 }
 
-// paceOf holds back answers to who asks on and on for what there is not, as those of refusals: nothing else limits them.
+// paceOf paces answers to clients that keep asking for what does
+// not exist: nothing else limits them.
 func paceOf(options Options) func(r *http.Request) {
 	refusals := NewRefusals()
 	return func(r *http.Request) {
@@ -77,8 +85,8 @@ func allowed(router *chi.Mux, path string) []string {
 	return methods
 }
 
-// wellFormed refuses an unreadable query. net/url would silently drop the broken part, and a
-// dropped filter shows more than was asked for.
+// wellFormed refuses an unreadable query. net/url would silently drop the
+// broken part, and a dropped filter shows more than was asked for.
 func wellFormed(next http.Handler) http.Handler {
 	return Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if _, err := url.ParseQuery(r.URL.RawQuery); reads(r) && err != nil {
@@ -95,8 +103,26 @@ type contextKey int
 const (
 	requestIDKey contextKey = iota
 	loggerKey
-	cursorsKey
+	routerKey
 )
+
+// provided is what a router has for its requests.
+type provided struct {
+	cursors *Cursors
+	public  public
+}
+
+func (p *provided) provide(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routerKey, p)))
+	})
+}
+
+// providedTo is what r's router has; nil outside one.
+func providedTo(r *http.Request) *provided {
+	p, _ := r.Context().Value(routerKey).(*provided)
+	return p
+}
 
 // RequestID is the id of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
@@ -104,7 +130,8 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// Logger is the logger of ctx's request, with its id. Outside a request it discards.
+// Logger is the logger of ctx's request, with its id. Outside a
+// request it discards.
 func Logger(ctx context.Context) *slog.Logger {
 	if logger, ok := ctx.Value(loggerKey).(*slog.Logger); ok {
 		return logger
@@ -112,14 +139,29 @@ func Logger(ctx context.Context) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// identify gives the request an id, a new one even behind a gateway: the last wins in the answer.
+// traced begins the request's span; watch describes it.
+func traced(tracer *tracing.Tracer) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		if tracer == nil {
+			return next
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, span := tracer.Request(r.Context(), r.Header.Get("Traceparent"))
+			defer span.End()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// identify gives the request an id, a new one even behind a
+// gateway: the last wins in the answer.
 func identify(logger *slog.Logger) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			id := newRequestID()
 			w.Header().Set("X-Request-Id", id)
 			ctx := context.WithValue(r.Context(), requestIDKey, id)
-			ctx = context.WithValue(ctx, loggerKey, logger.With(slog.String("request_id", id)))
+			ctx = context.WithValue(ctx, loggerKey, tracing.Logger(ctx, logger.With(slog.String("request_id", id))))
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
 	}
@@ -131,7 +173,8 @@ func newRequestID() string {
 	return "req_" + hex.EncodeToString(random[:])
 }
 
-// watch logs each request, at debug level unless Weir is at fault, and calls the observer.
+// watch logs each request, at debug level unless Weir is at
+// fault, and calls the observer.
 func watch(options Options) func(http.Handler) http.Handler {
 	observe := options.Observe
 	if observe == nil {
@@ -144,6 +187,7 @@ func watch(options Options) func(http.Handler) http.Handler {
 			defer func() { // an answer that is cut is one as well
 				status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
 				observe(route(r), r.Method, status, took)
+				tracing.Answered(r.Context(), known(r.Method), route(r), status)
 				Logger(r.Context()).Log(r.Context(), level(status), "request",
 					slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", status),
 					slog.Int("bytes", wrapped.BytesWritten()), slog.Duration("took", took))
@@ -168,7 +212,8 @@ func level(status int) slog.Level {
 	return slog.LevelDebug
 }
 
-// recoverer answers a panic with a 500 and logs its stack; http.ErrAbortHandler passes.
+// recoverer answers a panic with a 500 and logs its stack;
+// http.ErrAbortHandler passes.
 func recoverer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -184,7 +229,8 @@ func recoverer(next http.Handler) http.Handler {
 	})
 }
 
-// secure sets the headers of an API that is served over TLS only and never in a frame.
+// secure sets the headers of an API that is served over TLS only
+// and never in a frame.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // GuardConfig is what a Guard works with. Ready, Used and Metrics may be nil.
@@ -25,7 +26,8 @@ type GuardConfig struct {
 	Clock       func() time.Time
 	Metrics     prometheus.Registerer
 
-	// Used gets each request with an API key that is, or was, one. It must not wait.
+	// Used gets each request with an API key that is, or was,
+	// one. It must not wait.
 	Used func(r *http.Request, who Principal, use Use)
 }
 
@@ -39,9 +41,10 @@ const (
 	Ended               // it was not, because the key was revoked or has expired
 )
 
-// A Guard authenticates every route that asks who is calling. It answers 500 until the credentials
-// are read, then finds the caller, and counts the request by the limits. A module has one, so that
-// all its routes share the limits. Safe for concurrent use.
+// A Guard authenticates every route that asks who is calling. It
+// answers 500 until the credentials are read, then finds the caller,
+// and counts the request by the limits. All routes of a module share
+// one, and its limits. Safe for concurrent use.
 type Guard struct {
 	credentials *Credentials
 	ready       func() error
@@ -82,8 +85,8 @@ func (g *Guard) measure(registerer prometheus.Registerer) {
 	}
 }
 
-// RequireAPIKey passes a request with a valid API key in x-api-key. The routes behind it read: a
-// key that may only write is refused.
+// RequireAPIKey passes a request with a valid API key in x-api-key. The routes
+// behind it read: a key that may only write is refused.
 func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
 	return g.require(g.apiKey, func(key Principal) error {
 		if !key.ReadsNothing() {
@@ -95,8 +98,8 @@ func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
 	})
 }
 
-// RequireScope passes a request with a valid service token that has scope, or one of the others
-// that include it.
+// RequireScope passes a request with a valid service token that has
+// scope, or one of the others that include it.
 func (g *Guard) RequireScope(scope string, others ...string) func(http.Handler) http.Handler {
 	authenticate := func(r *http.Request) (Principal, error) { return bearer(g.credentials, r) }
 	return g.require(authenticate, func(token Principal) error {
@@ -119,15 +122,17 @@ func (g *Guard) apiKey(r *http.Request) (Principal, error) {
 	return who, err
 }
 
-// require passes requests that authenticate, within their limits, and that permit, if any, does not
-// refuse.
+// require passes requests that authenticate, within their limits,
+// and that permit, if any, does not refuse.
 func (g *Guard) require(authenticate func(*http.Request) (Principal, error), permit func(Principal) error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 			if err := g.Ready(); err != nil {
 				return err
 			}
+			_, span := tracing.Start(r.Context(), "authenticate")
 			who, err := authenticate(r)
+			tracing.End(span, err)
 			if err != nil {
 				err = g.unknown(r, err)
 			} else {
@@ -137,14 +142,15 @@ func (g *Guard) require(authenticate func(*http.Request) (Principal, error), per
 				g.refusals.Pace(r.Context(), g.clock(), g.network(r), err)
 				return err
 			}
+			tracing.SetOrganization(r.Context(), who.Organization)
 			next.ServeHTTP(w, r.WithContext(NewContext(r.Context(), who)))
 			return nil
 		})
 	}
 }
 
-// Ready is nil once requests can be judged; else a 500. A 401 would be wrong then, and make clients
-// give up.
+// Ready is nil once requests can be judged; else a 500: a 401
+// would be wrong, and make clients give up.
 func (g *Guard) Ready() error {
 	err := g.ready()
 	if err == nil {
@@ -154,9 +160,10 @@ func (g *Guard) Ready() error {
 	return httpapi.Starting(err)
 }
 
-// unknown is the refusal of an invalid credential, for the reason err, or of too many attempts.
+// unknown is the refusal of an invalid credential, for the
+// reason err, or of too many attempts.
 func (g *Guard) unknown(r *http.Request, err error) error {
-	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.stranger(g.network(r))); !tried.Allowed {
+	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.ofNetwork(g.network(r))); !tried.Allowed {
 		return g.tooManyTries(tried)
 	}
 	g.count("credential")
@@ -172,8 +179,8 @@ func (g *Guard) network(r *http.Request) netip.Prefix {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(r, g.proxies))
 }
 
-// enter counts a request of who, once for each request however many guards it meets, and asks
-// permit.
+// enter counts a request of who, once for each request however
+// many guards it meets, and asks permit.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request, who Principal, permit func(Principal) error) (err error) {
 	if known, again := PrincipalOf(r.Context()); !again || known.ID != who.ID {
 		err = g.take(w.Header(), who)

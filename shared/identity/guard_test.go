@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// guarded is a router with a route for each kind of credential, at a time that stands still unless
-// a test moves it.
+// guarded is a router with a route for each kind of credential, at a time
+// that stands still unless a test moves it.
 type guarded struct {
 	*chi.Mux
 	credentials *identity.Credentials
@@ -73,8 +73,8 @@ func code(answer *httptest.ResponseRecorder) string {
 	return problem.Code
 }
 
-// Until a process has the credentials it answers that to all alike: never that a credential is
-// invalid, and none of the reason but the public name.
+// Until a process has the credentials it answers that to all alike: never that
+// a credential is invalid, and none of the reason but the public name.
 func TestStarting(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	g.starting = httpapi.Part("keys and projects", errors.New("weir.credentials.v1 is not read yet: dial tcp 10.1.2.3:9092"))
@@ -94,8 +94,8 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// Every kind of credential is limited, sees that on every answer, and gets tokens back in time. A
-// request that passes two guards counts once.
+// Every kind of credential is limited, sees that on every answer, and gets
+// tokens back in time. A request that passes two guards counts once.
 func TestReadsAreLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d", "/session": "1"} {
 		g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
@@ -119,8 +119,9 @@ func TestReadsAreLimited(t *testing.T) {
 	}
 }
 
-// The limit is the organization's: its keys, tokens and sessions share it. A key with a lower limit
-// of its own has that, and an operator's token a bucket alone.
+// The limit is the organization's: its keys, tokens and sessions
+// share it. A key with a lower limit of its own has that, and an
+// operator's token a bucket alone.
 func TestWhoseLimitItIs(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 6})
 	apply(t, g.credentials, secret("weir_", "2"), contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1",
@@ -141,11 +142,12 @@ func TestWhoseLimitItIs(t *testing.T) {
 	}
 }
 
-// Whoever tries credentials is stopped, by the network they come from; a valid one passes from
-// there all the same, and made-up sessions are not waited for any more.
+// Whoever tries credentials is stopped, by the network they come
+// from; a valid one passes from there all the same, and made-up
+// sessions are not waited for any more.
 func TestStrangersAreLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d"} {
-		g := newGuarded(t, identity.Limits{StrangersPerMinute: 2})
+		g := newGuarded(t, identity.Limits{AnonymousPerMinute: 2})
 		var codes []string
 		for range 4 {
 			answer := g.get(path, "f")
@@ -161,7 +163,7 @@ func TestStrangersAreLimited(t *testing.T) {
 			t.Errorf("%s: a valid credential from there: %d", path, got)
 		}
 	}
-	g := newGuarded(t, identity.Limits{StrangersPerMinute: 1})
+	g := newGuarded(t, identity.Limits{AnonymousPerMinute: 1})
 	for i, want := range []int{http.StatusSeeOther, http.StatusTooManyRequests, http.StatusTooManyRequests} {
 		if got := g.get("/session", "f").Code; got != want {
 			t.Errorf("made-up session %d: %d, want %d", i+1, got, want)
@@ -172,7 +174,8 @@ func TestStrangersAreLimited(t *testing.T) {
 	}
 }
 
-// Uses of API keys are reported, also of an ended key; of other credentials none are.
+// Uses of API keys are reported, also of an ended key; of other
+// credentials none are.
 func TestUsesAreReported(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
 	for _, step := range [][2]string{{"/key", "a"}, {"/key", "b"}, {"/key", "c"}, {"/key", "f"}, {"/token", "d"}, {"/session", "1"}, {"/key", "a"}} {
@@ -199,7 +202,8 @@ func BenchmarkRequireAPIKey(b *testing.B) {
 	}
 }
 
-// A write-only key is refused on reading routes, with the reason; it is counted as any other.
+// A write-only key is refused on reading routes, with the
+// reason; it is counted as any other.
 func TestKeysThatOnlyWrite(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive}

@@ -11,21 +11,21 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Limits are rate limits. Embed them in a service's configuration. They hold for everything but
-// POST /v1/logs, which the tier limits.
+// Limits are rate limits. Embed them in a service's configuration. They hold
+// for everything but POST /v1/logs, which the tier limits.
 type Limits struct {
 	ReadsPerMinute     int `help:"Reads and administrative requests per minute and organization, and of each operator's token. POST /v1/logs is limited by the tier instead." env:"WEIR_READS_PER_MINUTE" default:"3000"`
-	StrangersPerMinute int `help:"Such requests without a valid credential per minute and client network." env:"WEIR_STRANGERS_PER_MINUTE" default:"300"`
+	AnonymousPerMinute int `help:"Such requests without a valid credential per minute and client network. Until the next version also WEIR_STRANGERS_PER_MINUTE." env:"WEIR_ANONYMOUS_PER_MINUTE,WEIR_STRANGERS_PER_MINUTE" aliases:"strangers-per-minute" default:"300"`
 }
 
 // Defaults where the configuration has zero.
 const (
 	defaultReads     = 3000
-	defaultStrangers = 300
+	defaultAnonymous = 300
 )
 
-// How many buckets are kept in memory: of organizations, projects and credentials, and of client
-// networks.
+// How many buckets are kept in memory: of organizations, projects
+// and credentials, and of client networks.
 const (
 	maxCallers  = 1 << 16
 	maxNetworks = 1 << 16
@@ -37,15 +37,15 @@ func (l Limits) Validate() error {
 	if l.ReadsPerMinute < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_READS_PER_MINUTE is %d: it can't be negative", l.ReadsPerMinute))
 	}
-	if l.StrangersPerMinute < 0 {
-		errs = append(errs, fmt.Errorf("WEIR_STRANGERS_PER_MINUTE is %d: it can't be negative", l.StrangersPerMinute))
+	if l.AnonymousPerMinute < 0 {
+		errs = append(errs, fmt.Errorf("WEIR_ANONYMOUS_PER_MINUTE is %d: it can't be negative", l.AnonymousPerMinute))
 	}
 	return errors.Join(errs...)
 }
 
 // A limiter counts requests. Its tables are bounded: see rate.Table.
 type limiter struct {
-	reads, strangers int // per minute
+	reads, anonymous int // per minute
 	callers          *rate.Table[caller]
 	networks         *rate.Table[netip.Prefix]
 }
@@ -55,30 +55,31 @@ type caller struct{ kind, id string }
 
 func newLimiter(limits Limits) *limiter {
 	return &limiter{
-		reads: cmp.Or(limits.ReadsPerMinute, defaultReads), strangers: cmp.Or(limits.StrangersPerMinute, defaultStrangers),
+		reads: cmp.Or(limits.ReadsPerMinute, defaultReads), anonymous: cmp.Or(limits.AnonymousPerMinute, defaultAnonymous),
 		callers: rate.NewTable[caller](maxCallers), networks: rate.NewTable[netip.Prefix](maxNetworks),
 	}
 }
 
-// levels are the buckets of a request. An operator, without organization, has a bucket alone.
-func (l *limiter) levels(who Principal) []rate.Ask[caller] {
+// levels are the buckets of a request. An operator, without
+// organization, has a bucket alone.
+func (l *limiter) levels(who Principal) []rate.KeyLimit[caller] {
 	own := l.reads
 	if who.RatePerMinute > 0 {
 		own = min(own, who.RatePerMinute)
 	}
-	levels := make([]rate.Ask[caller], 0, 3)
+	levels := make([]rate.KeyLimit[caller], 0, 3)
 	if who.Organization != "" {
-		levels = append(levels, rate.Ask[caller]{Scope: rate.ScopeOrganization, Key: caller{"organization", who.Organization}, PerMinute: l.reads})
+		levels = append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeOrganization, Key: caller{"organization", who.Organization}, PerMinute: l.reads})
 	}
 	if who.Project != "" {
-		levels = append(levels, rate.Ask[caller]{Scope: rate.ScopeProject, Key: caller{"project", who.Project}, PerMinute: l.reads})
+		levels = append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeProject, Key: caller{"project", who.Project}, PerMinute: l.reads})
 	}
-	return append(levels, rate.Ask[caller]{Scope: rate.ScopeKey, Key: caller{who.Kind, who.ID}, PerMinute: own})
+	return append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeKey, Key: caller{who.Kind, who.ID}, PerMinute: own})
 }
 
-// stranger is the bucket of a client network.
-func (l *limiter) stranger(network netip.Prefix) rate.Ask[netip.Prefix] {
-	return rate.Ask[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: l.strangers}
+// ofNetwork is the bucket of a client network.
+func (l *limiter) ofNetwork(network netip.Prefix) rate.KeyLimit[netip.Prefix] {
+	return rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: l.anonymous}
 }
 
 // limited is the 429 for who has asked too often.

@@ -14,12 +14,13 @@ import (
 // SessionPrefix begins the secret of every session.
 const SessionPrefix = "weirses_"
 
-// SessionCookie carries the secret of a session. By the prefix, browsers accept it only over TLS
-// and from the host itself: no other host of the domain can set one.
+// SessionCookie carries the secret of a session. By the prefix,
+// browsers accept it only over TLS and from the host itself: no
+// other host of the domain can set one.
 const SessionCookie = "__Host-weir-session"
 
-// Where people are sent without a session, and with one to be renewed. The page they wanted is the
-// parameter to.
+// Where people are sent without a session, and with one to be renewed.
+// The page they wanted is the parameter to.
 const (
 	SignInPath = "/console/sign-in"
 	RenewPath  = "/console/session/renew"
@@ -44,10 +45,10 @@ func (p Principal) Role() string {
 	return ""
 }
 
-// RequireSession passes a request with a valid session in its cookie; others are sent to sign in. A
-// page with a session due for renewal leads there first, and back: so a session lasts as long as it
-// is used, and requests write nothing. refuse answers those that can't be judged yet, or ask too
-// often.
+// RequireSession passes a request with a valid session in its cookie; others
+// are sent to sign in. A page with a session due for renewal leads there first,
+// and back: so a session lasts as long as it is used, and requests write
+// nothing. refuse answers those that can't be judged yet, or ask too often.
 func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,8 +70,8 @@ func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// RequireReady passes everybody once requests can be judged: for pages that differ for signed-in
-// people. refuse answers the others.
+// RequireReady passes everybody once requests can be judged: for pages that
+// differ for signed-in people. refuse answers the others.
 func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,8 +92,8 @@ func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
-// navigates reports whether a person opens a page: not a form, which a detour would lose, and not a
-// script.
+// navigates reports whether a person opens a page: not a form, which
+// a detour would lose, and not a script.
 func navigates(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -108,9 +109,10 @@ func (c *Credentials) due(session Principal) bool {
 	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }
 
-// Session returns who has signed in; ErrUnknown, ErrRevoked or ErrExpired; or the answer for those
-// that can't be judged yet or guess too often. An unknown session gets half a second to arrive: the
-// process that issued it may be ahead of this one.
+// Session returns who has signed in; ErrUnknown, ErrRevoked or
+// ErrExpired; or the answer for those that can't be judged yet or guess
+// too often. An unknown session gets half a second to arrive: the process
+// that issued it may be ahead of this one.
 func (g *Guard) Session(r *http.Request) (Principal, error) {
 	if err := g.Ready(); err != nil {
 		return Principal{}, err
@@ -129,18 +131,18 @@ func (g *Guard) Session(r *http.Request) (Principal, error) {
 	return principal, err
 }
 
-// arriving waits for a session that may be on its way. Guesses do not get to wait for long: they
-// are counted.
+// arriving waits for a session that may be on its way. Guesses do not
+// get to wait for long: they are counted.
 func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
-	stranger := g.limiter.stranger(g.network(r))
-	if tried := g.limiter.networks.Take(g.clock().UnixNano(), stranger); !tried.Allowed {
+	bucket := g.limiter.ofNetwork(g.network(r))
+	if tried := g.limiter.networks.Take(g.clock().UnixNano(), bucket); !tried.Allowed {
 		return Principal{}, g.tooManyTries(tried)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), arrival)
 	defer cancel()
 	principal, err := g.credentials.Await(ctx, secret)
 	if err == nil {
-		g.limiter.networks.Give(g.clock().UnixNano(), stranger)
+		g.limiter.networks.Refund(g.clock().UnixNano(), bucket)
 		return principal, nil
 	}
 	g.count("credential")

@@ -7,31 +7,20 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/klauspost/compress/zstd"
 
+	"github.com/weirlog/weir/shared/compression"
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// heldAtOnce is how many parts of a request are read at once: each is less than a megabyte.
+// heldAtOnce is how many parts of a request are read at once:
+// each is less than a megabyte.
 const heldAtOnce = 8
 
-// Coders of lines; EncodeAll and DecodeAll may be called at the same time.
-var (
-	encoder = sync.OnceValue(func() *zstd.Encoder {
-		coder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			panic("BUG: cannot make an encoder: " + err.Error())
-		}
-		return coder
-	})
-	decoder = sync.OnceValue(func() *zstd.Decoder {
-		coder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			panic("BUG: cannot make a decoder: " + err.Error())
-		}
-		return coder
-	})
-)
+// mostLines is more than the lines of any part are.
+const mostLines = 1 << 30
+
+// packed is how lines are kept.
+var packed = sync.OnceValue(func() *compression.Codec { return compression.New(mostLines) })
 
 // hold keeps parts whose requests are not whole yet.
 func hold(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) error {
@@ -44,7 +33,7 @@ func hold(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) error
 		}
 		var lines []byte
 		if record.Lines != nil {
-			lines = encoder().EncodeAll(record.Lines, nil)
+			lines = packed().Pack(record.Lines)
 		}
 		batch.Queue(`INSERT INTO inbox_held (organization, project, batch, part, accepted_at, headers, lines) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			record.Organization, record.Project, record.Batch, record.Part, record.Time, headers, lines)
@@ -67,7 +56,8 @@ func forget(ctx context.Context, tx pgx.Tx, records ...*contract.LogsAccepted) e
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// loadHeld reads the next parts of a record's request that are kept, behind one of them.
+// loadHeld reads the next parts of a record's request that are
+// kept, behind one of them.
 func loadHeld(ctx context.Context, tx pgx.Tx, record *contract.LogsAccepted, after int) ([]contract.LogsAccepted, error) {
 	rows, err := tx.Query(ctx, `SELECT headers, lines FROM inbox_held WHERE organization = $1 AND batch = $2 AND part > $3 ORDER BY part LIMIT $4`,
 		record.Organization, record.Batch, after, heldAtOnce)
@@ -82,7 +72,7 @@ func loadHeld(ctx context.Context, tx pgx.Tx, record *contract.LogsAccepted, aft
 		}
 		if lines != nil {
 			var err error
-			if lines, err = decoder().DecodeAll(lines, nil); err != nil {
+			if lines, err = packed().Unpack(lines, nil); err != nil {
 				return contract.LogsAccepted{}, fmt.Errorf("cannot decode the lines of %s: %w", headers[contract.HeaderID], err)
 			}
 		}

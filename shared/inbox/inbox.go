@@ -15,15 +15,15 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations creates the tables of an inbox; every module that consumes weir.logs.v1 applies it to
-// its schema.
+// Migrations creates the tables of an inbox; every module that consumes
+// weir.logs.v1 applies it to its schema.
 func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "inbox", FS: migrations} }
 
 // IdempotencyWindow is how long an Idempotency-Key is bound to its first request.
 const IdempotencyWindow = 24 * time.Hour
 
-// A Verdict is what a record counts as. Only a Fresh one may have an effect: that of its whole
-// request.
+// A Verdict is what a record counts as. Only a Fresh one may
+// have an effect: that of its whole request.
 type Verdict int
 
 // The verdicts.
@@ -40,16 +40,22 @@ const (
 type Judgement struct {
 	Verdicts []Verdict // of the records, in their order
 
+	Checksums []uint64 // of the records: see contract.LogsAccepted.Checksum
+
 	records []contract.LogsAccepted
 	whole   map[int]*request // of several parts, by the record that completes it
 }
 
-// Filter gives each record its verdict and records in tx, which acts as the system, what it has
-// seen. Call it at the start of the transaction that has the effect. The records of one idempotency
-// key must be in the order of their partition. The Lines of a Partial record are kept: a consumer
-// that needs none leaves them nil.
+// Filter gives each record its verdict and records in tx, which acts as
+// the system, what it has seen. Call it at the start of the transaction
+// that has the effect. The records of one idempotency key must be in the
+// order of their partition. The Lines of a Partial record are kept: a
+// consumer that needs none leaves them nil.
 func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*Judgement, error) {
-	j := &Judgement{Verdicts: make([]Verdict, len(records)), records: records, whole: map[int]*request{}}
+	j := &Judgement{Verdicts: make([]Verdict, len(records)), Checksums: make([]uint64, len(records)), records: records, whole: map[int]*request{}}
+	for i := range records {
+		j.Checksums[i] = records[i].Checksum()
+	}
 	if len(records) == 0 {
 		return j, nil
 	}
@@ -57,7 +63,7 @@ func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*J
 	if err != nil {
 		return nil, fmt.Errorf("cannot judge idempotency: %w", err)
 	}
-	seen, err := look(ctx, tx, records, claims)
+	seen, err := look(ctx, tx, records, j.Checksums, claims)
 	if err != nil {
 		return nil, fmt.Errorf("cannot judge parts: %w", err)
 	}
@@ -79,7 +85,7 @@ func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
 	if claim := claims.other(record); claim != nil {
 		return claim.judge(record)
 	}
-	if !seen.first(i, record) {
+	if !seen.fresh[i] {
 		if seen.conflicts[i] {
 			return Conflicting
 		}
@@ -95,8 +101,8 @@ func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
 	return Fresh
 }
 
-// keep keeps Partial records, unless a later one completes the request or it has no effect any
-// more.
+// keep keeps Partial records, unless a later one completes the
+// request or it has no effect any more.
 func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
 	over := map[string]bool{}
 	for i := range j.whole {
@@ -121,7 +127,7 @@ func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
 	return hold(ctx, tx, kept)
 }
 
-// Forget lets go of the parts that are kept of some projects. Call it after Whole.
+// Forget drops the parts that are kept of some projects. Call it after Whole.
 func (j *Judgement) Forget(ctx context.Context, tx pgx.Tx, of func(organization, project string) bool) error {
 	var gone []*contract.LogsAccepted
 	for i, verdict := range j.Verdicts {
@@ -132,8 +138,8 @@ func (j *Judgement) Forget(ctx context.Context, tx pgx.Tx, of func(organization,
 	return forget(ctx, tx, gone...)
 }
 
-// Whole calls each with all parts of the request that the Fresh record i completes, in order. Each
-// may use tx.
+// Whole calls each with all parts of the request that the Fresh record
+// i completes, in order. Each may use tx.
 func (j *Judgement) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {
 	if r := j.whole[i]; r != nil {
 		return r.each(ctx, tx, j.records, i, each)

@@ -23,7 +23,8 @@ type request struct {
 	arrived      int   // parts that are judged, with those of before
 }
 
-// each calls fn with the parts in order, and deletes the kept ones. Record i completes the request.
+// each calls fn with the parts in order, and deletes the kept
+// ones. Record i completes the request.
 func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, i int, fn func(contract.LogsAccepted) error) error {
 	slices.SortFunc(r.here, func(a, b int) int { return cmp.Compare(records[a].Part, records[b].Part) })
 	next, last := 0, 0 // of here; the part that was read last of those that were kept
@@ -58,7 +59,8 @@ func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAc
 
 // A sighting is what records are seen for the first time, part by part.
 type sighting struct {
-	fresh     map[part]int        // the record that is first to be a part that was not seen before; bounded by the records
+	first     map[part]int        // the record that is first to be a part; bounded by the records
+	fresh     []bool              // of the records: whether each is first to be a part that was not seen before
 	requests  map[string]*request // of several parts, by their batch; bounded by the records
 	conflicts map[int]bool        // the records that are not what was seen of their part
 }
@@ -69,12 +71,9 @@ type sightings []seenPart
 // A seenPart is a part as the inbox has it.
 type seenPart struct {
 	part
+	record   int // which it is
 	day      time.Time
 	checksum int64
-}
-
-func (s *sightings) add(record *contract.LogsAccepted) {
-	*s = append(*s, seenPart{partOf(record), record.Time.UTC().Truncate(24 * time.Hour), int64(record.Checksum())}) //nolint:gosec // the bits are what counts
 }
 
 type part struct {
@@ -86,29 +85,25 @@ func partOf(record *contract.LogsAccepted) part {
 	return part{record.Batch, int32(record.Part)} //nolint:gosec // parts of a request number in the hundreds
 }
 
-func (s *sighting) first(i int, record *contract.LogsAccepted) bool {
-	at, ok := s.fresh[partOf(record)]
-	return ok && at == i
-}
-
-// look remembers the parts that the records are, but for those of which another request counts
-// already.
-func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claims *claims) (*sighting, error) {
-	s := &sighting{fresh: make(map[part]int, len(records)), requests: map[string]*request{}, conflicts: map[int]bool{}}
-	first := make(map[part]int, len(records))
-	var seen sightings
+// look remembers the parts that the records are, but for those
+// of which another request counts already.
+func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, checksums []uint64, claims *claims) (*sighting, error) {
+	s := &sighting{
+		first: make(map[part]int, len(records)), fresh: make([]bool, len(records)), requests: map[string]*request{}, conflicts: map[int]bool{},
+	}
+	seen := make(sightings, 0, len(records))
 	for i := range records {
 		record := &records[i]
 		key := partOf(record)
 		if claims.other(record) != nil {
 			continue
 		}
-		if before, again := first[key]; again {
-			s.conflicts[i] = record.Checksum() != records[before].Checksum()
+		if before, again := s.first[key]; again {
+			s.conflicts[i] = checksums[i] != checksums[before]
 			continue
 		}
-		first[key] = i
-		seen.add(record)
+		s.first[key] = i
+		seen = append(seen, seenPart{key, i, record.Time.UTC().Truncate(24 * time.Hour), int64(checksums[i])}) //nolint:gosec // the bits are what counts
 		if r := s.requests[record.Batch]; r != nil {
 			r.here = append(r.here, i)
 		} else if record.Parts > 1 {
@@ -119,25 +114,26 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, claim
 	if err := lock(ctx, tx, incomplete); err != nil {
 		return nil, err
 	}
-	if err := s.remember(ctx, tx, seen, first); err != nil {
+	if err := s.remember(ctx, tx, seen); err != nil {
 		return nil, err
 	}
-	s.leaveFresh(records)
+	s.leaveFresh()
 	if err := s.count(ctx, tx, seen.days()); err != nil {
 		return nil, err
 	}
-	s.leaveFresh(records)
+	s.leaveFresh()
 	return s, nil
 }
 
 // leaveFresh takes those out of here that were seen before.
-func (s *sighting) leaveFresh(records []contract.LogsAccepted) {
+func (s *sighting) leaveFresh() {
 	for _, r := range s.requests {
-		r.here = slices.DeleteFunc(r.here, func(i int) bool { return !s.first(i, &records[i]) })
+		r.here = slices.DeleteFunc(r.here, func(i int) bool { return !s.fresh[i] })
 	}
 }
 
-// incomplete are the batches of the requests that the records alone don't make whole, sorted.
+// incomplete are the batches of the requests that the records
+// alone don't make whole, sorted.
 func (s *sighting) incomplete() (batches []string) {
 	for batch, r := range s.requests {
 		if len(r.here) < r.parts {
@@ -148,8 +144,8 @@ func (s *sighting) incomplete() (batches []string) {
 	return batches
 }
 
-// lock keeps others from seeing parts of the same requests: that happens only when the number of
-// partitions changes.
+// lock keeps others from seeing parts of the same requests: that happens only
+// when the number of partitions changes.
 func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	if len(batches) == 0 {
 		return nil
@@ -159,8 +155,8 @@ func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	return err
 }
 
-// count counts the parts of incomplete requests seen before. A kept one was, even if the inbox has
-// dropped its day.
+// count counts the parts of incomplete requests seen before. A kept one was,
+// even if the inbox has dropped its day.
 func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
 	batches := s.incomplete()
 	if len(batches) == 0 {
@@ -187,12 +183,14 @@ func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error
 	return err
 }
 
-// seenBefore counts a part that the inbox has or that is kept, unless it is one of the records.
+// seenBefore counts a part that the inbox has or that is kept,
+// unless it is one of the records.
 func (s *sighting) seenBefore(seen part, kept bool) {
-	if kept {
-		delete(s.fresh, seen)
+	at, here := s.first[seen]
+	if here && kept {
+		s.fresh[at] = false
 	}
-	if _, fresh := s.fresh[seen]; !fresh {
+	if !here || !s.fresh[at] {
 		r := s.requests[seen.batch]
 		r.before++
 		r.arrived++
@@ -201,8 +199,10 @@ func (s *sighting) seenBefore(seen part, kept bool) {
 
 // days are those of the parts, each once, sorted.
 func (s sightings) days() (days []time.Time) {
-	for _, seen := range s {
-		days = append(days, seen.day)
+	for i := range s {
+		if i == 0 || !s[i].day.Equal(s[i-1].day) {
+			days = append(days, s[i].day)
+		}
 	}
 	slices.SortFunc(days, time.Time.Compare)
 	return slices.CompactFunc(days, time.Time.Equal)
@@ -219,13 +219,16 @@ func (s sightings) of(day time.Time) (of sightings) {
 }
 
 // remember looks which parts the inbox has, and adds the others.
-func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings, first map[part]int) error {
+func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings) error {
 	days := seen.days()
 	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
 		return err
 	}
 	for _, day := range days {
-		of := seen.of(day)
+		of := seen
+		if len(days) > 1 {
+			of = seen.of(day)
+		}
 		known, err := of.take(ctx, tx, day)
 		if err != nil {
 			return err
@@ -233,17 +236,19 @@ func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings, firs
 		for _, part := range of {
 			checksum, again := known[part.part]
 			if !again {
-				s.fresh[part.part] = first[part.part]
+				s.fresh[part.record] = true
 			} else if checksum != nil && *checksum != part.checksum {
-				s.conflicts[first[part.part]] = true
+				s.conflicts[part.record] = true
 			}
 		}
 	}
 	return nil
 }
 
-// take has the inbox keep those of a day's parts that it does not have, and returns the others, with their checksums as far as it has them. Almost always it
-// has none, and the key of the table says so: only where it refuses the copy is the inbox asked. Who adds the same at the same time waits.
+// take has the inbox keep those of a day's parts that it does not have, and
+// returns the others, with their checksums as far as it has them. Almost always
+// it has none, and the table's key proves it: only where that refuses the copy
+// is the inbox queried. A concurrent transaction that adds the same waits.
 func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known map[part]*int64, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.save(ctx, tx, day) })
 	if !pg.IsUnique(err) {
@@ -261,14 +266,16 @@ func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known ma
 	return known, fresh.save(ctx, tx, day)
 }
 
-// known are those of a day's parts that the inbox has, with their checksums as far as it has them.
+// known are those of a day's parts that the inbox has, with
+// their checksums as far as it has them.
 func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[part]*int64, error) {
 	batches := make([]string, len(s))
 	for i, seen := range s {
 		batches[i] = seen.batch
 	}
-	// Row by row and planned each time, so that it goes by the index: PostgreSQL believes that it is cheaper to read a day whole, and keeps the
-	// plan from when the day was empty.
+	// Row by row and planned each time, so that it uses the index:
+	// PostgreSQL expects a scan of the whole day to be cheaper, and keeps
+	// the plan from when the day was empty.
 	rows, err := tx.Query(ctx, `SELECT i.batch::text, i.part, i.checksum FROM unnest($2::text[]::uuid[]) AS asked (batch),
 		LATERAL (SELECT batch, part, checksum FROM inbox WHERE day = $1 AND batch = asked.batch OFFSET 0) AS i`,
 		pgx.QueryExecModeCacheDescribe, day, batches)

@@ -36,8 +36,8 @@ const (
 	publishTogether = 256     // one after the other, each would wait for the brokers' answer to the one before
 )
 
-// A Meter counts the uses of keys. Safe for concurrent use; counting takes no lock once a key has
-// been seen. A nil *Meter counts nothing.
+// A Meter counts the uses of keys. Safe for concurrent use; counting takes no
+// lock once a key has been seen. A nil *Meter counts nothing.
 type Meter struct {
 	clock func() time.Time
 
@@ -109,8 +109,8 @@ func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.
 	}
 }
 
-// sum is that of a key, and whether it is new; nil where there is no room. It counts as used at
-// once: else it could be dropped before its first count.
+// sum is that of a key, and whether it is new; nil where there is no room. It
+// counts as used at once: else it could be dropped before its first count.
 func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 	if found, ok := m.byKey.Load(who.ID); ok {
 		return found.(*sum), false //nolint:forcetypeassert // there is nothing else in it
@@ -130,15 +130,17 @@ func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 // Keys is how many keys are watched.
 func (m *Meter) Keys() int64 { return m.keys.Load() }
 
-// Missed is how many uses were not counted, because too many keys were in use at once.
+// Missed is how many uses were not counted, because too many
+// keys were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Publish publishes uses, from several goroutines. An error means that nothing was published, and
-// the counts are published later; a possible publication is no error: losing a count is better than
-// inventing one.
+// Publish publishes uses, from several goroutines. An error means that nothing
+// was published, and the counts are published later. A possible publication is
+// no error: losing a count is better than inventing one.
 type Publish func(ctx context.Context, used contract.KeyUsed) error
 
-// Run publishes uses until ctx ends; what is counted after its last look, Flush publishes.
+// Run publishes uses until ctx ends; what is counted after its
+// last look, Flush publishes.
 func (m *Meter) Run(ctx context.Context, publish Publish) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -155,8 +157,8 @@ func (m *Meter) Run(ctx context.Context, publish Publish) error {
 	}
 }
 
-// outlive is a context that ends some time after ctx: what is half published when a process ends
-// would else be neither published nor counted.
+// outlive is a context that ends some time after ctx: what is half published
+// when a process ends would else be neither published nor counted.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
@@ -179,8 +181,8 @@ func (m *Meter) Finish(publish Publish) {
 // Flush publishes all that is not yet published.
 func (m *Meter) Flush(ctx context.Context, publish Publish) { m.publish(ctx, publish, 0) }
 
-// publish publishes the uses of keys that are due, and waits for all. After one failure the rest
-// waits for the next round.
+// publish publishes the uses of keys that are due, and waits for all. After one
+// failure the rest waits for the next round.
 func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duration) {
 	now := m.clock()
 	var failed atomic.Bool
@@ -208,8 +210,8 @@ func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duratio
 	publishing.Wait()
 }
 
-// publish publishes what was taken of the sum, and reports whether that is done; else it is counted
-// again.
+// publish publishes what was taken of the sum, and reports whether
+// that is done; else it is counted again.
 func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUsed, now time.Time) bool {
 	if publish(ctx, used) != nil {
 		s.putBack(used)
@@ -219,7 +221,8 @@ func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUse
 	return true
 }
 
-// forget makes room where a key was not used for long. A concurrent use may be lost.
+// forget makes room where a key was not used for long. A
+// concurrent use may be lost.
 func (m *Meter) forget(key any, s *sum, now time.Time) {
 	if now.UnixNano()-s.last.Load() > int64(forgetIdle) && m.byKey.CompareAndDelete(key, s) {
 		m.keys.Add(-1)
@@ -244,7 +247,7 @@ func (s *sum) take() (used contract.KeyUsed, any bool) {
 		used.FirstAcceptedAt = &first
 	}
 	if by := s.sender.Load(); by != nil {
-		used.Address, used.Client = httpapi.AddressText(by.address), httpapi.ClipClient(by.client, contract.MaxClient)
+		used.Address, used.Client = httpapi.AddressText(by.address), httpapi.ClipUserAgent(by.client, contract.MaxClient)
 	}
 	return used, true
 }

@@ -19,15 +19,17 @@ type Schema struct {
 	Migrations []MigrationSet
 }
 
-// A MigrationSet is one module's migrations: the files migrations/*.sql of FS and of each folder in
-// it, applied in the order of their names whatever the folder, each once. A released file is never
-// edited; it may move to another folder.
+// A MigrationSet is one module's migrations: the files
+// migrations/*.sql of FS and of each folder in it, applied in the
+// order of their names whatever the folder, each once. A released file
+// is never edited; it may move to another folder.
 type MigrationSet struct {
 	Name string // "bus", "ledger"
 	FS   fs.FS
 }
 
-// Files lists the paths of the migrations by name. Each name is unique: it is stored as applied.
+// Files lists the paths of the migrations by name. Each name is
+// unique: it is stored as applied.
 func (s MigrationSet) Files() ([]string, error) {
 	files, err := fs.Glob(s.FS, "migrations/*.sql")
 	if err != nil {
@@ -47,10 +49,11 @@ func (s MigrationSet) Files() ([]string, error) {
 	return files, nil
 }
 
-// Migrate creates a missing schema and applies what is missing, each file in a transaction of its
-// own: its locks are free while the next one works, and it stays applied if a later one fails.
-// Several processes may call it at once: one works at a file, the others wait and then find it
-// applied. It refuses a login role that bypasses row level security.
+// Migrate creates a missing schema and applies what is missing, each file in a
+// transaction of its own: its locks are free while the next one works, and it
+// stays applied if a later one fails. Several processes may call it at once:
+// one works at a file, the others wait and then find it applied. It refuses a
+// login role that bypasses row level security.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
 	if err := refuseBypass(ctx, pool); err != nil {
 		return err
@@ -82,8 +85,8 @@ func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet)
 // ErrNotMigrated means that a schema is not up to date.
 var ErrNotMigrated = errors.New("the database is not up to date")
 
-// OpenCurrent is Open for users of a service's schema: it changes nothing, and fails with
-// ErrNotMigrated where a migration is missing.
+// OpenCurrent is Open for users of a service's schema: it changes nothing, and
+// fails with ErrNotMigrated where a migration is missing.
 func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) (*pgxpool.Pool, error) {
 	pool, err := Open(ctx, url, schema)
 	if err != nil {
@@ -100,7 +103,8 @@ func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) 
 	return pool, nil
 }
 
-// Migrated lists the migrations that are not applied, and those that are and that nobody names here: a newer version was at work.
+// Migrated lists the migrations that are not applied, and those that are
+// applied but unknown here: a newer version was at work.
 func Migrated(ctx context.Context, pool *pgxpool.Pool, sets ...MigrationSet) (missing, unknown []string, err error) {
 	err = pool.QueryRow(ctx, `SELECT array_agg(set_name || '/' || file ORDER BY set_name, file) FROM migrations`).Scan(&unknown)
 	if err != nil && code(err) != undefinedTable {
@@ -133,6 +137,9 @@ func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 	}
 	name := pgx.Identifier{schema}.Sanitize()
 	if _, err := tx.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+name); err != nil {
+		return err
+	}
+	if err := refuseUnfinished(ctx, tx, schema); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+name+`.migrations (

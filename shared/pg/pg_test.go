@@ -18,8 +18,8 @@ import (
 
 const schema = "pgtest"
 
-// notes is a table as modules have them: the organization first, row level security forced,
-// partitioned by day.
+// notes is a table as modules have them: the organization first, row
+// level security forced, partitioned by day.
 var notes = pg.MigrationSet{Name: "notes", FS: fstest.MapFS{
 	"migrations/0001_notes.sql": {Data: []byte(`
 		CREATE TABLE notes (organization text NOT NULL, day date NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, text text NOT NULL,
@@ -46,8 +46,8 @@ func open(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-// Readers have connections of their own: however many wait for one, a writer has his. They can't
-// write, and no statement of theirs goes on for ever.
+// Readers have connections of their own: however many wait for one, a writer
+// has his. They can't write, and no statement of theirs goes on for ever.
 func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
 	url := testenv.Postgres(t)
 	writers, err := pg.OpenMigrated(t.Context(), url, schema, notes)
@@ -120,8 +120,8 @@ func TestOpenCurrent(t *testing.T) {
 	}
 }
 
-// A failing file leaves nothing of itself behind and is named; those before it stay, and hold no
-// lock while it works.
+// A failing file leaves nothing of itself behind and is named; those before it
+// stay, and hold no lock while it works.
 func TestFilesAreAtomic(t *testing.T) {
 	pool := open(t)
 	broken := pg.MigrationSet{Name: "broken", FS: fstest.MapFS{
@@ -144,8 +144,8 @@ func TestFilesAreAtomic(t *testing.T) {
 	}
 }
 
-// The migrations of all folders are one sequence: a table may refer to one that another folder has
-// made before.
+// The migrations of all folders are one sequence: a table may refer to
+// one that another folder has made before.
 func TestFoldersMigrateInTheOrderOfNames(t *testing.T) {
 	pool := open(t)
 	set := pg.MigrationSet{Name: "folders", FS: fstest.MapFS{
@@ -199,9 +199,9 @@ func asOrganization(organization string) func(context.Context, pgx.Tx) error {
 	}
 }
 
-// Row level security shows an organization its own rows only, also without a WHERE; shows the
-// system all; and shows nothing to a transaction without an organization. It refuses to write a
-// foreign row.
+// Row level security shows an organization its own rows only, also without a
+// WHERE; shows the system all; and shows nothing to a transaction without an
+// organization. It refuses to write a foreign row.
 func TestOrganizationsAreIsolated(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []string{"org_1", "org_2"} {
@@ -248,6 +248,44 @@ func TestAsOrganizationNeedsOne(t *testing.T) {
 	}
 }
 
+// What is read in one exchange is one organization's. Nothing of it stays with
+// the connection, also where a query fails, and it can write nothing.
+func TestReadAtOnce(t *testing.T) {
+	pool := open(t)
+	for _, organization := range []string{"org_1", "org_2"} {
+		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readAll := func(organization pg.Organization, statement string) (rows int, err error) {
+		err = pg.ReadAtOnce(t.Context(), pool, organization, func(batch *pgx.Batch) {
+			batch.Queue(statement).QueryRow(func(row pgx.Row) error { return row.Scan(&rows) })
+		})
+		return rows, err
+	}
+	const all = `SELECT count(*) FROM notes`
+	if rows, err := readAll("org_1", all); rows != 1 || err != nil {
+		t.Errorf("org_1 reads %d rows, error %v", rows, err)
+	}
+	for _, statement := range []string{`SELECT 1/0`, `INSERT INTO notes (organization, day, text) VALUES ('org_1', '2026-11-21', 'text') RETURNING 1`} {
+		if _, err := readAll("org_1", statement); err == nil {
+			t.Errorf("%s is no error", statement)
+		}
+	}
+	for _, impossible := range []pg.Organization{"", "*", "a\x00b", "\xff"} {
+		if _, err := readAll(impossible, all); err == nil {
+			t.Errorf("%q reads", impossible)
+		}
+	}
+	nobody := func(context.Context, pgx.Tx) error { return nil }
+	if got := count(t, pool, nobody); got != 0 {
+		t.Errorf("nobody sees %d rows", got)
+	}
+	if rows, err := readAll("org_2", all); rows != 1 || err != nil {
+		t.Errorf("org_2 reads %d rows, error %v", rows, err)
+	}
+}
+
 // Many transactions may want the first partition of a day at the same moment.
 func TestEnsureDaysUnderConcurrency(t *testing.T) {
 	pool := open(t)
@@ -265,9 +303,9 @@ func TestEnsureDaysUnderConcurrency(t *testing.T) {
 	}
 }
 
-// A long reader of the table, such as a check of everything, neither waits for the first partition
-// of a day nor holds it up; and what is in its way is not copied: keys and indexes are, row level
-// security is not.
+// A long reader of the table, such as a check of everything, neither waits for
+// the first partition of a day nor holds it up; and what is in its way is not
+// copied: keys and indexes are, row level security is not.
 func TestEnsureDaysBesideAReader(t *testing.T) {
 	pool := open(t)
 	reader, err := pool.Begin(t.Context())

@@ -9,14 +9,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/tracing"
 )
 
-// defaultMaxConns leaves room for a module's consumers and relays beside its requests.
+// defaultMaxConns leaves room for a module's consumers and
+// relays beside its requests.
 const defaultMaxConns = 8
 
-// Open connects to the database at url and binds every connection to schema, which need not exist
-// yet (see Migrate). The url's pool_max_conns bounds the pool (default 8). Open fails when the
-// server can't be reached.
+// Open connects to the database at url and binds every connection to schema,
+// which need not exist yet (see Migrate). The url's pool_max_conns bounds the
+// pool (default 8). Open fails when the server can't be reached.
 func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	pool, err := OpenLater(ctx, url, schema)
 	if err != nil {
@@ -25,12 +28,13 @@ func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
 		config := pool.Config().ConnConfig
-		return nil, fmt.Errorf("cannot reach the database at %s:%d: %w", config.Host, config.Port, err)
+		return nil, fmt.Errorf("cannot reach the database at %s:%d: %w; %s", config.Host, config.Port, err, Remedy(err))
 	}
 	return pool, nil
 }
 
-// OpenLater is Open for a service that also works without its database: it connects on first use.
+// OpenLater is Open for a service that also works without its
+// database: it connects on first use.
 func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	config, err := configure(url, schema, defaultMaxConns)
 	if err != nil {
@@ -42,8 +46,9 @@ func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 // readTimeout is how long one statement of a reader may take.
 const readTimeout = 10 * time.Second
 
-// OpenReaders is OpenLater for requests that only read: read-only, with a statement timeout, and at
-// most conns connections of its own, none of which consumers and writers lose.
+// OpenReaders is OpenLater for requests that only read: read-only,
+// with a statement timeout, and at most conns connections of its own,
+// none of which consumers and writers lose.
 func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.Pool, error) {
 	config, err := configure(url, schema, conns)
 	if err != nil {
@@ -56,7 +61,8 @@ func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.P
 	return open(ctx, config)
 }
 
-// Connections is how many a module has at most that opens both a pool and one for so many readers: fewer where the url's pool_max_conns is less.
+// Connections is the most connections of a module that opens a pool and one for
+// so many readers: fewer where the url's pool_max_conns is less.
 func Connections(url string, readers int) int {
 	config, err := configure(url, "", defaultMaxConns)
 	if err != nil { // nothing can be opened
@@ -73,22 +79,23 @@ func configure(url, schema string, conns int) (*pgxpool.Config, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = int32(conns) //nolint:gosec // a few
 	}
-	config.BeforeConnect = currentPassword(url)
+	config.BeforeConnect = currentSecrets(url)
+	config.ConnConfig.Tracer = tracing.Queries{}
 	config.ConnConfig.RuntimeParams["search_path"] = schema
 	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	return config, nil
 }
 
-// currentPassword reads the url's passfile, where it names one, for each new connection: another
-// password needs no restart.
-func currentPassword(url string) func(context.Context, *pgx.ConnConfig) error {
+// currentSecrets reads the files that the url names for each new connection
+// (passfile, sslrootcert, sslcert, sslkey): others need no restart.
+func currentSecrets(url string) func(context.Context, *pgx.ConnConfig) error {
 	return func(_ context.Context, config *pgx.ConnConfig) error {
 		now, err := pgx.ParseConfig(url)
 		if err != nil {
-			return fmt.Errorf("cannot read the database URL: %w", err)
+			return fmt.Errorf("cannot read the database URL or a file that it names: %w", err)
 		}
-		config.Password = now.Password
+		config.Password, config.TLSConfig, config.Fallbacks = now.Password, now.TLSConfig, now.Fallbacks
 		return nil
 	}
 }
@@ -101,8 +108,8 @@ func open(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// refuseBypass fails when the pool's login role walks past row level security: a superuser, or
-// BYPASSRLS.
+// refuseBypass fails when the pool's login role bypasses row
+// level security: a superuser, or BYPASSRLS.
 func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	var role string
 	var bypasses bool
@@ -117,13 +124,14 @@ func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// InTx runs fn in one transaction: commits when fn returns nil, else rolls back and returns fn's
-// error.
+// InTx runs fn in one transaction: commits when fn returns nil,
+// else rolls back and returns fn's error.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, fn)
 }
 
-// Snapshot runs fn in a read-only transaction in which every statement sees the same state.
+// Snapshot runs fn in a read-only transaction in which every
+// statement sees the same state.
 func Snapshot(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, pool, options, fn)

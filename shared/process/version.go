@@ -9,7 +9,8 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker where images are made; elsewhere the commit stands for it.
+// version is set by the linker where images are made; elsewhere
+// the commit stands for it.
 var version string
 
 // unversioned is a program that was compiled outside of a repository.
@@ -47,3 +48,6 @@ func buildSettings() map[string]string {
 	}
 	return settings
 }
+
+// Built is the version of this program, or the commit.
+func Built() string { return named(version, buildSettings()) }

@@ -8,9 +8,9 @@ import (
 // window is the time unit of limits: requests per minute.
 const window = int64(time.Minute)
 
-// A Bucket is a token bucket in one number: when it will be full again, in nanoseconds since 1970.
-// The zero value is full. This is the generic cell rate algorithm (ITU-T I.371): time alone refills
-// it, without a ticker.
+// A Bucket is a token bucket in one number: when it will be full again, in
+// nanoseconds since 1970. The zero value is full. This is the generic cell rate
+// algorithm (ITU-T I.371): time alone refills it, without a ticker.
 type Bucket struct {
 	full int64
 }
@@ -29,8 +29,9 @@ const (
 	ScopeClient       Scope = "client" // an address from which unauthenticated requests come
 )
 
-// A Limit is one bucket that a request has to pass. PerMinute tokens, at least 1, come back each
-// minute; Burst is how many a full bucket holds, PerMinute where it is 0.
+// A Limit is one bucket that a request has to pass. PerMinute
+// tokens, at least 1, come back each minute; Burst is how many a
+// full bucket holds, PerMinute where it is 0.
 type Limit struct {
 	Scope     Scope
 	PerMinute int
@@ -48,8 +49,8 @@ type Result struct {
 	RetryAfter time.Duration // 0 if allowed; else when every level has a token, without other takers
 }
 
-// Take takes one token from every level, or none at all. now is nanoseconds since 1970; limits is
-// not empty.
+// Take takes one token from every level, or none at all. now is
+// nanoseconds since 1970; limits is not empty.
 func Take(now int64, limits []Limit) Result {
 	wait := int64(0)
 	for _, limit := range limits {
@@ -65,15 +66,15 @@ func Take(now int64, limits []Limit) Result {
 	return rate
 }
 
-// Look describes the levels without taking anything: for a request that is refused for another
-// reason.
-func Look(now int64, limits []Limit) Result { return tightest(now, limits) }
+// Peek describes the levels without taking anything: for a
+// request that is refused for another reason.
+func Peek(now int64, limits []Limit) Result { return tightest(now, limits) }
 
-// Give puts one token back: the request turned out to belong elsewhere.
-func Give(limit Limit) { limit.Bucket.full -= limit.interval() }
+// Refund puts one token back: the request turned out to belong elsewhere.
+func Refund(limit Limit) { limit.Bucket.full -= limit.interval() }
 
-// tightest describes the level with the fewest tokens; of several, the one that is full last, then
-// the widest.
+// tightest describes the level with the fewest tokens; of several, the
+// one that is full last, then the widest.
 func tightest(now int64, limits []Limit) Result {
 	var rate Result
 	for i, limit := range limits {

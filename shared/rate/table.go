@@ -8,8 +8,8 @@ import (
 // sweepInterval is the least time between two sweeps of a full table.
 const sweepInterval = int64(time.Second)
 
-// A Table holds a bucket for each of many keys, such as client networks, up to a fixed number. It
-// is safe for concurrent use.
+// A Table holds a bucket for each of many keys, such as client networks, up to
+// a fixed number. It is safe for concurrent use.
 type Table[K comparable] struct {
 	max int
 
@@ -23,30 +23,31 @@ func NewTable[K comparable](limit int) *Table[K] {
 	return &Table[K]{max: max(limit, 1), buckets: map[K]*Bucket{}}
 }
 
-// An Ask is what a request wants of the bucket of Key: see Limit.
-type Ask[K comparable] struct {
+// A KeyLimit is a Limit with the bucket of Key.
+type KeyLimit[K comparable] struct {
 	Scope     Scope
 	Key       K
 	PerMinute int
 	Burst     int
 }
 
-// Take takes one token from the bucket of every ask, or none at all. There is at least one ask.
-func (t *Table[K]) Take(now int64, asks ...Ask[K]) Result {
+// Take takes one token from the bucket of every limit, or none at
+// all. There is at least one limit.
+func (t *Table[K]) Take(now int64, keyed ...KeyLimit[K]) Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	limits := make([]Limit, len(asks))
-	for i, ask := range asks {
-		limits[i] = t.limit(ask, now)
+	limits := make([]Limit, len(keyed))
+	for i, limit := range keyed {
+		limits[i] = t.bound(limit, now)
 	}
 	return Take(now, limits)
 }
 
-// Give puts back the token of a request that turned out to belong elsewhere.
-func (t *Table[K]) Give(now int64, ask Ask[K]) {
+// Refund puts back the token of a request that turned out to belong elsewhere.
+func (t *Table[K]) Refund(now int64, limit KeyLimit[K]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	Give(t.limit(ask, now))
+	Refund(t.bound(limit, now))
 }
 
 // Spend is Bucket.Spend of the bucket of key.
@@ -73,8 +74,8 @@ func (t *Table[K]) Len() int {
 	return len(t.buckets)
 }
 
-func (t *Table[K]) limit(ask Ask[K], now int64) Limit {
-	return Limit{Scope: ask.Scope, PerMinute: ask.PerMinute, Burst: ask.Burst, Bucket: t.bucket(ask.Key, now)}
+func (t *Table[K]) bound(limit KeyLimit[K], now int64) Limit {
+	return Limit{Scope: limit.Scope, PerMinute: limit.PerMinute, Burst: limit.Burst, Bucket: t.bucket(limit.Key, now)}
 }
 
 func (t *Table[K]) bucket(key K, now int64) *Bucket {
@@ -87,8 +88,9 @@ func (t *Table[K]) bucket(key K, now int64) *Bucket {
 	return found
 }
 
-// makeRoom drops full buckets, which are as good as new ones, and failing that any: ever new keys
-// must not fill the memory. It sweeps once a second at most, so that a flood stays cheap.
+// makeRoom drops full buckets, which are as good as new ones, and failing
+// that any: ever new keys must not fill the memory. It sweeps once a
+// second at most, so that a flood stays cheap.
 func (t *Table[K]) makeRoom(now int64) {
 	if len(t.buckets) < t.max {
 		return

@@ -9,12 +9,12 @@ import (
 
 const start = int64(1_800_000_000_000_000_000)
 
-func ask(key int) rate.Ask[int] {
-	return rate.Ask[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
+func ask(key int) rate.KeyLimit[int] {
+	return rate.KeyLimit[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
 }
 
-// A key gets its burst at once, then one more each interval; waiting for RetryAfter always helps,
-// and one key takes nothing from another.
+// A key gets its burst at once, then one more each interval; waiting for
+// RetryAfter always helps, and one key takes nothing from another.
 func TestTable(t *testing.T) {
 	table := rate.NewTable[int](10)
 	for i := range 3 {
@@ -34,13 +34,14 @@ func TestTable(t *testing.T) {
 	if first, second := table.Take(later, ask(1)), table.Take(later, ask(1)); !first.Allowed || second.Allowed {
 		t.Errorf("after the wait: %+v, then %+v", first, second)
 	}
-	table.Give(later, ask(1))
+	table.Refund(later, ask(1))
 	if !table.Take(later, ask(1)).Allowed {
 		t.Error("what was put back is not there")
 	}
 }
 
-// However many keys come, at most so many buckets are kept, and the newest key is still limited.
+// However many keys come, at most so many buckets are kept, and
+// the newest key is still limited.
 func TestTableIsBounded(t *testing.T) {
 	table := rate.NewTable[int](100)
 	for key := range 10_000 {
@@ -57,7 +58,8 @@ func TestTableIsBounded(t *testing.T) {
 	}
 }
 
-// What was spent beyond the capacity has to come back before more is let through, and no longer.
+// What was spent beyond the capacity has to come back before
+// more is let through, and no longer.
 func TestSpend(t *testing.T) {
 	const capacity, perSecond = 1000, 100
 	table := rate.NewTable[string](10)

@@ -82,8 +82,11 @@ func contractTopics() []string {
 }
 
 func contractGroups() []string {
-	return []string{contract.GroupLogStore, contract.GroupIngestTenants, contract.GroupLedger, contract.GroupLedgerTenants, contract.GroupGrouping,
-		contract.GroupGroupingTenants, contract.GroupTenantsKeys, contract.GroupTenantsErasures, contract.GroupTenantsLedger, contract.GroupTenantsGrouping}
+	var names []string
+	for _, g := range contract.Groups() {
+		names = append(names, g.Name)
+	}
+	return names
 }
 
 func ours(name string, contract []string) bool {

@@ -18,8 +18,8 @@ var assetFiles embed.FS
 
 const assetsPath = "/console/assets/"
 
-// An asset is a file that pages refer to. Its address changes with its content, so that browsers
-// may keep it for ever.
+// An asset is a file that pages refer to. Its address changes with its content,
+// so that browsers may keep it for ever.
 type asset struct {
 	path        string
 	contentType string
@@ -58,8 +58,8 @@ func readAsset(name string) asset {
 	return asset{path: assetsPath + hex.EncodeToString(sum[:8]) + "/" + name, contentType: contentType, content: content}
 }
 
-// assetPath is the address of the asset called name. One that does not exist is a programmer's
-// error.
+// assetPath is the address of the asset called name. One that
+// does not exist is a programmer's error.
 func assetPath(name string) (string, error) {
 	found, ok := assets[name]
 	if !ok {
@@ -68,14 +68,14 @@ func assetPath(name string) (string, error) {
 	return found.path, nil
 }
 
-// MountAssets serves what every page refers to. Every module mounts it: any of them gives the same
-// answers.
+// MountAssets serves what every page refers to. Every module mounts
+// it: any of them gives the same answers.
 func MountAssets(router chi.Router) {
-	router.Get(assetsPath+"{version}/{name}", httpapi.Handle(serveAsset))
+	router.With(httpapi.PublicFile).Get(assetsPath+"{version}/{name}", httpapi.Handle(serveAsset))
 }
 
-// serveAsset serves an asset for any version: during an upgrade a page may ask for one that this
-// process does not have. Only its own may be cached.
+// serveAsset serves an asset for any version: during an upgrade a page may ask
+// for one that this process does not have. Only its own may be cached.
 func serveAsset(w http.ResponseWriter, r *http.Request) error {
 	found, ok := assets[chi.URLParam(r, "name")]
 	if !ok {

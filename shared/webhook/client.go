@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,17 +32,18 @@ type Config struct {
 	Roots    *x509.CertPool // authorities of certificates; nil: the system's
 }
 
-// A Client sends messages to whatever address people give it, and reaches only the public network and the networks of its Config.
+// A Client sends messages to whatever address people give it, and reaches only
+// the public network and the networks of its Config.
 type Client struct {
 	reach  reach
-	secure *http.Client
-	plain  *http.Client // reaches the networks of the Config alone
+	secure *sync.Pool // of *http.Client: each holds the address that it sent to last, and is let go by the second garbage collection
+	plain  *sync.Pool // of those that reach the networks of the Config alone
 }
 
 // NewClient returns a client, to be used by all who send.
 func NewClient(config Config) *Client {
 	r := newReach(config.Networks)
-	return &Client{r, newHTTPClient(r.public, config.Roots), newHTTPClient(r.own, nil)}
+	return &Client{r, newHTTPClients(r.public, config.Roots), newHTTPClients(r.own, nil)}
 }
 
 // An Answer is an endpoint's answer to a message.
@@ -53,7 +55,8 @@ type Answer struct {
 // OK reports whether the endpoint has taken the message.
 func (a Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Send sends a message once. An error is why there is no answer, without the URL, which may hold a secret; see Reason.
+// Send sends a message once. An error is why there is no answer, without the
+// URL, which may hold a secret; see Reason.
 func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -66,7 +69,10 @@ func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
 		return Answer{}, withoutURL(err)
 	}
 	request.Header = header
-	response, err := c.via(request.URL.Scheme).Do(request)
+	clients := c.via(request.URL.Scheme)
+	client := clients.Get().(*http.Client)
+	defer clients.Put(client)
+	response, err := client.Do(request)
 	if err != nil {
 		return Answer{}, withoutURL(err)
 	}
@@ -82,14 +88,15 @@ func withoutURL(err error) error {
 	return err
 }
 
-func (c *Client) via(scheme string) *http.Client {
+func (c *Client) via(scheme string) *sync.Pool {
 	if scheme == "http" {
 		return c.plain
 	}
 	return c.secure
 }
 
-// read takes the beginning of an answer. One that ends in the middle counts by its status.
+// read takes the beginning of an answer. One that ends in the
+// middle counts by its status.
 func read(response *http.Response) (Answer, error) {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	answer := Answer{response.StatusCode, strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")}
@@ -99,7 +106,12 @@ func read(response *http.Response) (Answer, error) {
 	return answer, nil
 }
 
-// newHTTPClient uses no proxy: that would look names up in our stead, and connect to whatever they are.
+func newHTTPClients(control control, roots *x509.CertPool) *sync.Pool {
+	return &sync.Pool{New: func() any { return newHTTPClient(control, roots) }}
+}
+
+// newHTTPClient uses no proxy: that would look names up in our
+// stead, and connect to whatever they are.
 func newHTTPClient(control control, roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		Timeout:       attemptTimeout,
@@ -108,7 +120,8 @@ func newHTTPClient(control control, roots *x509.CertPool) *http.Client {
 			DialContext:     newDialer(control).DialContext,
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: attemptTimeout,
 			MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // what is read is what is bounded
-			MaxIdleConns: 100, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
+			MaxIdleConns:    2, // of each client in the pool
+			IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
 		},
 	}
 }

@@ -35,8 +35,9 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
-	"github.com/weirlog/weir/shared/reading"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/turns"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -79,6 +80,7 @@ type App struct {
 	logger      *slog.Logger
 	dialer      *sharedbus.Dialer // of the brokers
 	metrics     *telemetry.Service
+	tracer      *tracing.Tracer
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for questions
 	cursors     *httpapi.Cursors
@@ -179,6 +181,9 @@ func (a *App) openReads(ctx context.Context) (err error) {
 
 // assemble builds the services that carry out requests.
 func (a *App) assemble() (err error) {
+	if a.tracer, err = a.config.Tracing.Open("tenants", a.metrics.Registerer, a.logger); err != nil {
+		return err
+	}
 	if a.dialer, err = a.config.BrokerAccess.Dialer(); err != nil {
 		return err
 	}
@@ -215,7 +220,7 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(reading.NewTurns(readers, a.metrics.Registerer, "weir_tenants"))
+	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.metrics.Registerer))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
 		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,
@@ -344,7 +349,7 @@ func (a *App) erase(ctx context.Context) error {
 
 func (a *App) routes() nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{
-		Logger: a.logger, Clock: a.clock, Proxies: a.proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors,
+		Logger: a.logger, Clock: a.clock, Proxies: a.proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors, Tracer: a.tracer,
 	})
 	httpapi.Health(router, a.Ready)
 	guard := identity.NewGuard(identity.GuardConfig{
@@ -453,4 +458,5 @@ func (a *App) Close() {
 			pool.Close()
 		}
 	}
+	a.tracer.Close()
 }

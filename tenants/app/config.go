@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/password"
@@ -23,6 +24,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+	Tracing   tracing.Config   `embed:""`
 
 	Limits identity.Limits `embed:""`
 
@@ -88,7 +90,8 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
 }
 
-// leakKeys are the keys that leak reports are signed with; nil where reports are not taken.
+// leakKeys are the keys that leak reports are signed with; nil
+// where reports are not taken.
 func (c Config) leakKeys(clock func() time.Time) (*leak.Keys, error) {
 	switch {
 	case !c.LeakReports:

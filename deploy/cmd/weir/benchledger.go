@@ -22,6 +22,7 @@ type benchLedgerCommand struct {
 	Events      int            `help:"Records for each measurement of a rate." default:"400000"`
 	Rebuilt     int            `help:"Records that the rebuild reads." default:"1000000"`
 	Paced       time.Duration  `help:"How long to publish at half of the rate." default:"15s"`
+	Only        []string       `help:"Measure these alone: ${ledger_parts}."`
 }
 
 // Help is called by kong.
@@ -48,7 +49,7 @@ func (b *benchLedgerCommand) Run(ctx context.Context, logger *slog.Logger) error
 	}
 	fmt.Fprintln(os.Stdout, "Measuring the ledger:")
 	result, err := ledgerbench.Run(ctx, ledgerbench.Config{
-		Dir: dir, DatabaseURL: url, Brokers: b.Brokers, Events: b.Events, Rebuilt: b.Rebuilt, Paced: b.Paced, Logger: logger,
+		Dir: dir, DatabaseURL: url, Brokers: b.Brokers, Events: b.Events, Rebuilt: b.Rebuilt, Paced: b.Paced, Only: b.Only, Logger: logger,
 	}, os.Stdout)
 	if err = errors.Join(err, stop()); err != nil {
 		return err

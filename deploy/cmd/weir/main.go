@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/weirlog/weir/deploy/fairness"
+	"github.com/weirlog/weir/deploy/ledgerbench"
 	"github.com/weirlog/weir/shared/process"
 )
 
@@ -27,6 +28,9 @@ and groups the errors.
   weir soak          lets a year pass in minutes, and shows that nothing grows for ever
   weir parked        shows records that could not be applied, and has them applied or discarded
   weir doctor        looks at an installation, and says what is wrong and what to do about it
+  weir backup        copies the databases of an installation while it runs
+  weir restore       brings them back
+  weir resume        lets an installation go on after a restore, or with brokers that were made anew
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
 
@@ -43,8 +47,13 @@ type commands struct {
 	Soak   soakCommand   `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
 	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
+	ACLs   aclsCommand   `cmd:"" name:"acls" help:"Print what each program may do at the brokers, as commands of Apache Kafka's kafka-acls.sh, or give them these rights."`
 
 	Doctor doctorCommand `cmd:"" help:"Look at an installation, and say what is wrong and what to do about it."`
+
+	Backup  backupCommand  `cmd:"" help:"Copy the databases of an installation while it runs."`
+	Restore restoreCommand `cmd:"" help:"Bring databases back from a backup."`
+	Resume  resumeCommand  `cmd:"" help:"Let an installation go on after a restore, or with brokers that were made anew."`
 
 	Provision provisionCommand `cmd:"" help:"Make the secrets of an installation, a file for each."`
 
@@ -56,7 +65,9 @@ type commands struct {
 func main() {
 	var chosen commands
 	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), process.SecretFiles(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"attacks": strings.Join(fairness.Attacks(), ", ")})
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{
+			"attacks": strings.Join(fairness.Attacks(), ", "), "ledger_parts": strings.Join(ledgerbench.Parts(), ", "),
+		})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	parsed.BindTo(ctx, (*context.Context)(nil))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -19,8 +20,9 @@ func main() {
 
 // A command is what the arguments ask for.
 type command struct {
-	url, caFile, data string
-	header            http.Header
+	url, caFile, data, method string
+	header                    http.Header
+	fails                     bool // where the answer is an error
 }
 
 func parse(arguments []string) (command, error) {
@@ -29,6 +31,14 @@ func parse(arguments []string) (command, error) {
 		flag := arguments[0]
 		if !strings.HasPrefix(flag, "-") {
 			asked.url, arguments = flag, arguments[1:]
+			continue
+		}
+		switch flag {
+		case "-sS": // it has no progress to show
+			arguments = arguments[1:]
+			continue
+		case "--fail-with-body":
+			asked.fails, arguments = true, arguments[1:]
 			continue
 		}
 		if len(arguments) < 2 {
@@ -41,6 +51,8 @@ func parse(arguments []string) (command, error) {
 			asked.caFile = value
 		case "-d":
 			asked.data = value
+		case "-X":
+			asked.method = value
 		case "-H":
 			name, text, _ := strings.Cut(value, ":")
 			asked.header.Add(name, strings.TrimSpace(text))
@@ -63,8 +75,8 @@ func run(arguments []string, out io.Writer) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	method := http.MethodGet
-	if asked.data != "" {
+	method := cmp.Or(asked.method, http.MethodGet)
+	if asked.method == "" && asked.data != "" {
 		method = http.MethodPost
 	}
 	request, err := http.NewRequest(method, asked.url, strings.NewReader(asked.data))
@@ -77,6 +89,8 @@ func run(arguments []string, out io.Writer) error {
 		return err
 	}
 	defer response.Body.Close()
-	_, err = io.Copy(out, response.Body)
+	if _, err = io.Copy(out, response.Body); err == nil && asked.fails && response.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s: %s", method, asked.url, response.Status)
+	}
 	return err
 }

@@ -65,7 +65,7 @@ type printedFrame struct {
 }
 
 func printOf(line int, f grouping.Fingerprint) printed {
-	about, why := f.Describe(), f.Why()
+	about, why := f.Describe(), f.Explain()
 	p := printed{Line: line, Title: about.Title, Language: about.Language, Rule: why.Rule.Words(), Parts: []printedPart{}, Exceptions: []printedError{}}
 	for i, h := range f.Hashes {
 		p.Hashes = append(p.Hashes, printedHash{h.Scope, h.Hash.String(), i == f.Joins-1})

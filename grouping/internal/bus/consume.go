@@ -23,9 +23,10 @@ type Consumer struct {
 	Count   func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
 }
 
-// Consume groups the errors of complete requests in the transaction that moves their positions. It
-// skips records without errors, duplicates, replays and those of deleted projects. The bus parks an
-// unreadable record with which its request is complete. Any other error rolls back.
+// Consume groups the errors of complete requests in the transaction that moves
+// their positions. It skips records without errors, duplicates, replays and
+// those of deleted projects. The bus parks an unreadable record with which its
+// request is complete. Any other error rolls back.
 func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	deleted, err := erasure.AmongLogs(ctx, tx, accepted)
+	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
@@ -63,10 +64,10 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return saveEvents(ctx, tx, effect.Created)
 }
 
-// parseLogs returns the records for the inbox, and where each came from: those with errors, the
-// parts of larger requests, which may have errors elsewhere, and all with an idempotency key,
-// because the first of a key counts even without an error. Lines are parsed only of those with
-// errors.
+// parseLogs returns the records for the inbox, and where each came from: those
+// with errors, the parts of larger requests, which may have errors elsewhere,
+// and all with an idempotency key, because the first of a key counts even
+// without an error. Only lines of those with errors are parsed.
 func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
 	for _, record := range records {
 		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
@@ -122,8 +123,9 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 	return o
 }
 
-// eventTime is the entry's time, from the year 0000 on, in microseconds as in the database. An
-// unreadable or future one becomes the time of acceptance: it would head all lists until then.
+// eventTime is the entry's time, from the year 0000 on, in microseconds as in
+// the database. An unreadable or future one becomes the time of acceptance:
+// else it would head all lists until then.
 func eventTime(text string, accepted time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.After(accepted) {

@@ -74,7 +74,8 @@ func (g shownGroup) clipped() shownGroup {
 	return g
 }
 
-// shownLevel is a level and the color of its badge; the word is for those who do not see color.
+// shownLevel is a level and the color of its badge; the word is
+// for those who do not see color.
 type shownLevel struct{ Word, Tone string }
 
 func (c *console) show(g postgres.Group) shownGroup {
@@ -113,7 +114,8 @@ type groupsPage struct {
 	Pager      ui.Pager
 }
 
-// showGroups takes the query of the API's list, and a project, which is in the path there.
+// showGroups takes the query of the API's list, and a project,
+// which is in the path there.
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	query, err := groupinghttp.ParseQuery(r)
 	if err != nil {
@@ -160,12 +162,13 @@ func (c *console) form(r *http.Request) groupsPage {
 type groupPage struct {
 	shownGroup
 	ID          string
-	Why         postgres.Why
+	Why         postgres.Explanation
 	Occurrences []shownOccurrence
 	Similar     []shownSimilar
 }
 
-// shownSimilar is a group that may be about the same thing, and the calls in which the two differ.
+// shownSimilar is a group that may be about the same thing, and
+// the calls in which the two differ.
 type shownSimilar struct {
 	Href, Title         string
 	Percent             int

@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,15 +12,17 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Detail is a group with its samples, why it is one, and similar groups, the most alike first.
+// A Detail is a group with its samples, why it is one, and
+// similar groups, the most alike first.
 type Detail struct {
 	Group       postgres.Group
-	Why         postgres.Why
+	Why         postgres.Explanation
 	Occurrences []postgres.Occurrence
 	Similar     []Similar
 }
 
-// Group finds a group. One that the principal may not read is none: postgres.ErrNoGroup.
+// Group finds a group. One that the principal may not read is
+// none: postgres.ErrNoGroup.
 func (s *Service) Group(ctx context.Context, who identity.Principal, id string) (found Detail, err error) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
@@ -38,18 +41,22 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 	return found, err
 }
 
-// reads reports whether the principal may read a project's groups: nobody may, once it is to be
-// deleted.
+// reads reports whether the principal may read a project's
+// groups: nobody may, once it is to be deleted.
 func (s *Service) reads(who identity.Principal, project string) bool {
 	return who.ReadsProject(project) && !slices.Contains(s.Projects.Hidden(who.Organization), project)
+}
+
+// over returns what reports whether so much time has passed.
+func (s *Service) over(span time.Duration) func() bool {
+	ends := s.Clock().Add(span)
+	return func() bool { return !s.Clock().Before(ends) }
 }
 
 // Groups finds a page of groups. It ends with what was found when its time is over.
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		ends := s.Clock().Add(longestSearch)
-		query.Hidden = s.Projects.Hidden(string(organization))
-		query.Enough = func() bool { return !s.Clock().Before(ends) }
+		query.Hidden, query.Enough = s.Projects.Hidden(string(organization)), s.over(longestSearch)
 		page, err = postgres.Groups(ctx, tx, organization, query)
 		return err
 	})

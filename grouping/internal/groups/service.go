@@ -9,13 +9,14 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/reading"
+	"github.com/weirlog/weir/shared/turns"
 )
 
-// A Service groups errors, and answers for the groups. It is safe for concurrent use.
+// A Service groups errors, and answers for the groups. It is
+// safe for concurrent use.
 type Service struct {
 	Config
-	turns      *reading.Turns
+	turns      *turns.Turns
 	incomplete prometheus.Counter
 }
 
@@ -33,7 +34,7 @@ type Config struct {
 func New(config Config) *Service {
 	return &Service{
 		Config: config,
-		turns:  reading.NewTurns(config.AtOnce, config.Metrics, "weir_grouping"),
+		turns:  turns.New(turns.Reads(config.AtOnce, "weir_grouping"), config.Metrics),
 		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
 		}),

@@ -35,9 +35,9 @@ func newGroupBody(g postgres.Group) groupBody {
 
 type groupDetailBody struct {
 	groupBody
-	Occurrences []occurrenceBody `json:"occurrences"`
-	Why         postgres.Why     `json:"why"`
-	Similar     []string         `json:"similar"`
+	Occurrences []occurrenceBody     `json:"occurrences"`
+	Why         postgres.Explanation `json:"why"`
+	Similar     []string             `json:"similar"`
 }
 
 // groups lists the groups of a project, the one last seen first.
@@ -62,7 +62,8 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listBody is a page of groups. It is incomplete where its time was over before it was full.
+// listBody is a page of groups. It is incomplete where its time
+// was over before it was full.
 type listBody struct {
 	httpapi.List[groupBody]
 	Incomplete bool `json:"incomplete,omitempty"`

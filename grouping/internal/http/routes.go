@@ -25,9 +25,7 @@ type API struct {
 
 // Mount adds the routes.
 func (a *API) Mount(router chi.Router) {
-	document := httpapi.Document(openAPI)
-	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
-	router.Get("/v1/grouping/openapi.json", document)
+	httpapi.Describe(router, "grouping", openAPI)
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireAPIKey())
 		router.Get("/v1/projects/{project}/error-groups", httpapi.Handle(a.groups))
@@ -36,8 +34,9 @@ func (a *API) Mount(router chi.Router) {
 	})
 }
 
-// reaches reports whether the caller may read the project: one of its organization, unless the key
-// is for its own alone. The key's own project counts before its creation is consumed.
+// reaches reports whether the caller may read the project: one of its
+// organization, unless the key is for its own alone. The key's own project
+// counts before its creation is consumed.
 func (a *API) reaches(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
 	return principal.ReadsProject(project) && (a.Projects.Owns(principal.Organization, project) || project != "" && project == principal.Project)

@@ -31,8 +31,8 @@ type NewGroup struct {
 	FirstSeen                 time.Time
 }
 
-// Apply adds counts, sorted as by grouping.Tally, to their groups in tx, which acts as the system.
-// It creates groups as far as the budgets allow.
+// Apply adds counts, sorted as by grouping.Tally, to their groups in tx, which
+// acts as the system. It creates groups as far as the budgets allow.
 func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (Effect, error) {
 	if len(counts) == 0 {
 		return Effect{}, nil
@@ -57,7 +57,7 @@ type change struct {
 	created         bool   // by this transaction
 	samples         int64  // how many it has ever had, after the change
 	about           grouping.Description
-	why             grouping.Why
+	why             grouping.Explanation
 }
 
 func effectOf(changes []*change) (e Effect) {
@@ -75,7 +75,8 @@ func effectOf(changes []*change) (e Effect) {
 	return e
 }
 
-// resolve finds the group of every count by the strictest known hash, and claims new hashes.
+// resolve finds the group of every count by the strictest known
+// hash, and claims new hashes.
 func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*change, error) {
 	known, inherited, allotted, err := w.resolveWithin(ctx, tx, counts)
 	if err != nil {
@@ -107,8 +108,9 @@ func groupOf(c *grouping.Count, known map[hashKey]string) string {
 	return ""
 }
 
-// createGroups claims the deciding hashes of counts without a group. The transaction that claims
-// one creates the group; another joins it. It adds to known, and returns the groups created here.
+// createGroups claims the deciding hashes of counts without a group. The
+// transaction that claims one creates the group; another joins it. It adds to
+// known, and returns the groups created here.
 func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) (map[hashKey]string, error) {
 	var rows []hashRow
 	for _, c := range counts {
@@ -132,8 +134,9 @@ func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, know
 	return created, nil
 }
 
-// claimStricter lets the stricter hashes of every count name its group too, as far as there is
-// room, so that it stays there. A count of one gets none: it would cost a row.
+// claimStricter lets the stricter hashes of every count name its
+// group too, as far as there is room, so that it stays there. A count
+// of one gets none: it would cost a row.
 func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known, created map[hashKey]string) error {
 	var rows []hashRow
 	for _, c := range counts {
@@ -184,8 +187,8 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 	return changes
 }
 
-// describe sets the description of a new group, and of an overflow, which names the budget that was
-// used up last. Other groups keep theirs.
+// describe sets the description of a new group, and of an overflow, which names
+// the budget that was used up last. Other groups keep theirs.
 func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 	switch {
 	case ch.Overflowed():

@@ -50,8 +50,9 @@ func expectKinds(t *testing.T, pool *pgxpool.Pool, want map[string]int64) {
 	}
 }
 
-// New errors over a project's budget are counted in its overflow; those of known groups still join
-// them, the next hour has its own budget, and another project is not affected.
+// New errors over a project's budget are counted in its overflow.
+// Those of known groups still join them, the next hour has its own
+// budget, and another project is not affected.
 func TestNewGroupsAreBounded(t *testing.T) {
 	pool := open(t)
 	other := accepted("A", 0)
@@ -73,8 +74,9 @@ func TestNewGroupsAreBounded(t *testing.T) {
 	}
 }
 
-// What all projects of an organization create together has a budget too: what is new beyond it is
-// counted in the overflow of its own project, which names that budget. Another organization has its own.
+// All projects of an organization have a budget together: what is new
+// beyond it is counted in the overflow of its own project, which names that
+// budget. Another organization has its own.
 func TestNewGroupsOfAllProjectsAreBounded(t *testing.T) {
 	pool := open(t)
 	of := func(project, typ string, after time.Duration) grouping.Occurrence {
@@ -112,8 +114,8 @@ func TestNewGroupsOfAllProjectsAreBounded(t *testing.T) {
 	}
 }
 
-// The overflow is a group like others: it has a description, times, levels, environments and
-// samples, and is created once.
+// The overflow is a group like others: it has a description, times, levels,
+// environments and samples, and is created once.
 func TestOverflow(t *testing.T) {
 	pool := open(t)
 	var all []grouping.Occurrence
@@ -141,7 +143,7 @@ func TestOverflow(t *testing.T) {
 		!g.LastSeen.Equal(noon.Add(49*time.Second)) || g.Severities != grouping.SeverityError|grouping.SeverityFatal || strings.Join(g.Environments, " ") != "dev prod" || !grouping.IsGroupID(g.ID) {
 		t.Errorf("overflow %+v", g)
 	}
-	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Why, error) {
+	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Explanation, error) {
 		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
 		return why, err
 	})
@@ -171,8 +173,9 @@ func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int6
 	return n
 }
 
-// Random floods in random pieces: nothing is lost or counted twice, no budget is exceeded, and
-// whoever reads the same records again in other pieces creates the same groups.
+// Random floods in random pieces: nothing is lost or counted twice,
+// no budget is exceeded, and whoever reads the same records again
+// in other pieces creates the same groups.
 func TestFloodsAreCountedExactly(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -207,8 +210,8 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 	}
 }
 
-// expectBudgetsKept checks that the groups hold every error once, and that budgets count the
-// groups.
+// expectBudgetsKept checks that the groups hold every error
+// once, and that budgets count the groups.
 func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors int, budgets grouping.Budgets) {
 	t.Helper()
 	if n := system(t, pool, `SELECT sum(count) FROM error_groups`); n != int64(errors) {
@@ -227,8 +230,8 @@ func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors int, budgets gro
 	}
 }
 
-// Writers that flood the same projects at once, each in its own order, keep the budgets exactly,
-// lose nothing and don't deadlock.
+// Writers that flood the same projects at once, each in its own order, keep the
+// budgets exactly, lose nothing and don't deadlock.
 func TestConcurrentFloods(t *testing.T) {
 	pool := open(t)
 	const workers, rounds = 4, 8
@@ -257,8 +260,8 @@ func TestConcurrentFloods(t *testing.T) {
 	}
 }
 
-// A flood that has used up its budget holds no lock that another project, or a group of its own
-// project, waits for.
+// A flood that has used up its budget holds no lock that another project, or
+// a group of its own project, waits for.
 func TestAFloodLocksNobody(t *testing.T) {
 	pool := open(t)
 	if err := applyWithin(t.Context(), pool, 1, accepted("Known", 0), accepted("Flood", 1)); err != nil {
@@ -285,7 +288,8 @@ func TestAFloodLocksNobody(t *testing.T) {
 	expectKinds(t, pool, map[string]int64{"Known": 2, "": 2})
 }
 
-// Budgets of long ago are forgotten as soon as a later one of the project is charged.
+// Budgets of long ago are forgotten as soon as a later one of
+// the project is charged.
 func TestOldBudgetsAreForgotten(t *testing.T) {
 	pool := open(t)
 	for day := range 10 {

@@ -31,38 +31,39 @@ type Group struct {
 	Environments []string
 }
 
-// Why is how a group came about, as it is stored.
-type Why struct {
+// An Explanation is how a group came about, as it is stored.
+type Explanation struct {
 	Version  int                `json:"version"`
 	Scope    grouping.HashScope `json:"level"`
 	Hash     string             `json:"hash"`
 	Language grouping.Language  `json:"language"`
 	Rule     string             `json:"rule"`
-	Parts    []WhyPart          `json:"parts"`
+	Parts    []ExplanationPart  `json:"parts"`
 }
 
-// WhyPart is one thing that a group's hash was made of.
-type WhyPart struct {
+// ExplanationPart is one thing that a group's hash was made of.
+type ExplanationPart struct {
 	Kind  string `json:"kind"`
 	Value string `json:"value"`
 }
 
-// Bounds of a stored Why.
+// Bounds of a stored explanation.
 const (
 	maxParts = 20
 	maxPart  = 500 // bytes
 )
 
 // bound cuts what is too long; groups of before have longer ones.
-func (w *Why) bound() {
+func (w *Explanation) bound() {
 	w.Parts = w.Parts[:min(len(w.Parts), maxParts)]
 	for i := range w.Parts {
 		w.Parts[i].Value = grouping.Cut(w.Parts[i].Value, maxPart)
 	}
 }
 
-// saveGroups adds the changes to their groups and records how many samples each has then had. A
-// group of a former version takes over the hash for similar groups.
+// saveGroups adds the changes to their groups and records how
+// many samples each has then had. A group of a former version
+// takes over the hash for similar groups.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys []string
 	var counts, samples []int64
@@ -72,7 +73,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	for _, ch := range changes {
 		organizations, ids, projects = append(organizations, ch.Organization), append(ids, ch.group), append(projects, ch.Project)
 		titles, types = append(titles, storable(ch.about.Title)), append(types, storable(ch.about.Type))
-		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeWhy(ch.why))
+		culprits, whys = append(culprits, storable(ch.about.Culprit)), append(whys, encodeExplanation(ch.why))
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
 		similar, samples = append(similar, ch.Similar[:]), append(samples, int64(len(ch.Samples)))
@@ -106,11 +107,12 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return readSamples(rows, changes)
 }
 
-// errGone means that a group has expired since its hash was found. The transaction starts over and
-// creates the group.
+// errGone means that a group has expired since its hash was found. The
+// transaction starts over and creates the group.
 var errGone = errors.New("the group has just expired")
 
-// readSamples reads the numbers of samples, which come back in the order in which they were sent.
+// readSamples reads the numbers of samples, which come back in
+// the order in which they were sent.
 func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
 	var organization, id string
@@ -131,10 +133,12 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 	return err
 }
 
-func encodeWhy(w grouping.Why) string {
-	stored := Why{Version: w.Version, Scope: w.Scope, Hash: w.Hash.String(), Language: w.Language, Rule: storable(string(w.Rule)), Parts: []WhyPart{}}
+func encodeExplanation(w grouping.Explanation) string {
+	stored := Explanation{
+		Version: w.Version, Scope: w.Scope, Hash: w.Hash.String(), Language: w.Language, Rule: storable(string(w.Rule)), Parts: []ExplanationPart{},
+	}
 	for _, p := range w.Parts {
-		stored.Parts = append(stored.Parts, WhyPart{p.Kind, storable(p.Value)})
+		stored.Parts = append(stored.Parts, ExplanationPart{p.Kind, storable(p.Value)})
 	}
 	stored.bound()
 	text, err := json.Marshal(stored)
@@ -149,11 +153,11 @@ func (g *Group) fields() []any {
 }
 
 // FindGroup returns a group and why it is one. tx acts as the organization.
-func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (g Group, why Why, err error) {
+func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (g Group, why Explanation, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups WHERE organization = $1 AND id = $2`, organization, storable(id)).
 		Scan(append(g.fields(), &why)...)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Group{}, Why{}, ErrNoGroup
+		return Group{}, Explanation{}, ErrNoGroup
 	}
 	why.bound()
 	why.Rule = grouping.Rule(why.Rule).Words()

@@ -19,8 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A group's count is exact, its times are those of the entries in any order, its levels and
-// environments are all that were seen; its first description stays.
+// A group's count is exact, its times are those of the entries
+// in any order, its levels and environments are all that were
+// seen; its first description stays.
 func TestApply(t *testing.T) {
 	pool := open(t)
 	late := seen("E", time.Hour)
@@ -37,7 +38,7 @@ func TestApply(t *testing.T) {
 		g.Severities != grouping.SeverityError|grouping.SeverityFatal || !slices.Equal(g.Environments, []string{`de"v\`, "prod"}) {
 		t.Errorf("group %+v", g)
 	}
-	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Why, error) {
+	why := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) (postgres.Explanation, error) {
 		_, why, err := postgres.FindGroup(ctx, tx, "acme", g.ID)
 		return why, err
 	})
@@ -46,8 +47,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Of a group the first occurrences and the newest are kept, however they are spread over
-// transactions.
+// Of a group the first occurrences and the newest are kept,
+// however they are spread over transactions.
 func TestSamples(t *testing.T) {
 	pool := open(t)
 	total := 0
@@ -78,8 +79,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A group that has all its samples takes all that is new from a small transaction, and the newest
-// alone from a large one.
+// A group that has all its samples takes all that is new from a small
+// transaction, and the newest alone from a large one.
 func TestSamplesOfALargeTransaction(t *testing.T) {
 	pool := open(t)
 	for _, size := range []int{10, 10, 10, 200, 2} {
@@ -101,8 +102,8 @@ func TestSamplesOfALargeTransaction(t *testing.T) {
 	}
 }
 
-// Many workers that meet the same new errors at once, in different orders, create each group once,
-// lose no count and do not deadlock.
+// Many workers that meet the same new errors at once, in different orders,
+// create each group once, lose no count and do not deadlock.
 func TestRace(t *testing.T) {
 	pool := open(t)
 	const workers, kinds, rounds = 6, 20, 5
@@ -139,7 +140,8 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// JSON allows text that Postgres refuses: it is stored with replacements and blocks nobody.
+// JSON allows text that Postgres refuses: it is stored with
+// replacements and blocks nobody.
 func TestOddText(t *testing.T) {
 	pool := open(t)
 	odd := "a\x00b\xff\"'\\{}$1\u2028\U0001F600"
@@ -155,8 +157,8 @@ func TestOddText(t *testing.T) {
 	}
 }
 
-// Tenants and projects share nothing: the same error makes a group in each, and nobody reads or
-// counts another's.
+// Tenants and projects share nothing: the same error makes a group in
+// each, and nobody reads or counts another's.
 func TestIsolation(t *testing.T) {
 	pool := open(t)
 	foreign, other := seen("E", 0), seen("E", 0)
@@ -184,7 +186,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Each filter works, alone and with others; pages join to the whole list, the newest first.
+// Each filter works, alone and with others; pages join to the
+// whole list, the newest first.
 func TestGroups(t *testing.T) {
 	pool := open(t)
 	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)
@@ -239,7 +242,8 @@ func TestPagesWithinAMinute(t *testing.T) {
 	}
 }
 
-// A replica of the version before counts without knowing the minute by which lists go.
+// A replica of the version before counts without knowing the
+// minute by which lists go.
 func TestMinutesAreKeptForReplicasOfBefore(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, seen("A", 0), seen("B", 10*time.Minute))
@@ -296,8 +300,8 @@ func TestSimilar(t *testing.T) {
 	}
 }
 
-// An error whose trace never looks the same twice is still one group, counted exactly, and does not
-// fill the table of hashes.
+// An error whose trace never looks the same twice is still one group, counted
+// exactly, and does not fill the table of hashes.
 func TestEndlessTraces(t *testing.T) {
 	pool := open(t)
 	n := 0

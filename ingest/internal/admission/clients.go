@@ -25,7 +25,8 @@ func NewClients(perMinute int) *Clients {
 	}
 }
 
-// LimitWaste limits the bytes that each network wastes. It is called before the clients are used.
+// LimitWaste limits the bytes that each network wastes. It is
+// called before the clients are used.
 func (c *Clients) LimitWaste(limit WasteLimit) { c.waste = limit }
 
 // Waste charges a network for bytes sent without effect.
@@ -49,11 +50,11 @@ func (c *Clients) Take(network netip.Prefix, now int64) rate.Result {
 }
 
 // Give puts a token of network back: its request turned out to carry a valid key.
-func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Give(now, c.ask(network)) }
+func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Refund(now, c.ask(network)) }
 
 // Len is how many networks are kept.
 func (c *Clients) Len() int { return c.networks.Len() }
 
-func (c *Clients) ask(network netip.Prefix) rate.Ask[netip.Prefix] {
-	return rate.Ask[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: c.perMinute}
+func (c *Clients) ask(network netip.Prefix) rate.KeyLimit[netip.Prefix] {
+	return rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: c.perMinute}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// maxBuckets is how many buckets of projects or keys an organization has before full ones are
-// dropped.
+// maxBuckets is how many buckets of projects or keys an
+// organization has before full ones are dropped.
 const maxBuckets = 4096
 
 // A Gate holds every organization's rate limits and quota.
@@ -39,7 +39,8 @@ func NewGate(clock func() time.Time) *Gate {
 	return &Gate{clock: clock, organizations: map[string]*organization{}}
 }
 
-// LimitWaste limits the bytes that each organization wastes. It is called before the gate is used.
+// LimitWaste limits the bytes that each organization wastes. It
+// is called before the gate is used.
 func (g *Gate) LimitWaste(limit WasteLimit) { g.waste = limit }
 
 // Apply takes an organization's newest account.
@@ -53,7 +54,8 @@ func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account)
 	}
 }
 
-// Forget drops an organization. A request with a reservation settles with the dropped quota.
+// Forget drops an organization. A request with a reservation
+// settles with the dropped quota.
 func (g *Gate) Forget(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +97,8 @@ type Admission struct {
 	Time    time.Time
 }
 
-// Enter takes a token for one request of the principal and looks whether any quota is left.
+// Enter takes a token for one request of the principal and looks
+// whether any quota is left.
 func (g *Gate) Enter(who identity.Principal) Admission {
 	admitted := Admission{Time: g.clock()}
 	o := g.organization(who.Organization)
@@ -117,7 +120,7 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 	}
 	admitted.Limits = [3]int{o.rate, o.rate, key}
 	if wait := g.waste.wait(&o.wasted, now); wait > 0 {
-		admitted.Wasted, admitted.Rate = true, rate.Look(now, limits[:])
+		admitted.Wasted, admitted.Rate = true, rate.Peek(now, limits[:])
 		admitted.Rate.RetryAfter = wait
 	} else {
 		admitted.Rate = rate.Take(now, limits[:])
@@ -164,7 +167,8 @@ func forgetFull[K comparable](buckets map[K]*rate.Bucket, now int64) {
 	}
 }
 
-// A Reservation is what one request holds of the quota, and of budgets. It belongs to one goroutine.
+// A Reservation is what one request holds of the quota, and of
+// budgets. It belongs to one goroutine.
 type Reservation struct {
 	o       *organization
 	held    ingest.Reservation
@@ -184,7 +188,8 @@ func (g *Gate) Reserve(who identity.Principal, now time.Time, bytes int64) (Rese
 	return g.reserve(who, now, bytes, (*ingest.Quota).Reserve)
 }
 
-// Try is Reserve for a request that may repeat a charged one: its refusal exhausts nothing.
+// Try is Reserve for a request that may repeat a charged one:
+// its refusal exhausts nothing.
 func (g *Gate) Try(who identity.Principal, now time.Time, bytes int64) (Reservation, Reserved) {
 	return g.reserve(who, now, bytes, (*ingest.Quota).Try)
 }
@@ -208,7 +213,8 @@ func (g *Gate) reserve(who identity.Principal, now time.Time, bytes int64, ask i
 // RetentionDays is for how long the request's entries are kept.
 func (r Reservation) RetentionDays() int { return r.held.RetentionDays }
 
-// Settle gives the quota what became of the request, and returns the organization's quota then.
+// Settle gives the quota what became of the request, and returns
+// the organization's quota then.
 func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	r.o.mu.Lock()
 	defer r.o.mu.Unlock()
@@ -236,7 +242,8 @@ func (g *Gate) Found(c ingest.Charge) {
 	o.budgets.Found(c)
 }
 
-// Doubts reports whether something was lost before the given time and is not resolved.
+// Doubts reports whether something was lost before the given
+// time and is not resolved.
 func (g *Gate) Doubts(before time.Time) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -251,7 +258,8 @@ func (g *Gate) Doubts(before time.Time) bool {
 	return false
 }
 
-// Resolve records that whatever was lost before the given time is below ends, or not in the log.
+// Resolve records that whatever was lost before the given time
+// is below ends, or not in the log.
 func (g *Gate) Resolve(before time.Time, ends ingest.Positions) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

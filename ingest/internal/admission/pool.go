@@ -18,8 +18,8 @@ var (
 // recheckPeriod is how often a waiting claim looks for a body that can be ended.
 const recheckPeriod = 250 * time.Millisecond
 
-// maxWaiting is how many claims wait at once; beyond, those of the holder with most loans are
-// refused.
+// maxWaiting is how many claims wait at once; beyond, those of
+// the holder with most loans are refused.
 const maxWaiting = 1024
 
 // PoolLimits bound a Pool.
@@ -31,12 +31,13 @@ type PoolLimits struct {
 	Wait      time.Duration // how long one waits for bytes before ErrPoolFull
 }
 
-// A Pool lends memory to bodies while they are read, judged and published. A holder is an
-// organization, or a client network where there is no key yet.
+// A Pool lends memory to bodies while they are read, judged and published. A
+// holder is an organization, or a client network where there is no key yet.
 //
-// While memory is short, the holders with least are served first, and the slowest body of the
-// holder with most is ended for one that would still hold less. Only bodies that are still being
-// read can be ended; the others end by themselves. It is safe for concurrent use.
+// While memory is short, the holders with least are served first, and the
+// slowest body of the holder with most is ended for one that would still hold
+// less. Only bodies that are still being read can be ended; the others end by
+// themselves. It is safe for concurrent use.
 type Pool struct {
 	limits PoolLimits
 	clock  func() time.Time
@@ -82,9 +83,10 @@ func NewPool(limits PoolLimits, clock func() time.Time) *Pool {
 	return &Pool{limits: limits, clock: clock, holders: map[string]*holder{}}
 }
 
-// Open lends bytes to a holder, once they are there. end is called at most once, never after Whole
-// or Close, when others need the memory: it makes the body's reader stop, and must neither wait nor
-// call the pool. The time waited does not count against the body.
+// Open lends bytes to a holder, once they are there. end is called at most
+// once, never after Whole or Close, when others need the memory: it makes the
+// body's reader stop, and must neither wait nor call the pool. The time
+// waited does not count against the body.
 func (p *Pool) Open(name string, bytes int64, end func()) (loan *Loan, waited time.Duration, err error) {
 	p.mu.Lock()
 	of := p.holders[name]
@@ -112,7 +114,8 @@ func (l *Loan) Grow(bytes int64) (waited time.Duration, err error) {
 	return l.pool.take(l, bytes)
 }
 
-// Came notes that useful bytes of the body came: of one holder's bodies the slowest is ended first.
+// Came notes that useful bytes of the body came: of one holder's
+// bodies the slowest is ended first.
 func (l *Loan) Came(bytes int) { l.useful.Add(int64(bytes)) }
 
 // Over reports whether the loan was ended for others.
@@ -172,22 +175,17 @@ func (p *Pool) Loans() (n int64) {
 	return n
 }
 
-// LoansOf is how many loans a holder has.
-func (p *Pool) LoansOf(name string) int {
+// Before is how many of a holder's loans were opened before one
+// of these; nil: before the next.
+func (p *Pool) Before(name string, loan *Loan) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if of := p.holders[name]; of != nil {
-		return len(of.loans)
+	of := p.holders[name]
+	if of == nil {
+		return 0
 	}
-	return 0
-}
-
-// Earlier is how many loans the holder has that were opened before.
-func (l *Loan) Earlier() (n int) {
-	l.pool.mu.Lock()
-	defer l.pool.mu.Unlock()
-	for _, other := range l.of.loans {
-		if other.number < l.number {
+	for _, other := range of.loans {
+		if loan == nil || other.number < loan.number {
 			n++
 		}
 	}
@@ -201,7 +199,8 @@ func (p *Pool) Waiting() int64 {
 	return int64(len(p.waiting))
 }
 
-// take gives bytes to a loan, now or later. It is called with the lock held and returns without.
+// take gives bytes to a loan, now or later. It is called with
+// the lock held and returns without.
 func (p *Pool) take(l *Loan, bytes int64) (waited time.Duration, err error) {
 	switch {
 	case l.Over():
@@ -277,7 +276,8 @@ func (p *Pool) add(l *Loan, bytes int64) {
 	p.held += bytes
 }
 
-// serve grants what fits to the holders with least. None overtakes the first that has to wait.
+// serve grants what fits to the holders with least. None
+// overtakes the first that has to wait.
 func (p *Pool) serve() {
 	for len(p.waiting) > maxWaiting {
 		p.refuseYoungest(p.busiest())
@@ -323,7 +323,8 @@ func (p *Pool) busiest() (most *holder) {
 	return most
 }
 
-// makeRoom ends bodies of the holders with most until enough comes back for a claim.
+// makeRoom ends bodies of the holders with most until enough
+// comes back for a claim.
 func (p *Pool) makeRoom(c *claim) {
 	missing := p.held + c.bytes - p.limits.Bytes - p.comingBack()
 	stuck := p.stuck()
@@ -376,8 +377,8 @@ func (h *holder) stuck() bool {
 	return true
 }
 
-// victim is the slowest body of the holder with most, if that holds more than the claim's holder
-// would.
+// victim is the slowest body of the holder with most, if that
+// holds more than the claim's holder would.
 func (p *Pool) victim(c *claim, stuck bool) (slowest *Loan) {
 	most, now := c.loan.of.held+c.bytes, p.clock()
 	var greedy *holder
@@ -414,7 +415,8 @@ func (p *Pool) takeAway(l *Loan) {
 	l.end()
 }
 
-// refuseYoungest breaks a deadlock of claims: those of one holder, or of all where it is nil.
+// refuseYoungest breaks a deadlock of claims: those of one
+// holder, or of all where it is nil.
 func (p *Pool) refuseYoungest(of *holder) {
 	var youngest *claim
 	for _, c := range p.waiting {

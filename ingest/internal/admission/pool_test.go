@@ -40,8 +40,8 @@ func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (loa
 	return loan, over
 }
 
-// While bytes are short, the slowest body of the holder with most is ended for whoever would still
-// hold less, and nobody else's is.
+// While bytes are short, the slowest body of the holder with most is ended for
+// whoever would still hold less, and nobody else's is.
 func TestPoolEndsTheGreediest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Wait: time.Minute})
@@ -97,8 +97,8 @@ func TestPoolGrace(t *testing.T) {
 	})
 }
 
-// Bodies that wait for each other do not wait in vain: the one whose holder has most is ended at
-// once, or the youngest refused.
+// Bodies that wait for each other do not wait in vain: the one whose holder has
+// most is ended at once, or the youngest refused.
 func TestPoolIsNeverStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Grace: time.Hour, Wait: time.Hour})
@@ -192,8 +192,9 @@ func TestPoolConcurrently(t *testing.T) {
 	}
 }
 
-// A loan keeps its place among those of its holder when one before it ends.
-func TestEarlierLoans(t *testing.T) {
+// A loan keeps its place among those of its holder when one before it ends,
+// and the next one comes after them all.
+func TestLoansBefore(t *testing.T) {
 	pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 100, Loans: 10})
 	var loans []*admission.Loan
 	for range 4 {
@@ -208,8 +209,13 @@ func TestEarlierLoans(t *testing.T) {
 	}
 	loans[0].Close() // the last one takes its slot
 	for i, loan := range loans[1:] {
-		if n := loan.Earlier(); n != i {
-			t.Errorf("%d loans are earlier than the one of place %d", n, i)
+		if n := pool.Before("a", loan); n != i {
+			t.Errorf("%d loans are before the one of place %d", n, i)
+		}
+	}
+	for holder, want := range map[string]int{"a": 3, "b": 1, "c": 0} {
+		if n := pool.Before(holder, nil); n != want {
+			t.Errorf("%d loans are before the next of %s, want %d", n, holder, want)
 		}
 	}
 }

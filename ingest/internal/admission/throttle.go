@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// A ThrottleLimit bounds how fast the bodies of one holder come in while others send bodies, too. The zero value limits nothing. Bytes are those after
+// A ThrottleLimit bounds how fast the bodies of one holder come in while others
+// send bodies, too. The zero value limits nothing. Bytes are those after
 // decompression; a second of them may come at once.
 type ThrottleLimit struct {
 	PerSecond int64 // bytes of large bodies
@@ -24,8 +26,10 @@ const company = 5 * time.Second
 // maxThrottled is how many holders are kept apart.
 const maxThrottled = 4096
 
-// A Throttle slows down the bodies of a holder that brings more than its share while others send bodies: the processor, the
-// brokers and the consumers are everybody's. Whoever is alone gets all that there is. It is safe for concurrent use.
+// A Throttle slows down the bodies of a holder that brings more than
+// its share while others send bodies: the processor, the brokers and
+// the consumers are everybody's. Whoever is alone gets all that
+// there is. It is safe for concurrent use.
 type Throttle struct {
 	limit    ThrottleLimit
 	clock    func() time.Time
@@ -59,12 +63,14 @@ func (t *Throttle) Note(holder string) {
 	t.latest[0] = visit{holder, now}
 }
 
-// Full reports whether a holder, with so many large bodies under way, may begin no other one.
+// Full reports whether a holder, with so many large bodies under
+// way, may begin no other one.
 func (t *Throttle) Full(holder string, underWay int) bool {
 	return t.limit.PerSecond > 0 && underWay >= t.limit.Bodies && t.shared(holder) && t.wait(holder) > 0
 }
 
-// Take counts bytes of a holder's large body that are about to come, and waits until it is their turn, or ctx ends.
+// Take counts bytes of a holder's large body that are about to come, and
+// waits until it is their turn, or ctx ends.
 func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait time.Duration, err error) {
 	if t.limit.PerSecond <= 0 || !t.shared(holder) { // a debt of before others came would be theirs
 		return 0, nil
@@ -74,14 +80,17 @@ func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait t
 	return wait, t.sleep(ctx, wait)
 }
 
-// longestWait is how long an ordinary body waits at most: its client, who can't see why, soon gives up.
+// longestWait is how long an ordinary body waits at most: its
+// client, who can't see why, soon gives up.
 const longestWait = 5 * time.Second
 
-// ErrOverShare means that a body is refused: its holder's come faster than its share.
+// ErrOverShare means that a body is refused: its holder's come
+// faster than its share.
 var ErrOverShare = errors.New("the holder's bodies come faster than its share")
 
-// Due is how long a holder's next ordinary body waits until those before it are paid for: of one that only begins, the size is not known. Where that is
-// too long, the error is ErrOverShare.
+// Due is how long a holder's next ordinary body waits until those before it
+// are paid for: of one that only begins, the size is not known. Where that
+// is too long, the error is ErrOverShare.
 func (t *Throttle) Due(holder string) (wait time.Duration, err error) {
 	if t.limit.Ordinary <= 0 || !t.shared(holder) {
 		return 0, nil
@@ -109,14 +118,8 @@ func (t *Throttle) sleep(ctx context.Context, wait time.Duration) error {
 	defer t.waiting.Add(-1)
 	begun := t.clock()
 	defer func() { t.waited.Add(int64(t.clock().Sub(begun))) }()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	lifecycle.Pause(ctx, wait)
+	return ctx.Err()
 }
 
 // Waiting is how many bodies wait for their holder's share.

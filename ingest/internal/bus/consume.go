@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A LogStore stores the entries of weir.logs.v1, each once, under its organization and project.
+// A LogStore stores the entries of weir.logs.v1, each once,
+// under its organization and project.
 type LogStore struct {
 	Store *postgres.Store
 	NewID func() string // makes the UUIDs of blocks; safe for concurrent use
@@ -25,9 +26,10 @@ func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization} }
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// Consume stores the entries of complete requests as blocks, in the transaction that moves the
-// positions, except those of deleted projects. A record that completes a request whose lines differ
-// from its headers is permanent, and parked by the bus.
+// Consume stores the entries of complete requests as blocks, in the
+// transaction that moves the positions, except those of deleted
+// projects. A record that completes a request whose lines differ from
+// its headers is permanent, and parked by the bus.
 func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -36,7 +38,7 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err != nil {
 		return err
 	}
-	deleted, err := erasure.AmongLogs(ctx, tx, accepted)
+	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,8 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	return kept.finish(ctx)
 }
 
-// portion is how many bytes of lines become blocks at once: a large request may exceed the memory.
+// portion is how many bytes of lines become blocks at once: a
+// large request may exceed the memory.
 const portion = 32 << 20
 
 // A keeping keeps what is fresh as blocks, portion by portion.

@@ -25,8 +25,8 @@ import (
 
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// fill publishes requests of one byte each, of two organizations in turn, half of them before
-// midnight and half after it.
+// fill publishes requests of one byte each, of two organizations in turn, half
+// of them before midnight and half after it.
 func fill(t testing.TB, brokers []string, requests int, value []byte) {
 	t.Helper()
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -65,14 +65,23 @@ func owed(charges []ingest.Charge) map[string]int64 {
 	return sums
 }
 
+// owedFrom is what is owed for the requests of fill from one on.
+func owedFrom(first int64, requests int) map[string]int64 {
+	sums := map[string]int64{}
+	for i := int(first); i < requests; i++ {
+		sums[fmt.Sprint("org_", i%2, " before ", i < requests/2)]++
+	}
+	return sums
+}
+
 func newGap(t testing.TB, brokers []string) (*gap.Gap, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	return &gap.Gap{Log: &bus.Log{Brokers: brokers}, Pool: pool, Logger: testenv.Logger(t)}, pool
 }
 
-// What is summed up is what the log holds, from wherever the ledger stands; it is not read again,
-// and goes when it is counted.
+// What is summed up is what the log holds, from wherever the ledger stands; it
+// is not read again, and goes when it is counted.
 func TestGap(t *testing.T) {
 	const requests = 3*ingest.StretchOffsets + 1000
 	brokers := testenv.Kafka(t)
@@ -87,22 +96,21 @@ func TestGap(t *testing.T) {
 		return owed(charges)
 	}
 	places := []int64{0, 10, ingest.StretchOffsets, ingest.StretchOffsets + 7, requests - 10, requests}
-	var want []map[string]int64
-	for _, counted := range places {
-		want = append(want, read(counted))
+	check := func(counted int64) {
+		t.Helper()
+		if got, want := read(counted), owedFrom(counted, requests); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("behind %d: %v, want %v", counted, got, want)
+		}
 	}
+	check(10) // nothing is summed up yet
 	if err := g.Sum(t.Context(), ingest.Positions{0: 10}); err != nil {
 		t.Fatal(err)
 	}
-	for i, counted := range places {
-		if got := read(counted); fmt.Sprint(got) != fmt.Sprint(want[i]) {
-			t.Errorf("behind %d: %v, want %v", counted, got, want[i])
-		}
+	for _, counted := range places {
+		check(counted)
 	}
 	bustest.CutLog(t, brokers, contract.TopicLogs, 3*ingest.StretchOffsets)
-	if got := read(ingest.StretchOffsets); fmt.Sprint(got) != fmt.Sprint(want[2]) {
-		t.Errorf("summed stretches were read: %v, want %v", got, want[2])
-	}
+	check(ingest.StretchOffsets) // what is summed up is not read
 	if err := g.Sum(t.Context(), ingest.Positions{0: requests}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +120,10 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// However far the ledger is behind, a start finds a bounded number of runs, which come to what the log holds: exactly where the ledger stands between
-// two runs or near the end of one, and with all of a run where it stands within. A process that is killed in between changes nothing.
+// However far the ledger is behind, a start finds a bounded number of runs,
+// which come to what the log holds: exactly, where the ledger is between two
+// runs or near the end of one; with all of a run, where it is within. A process
+// that is killed in between changes nothing.
 func TestGapInFewRuns(t *testing.T) {
 	const requests, most = 7*ingest.StretchOffsets + 1000, 3
 	brokers := testenv.Kafka(t)
@@ -135,16 +145,11 @@ func TestGapInFewRuns(t *testing.T) {
 		}))
 		return runs
 	}
-	want := map[int64]string{}
-	for half := range int64(2 * 8) {
-		at := half * ingest.StretchOffsets / 2
-		want[at] = read(at)
-	}
 	check := func(from int64) {
 		t.Helper()
-		for at := range want {
-			if got := read(at); at >= from && got != want[startOf(runs(), at)] {
-				t.Errorf("behind %d with runs %v: %v, want %v", at, runs(), got, want[startOf(runs(), at)])
+		for at := from; at < requests; at += ingest.StretchOffsets / 2 {
+			if got, want := read(at), owedFrom(startOf(runs(), at), requests); got != fmt.Sprint(want) {
+				t.Errorf("behind %d with runs %v: %v, want %v", at, runs(), got, want)
 			}
 		}
 	}
@@ -169,7 +174,8 @@ func TestGapInFewRuns(t *testing.T) {
 	check(3 * ingest.StretchOffsets)
 }
 
-// startOf is where what is read begins of which the ledger has counted what is before an offset.
+// startOf is where what is read begins of which the ledger has
+// counted what is before an offset.
 func startOf(runs []ingest.StretchRun, offset int64) int64 {
 	for _, r := range runs {
 		if r.From() < offset && r.To() > offset+ingest.StretchOffsets {
@@ -193,8 +199,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Nothing is summed while the ledger is as close as it usually is, and without the database the log
-// itself is read.
+// Nothing is summed while the ledger is as close as it usually is, and
+// without the database the log itself is read.
 func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 	brokers := testenv.Kafka(t)
 	fill(t, brokers, 100, nil)
@@ -213,7 +219,8 @@ func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 	}
 }
 
-// The start of a process beside a ledger that has stopped, with what was summed up and without.
+// The start of a process beside a ledger that has stopped, with
+// what was summed up and without.
 func BenchmarkGap(b *testing.B) {
 	const requests = 1_000_000
 	brokers := testenv.Kafka(b)

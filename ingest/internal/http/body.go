@@ -16,10 +16,12 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// wireSlack is how much larger than its limit a compressed body may be: incompressible data grows.
+// wireSlack is how much larger than its limit a compressed body
+// may be: incompressible data grows.
 const wireSlack = 1 << 20
 
-// trusted is the most that is lent for an announced length: the rest is lent when it comes.
+// trusted is the most that is lent for an announced length: the
+// rest is lent when it comes.
 const trusted = 64 << 10
 
 // A Body is the body of a request, whole and decompressed, in lent memory.
@@ -50,13 +52,15 @@ func (b *Body) Close() {
 	}
 }
 
-// What entries are beside their text to those who have to read, keep and group them, in bytes of it: as many small ones are more work than a few large.
+// What entries are beside their text to those who have to read, keep and group
+// them, in bytes of it: as many small ones are more work than a few large.
 const (
 	perEntry = 256
 	perError = 2 << 10
 )
 
-// Holds charges the holder of an ordinary body, of which its size was charged, for what it holds.
+// Holds charges the holder of an ordinary body, of which its
+// size was charged, for what it holds.
 func (b *Body) Holds(batch *ingest.Batch) {
 	if b.buffer.large == nil {
 		b.bodies.throttle.Came(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)
@@ -81,8 +85,8 @@ var (
 	errTooSlow      = errors.New("the body comes too slowly")
 )
 
-// Read reads the body of r for a holder. The body has to be closed. After an error nothing is lent,
-// and the body only has its length.
+// Read reads the body of r for a holder. The body has to be closed. After an
+// error nothing is lent, and the body only has its length.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
 	body := &Body{bodies: b, holder: holder}
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
@@ -129,8 +133,9 @@ func (r *reading) read() error {
 	return r.fill(reader, r.bodies.max)
 }
 
-// awaitShare waits, once, for the bodies of its holder before it: as one under way with little memory, of which the first piece has come. Only of a
-// body that is whole does net/http notice over HTTP/1.1 that its client has left.
+// awaitShare waits, once, for the bodies of its holder before it: as one under
+// way with little memory, of which the first piece has come. Only of a body
+// that is whole does net/http notice over HTTP/1.1 that its client has left.
 func (r *reading) awaitShare() error {
 	if r.inShare {
 		return nil
@@ -144,7 +149,8 @@ func (r *reading) awaitShare() error {
 	return leftWaiting(err)
 }
 
-// leftWaiting marks that a client has left while its body was held here: what came of it is not charged as sent in vain.
+// leftWaiting marks that a client has left while its body was held here: what
+// came of it is not charged as sent in vain.
 func leftWaiting(err error) error {
 	if err == nil {
 		return nil
@@ -211,7 +217,8 @@ func (r *reading) came(n int) {
 	r.loan.Came(useful)
 }
 
-// grow makes room in a full buffer. Once more than trusted came, the announced length is believed.
+// grow makes room in a full buffer. Once more than trusted came,
+// the announced length is believed.
 func (r *reading) grow() error {
 	next := r.buffer.kind + 1
 	if r.how == identityEncoding {
@@ -241,7 +248,7 @@ func (r *reading) growSmall(kind int) error {
 }
 
 func (r *reading) growLarge() error {
-	if r.buffer.large.usable < begunBody && r.bodies.throttle.Full(r.holder, r.loan.Earlier()) {
+	if r.buffer.large.usable < begunBody && r.shareFull(r.loan) {
 		return admission.ErrOverShare // it has begun together with others, before their holder was over its share
 	}
 	if err := r.take(r.buffer.growth()); err != nil {
@@ -254,6 +261,12 @@ func (r *reading) growLarge() error {
 		return fmt.Errorf("cannot grow a body (%w): %w", err, admission.ErrPoolFull)
 	}
 	return nil
+}
+
+// shareFull reports whether the holder's share has no room for a large body, of
+// a loan that is to be opened where it is nil.
+func (r *reading) shareFull(loan *admission.Loan) bool {
+	return r.bodies.throttle.Full(r.holder, r.bodies.large.Before(r.holder, loan))
 }
 
 // take waits until the holder's share has room for more of a large body.
@@ -269,10 +282,10 @@ func (r *reading) growLoan(by int64) error {
 	return err
 }
 
-// enlarge makes the body a large one, whose decompression takes more memory. Its memory of small
-// bodies goes back.
+// enlarge makes the body a large one, whose decompression takes more
+// memory. Its memory of small bodies goes back.
 func (r *reading) enlarge(more int64) error {
-	if r.bodies.throttle.Full(r.holder, r.bodies.large.LoansOf(r.holder)) {
+	if r.shareFull(nil) {
 		return admission.ErrOverShare
 	}
 	r.overhead += more
@@ -370,7 +383,8 @@ func overShare(wait time.Duration) *httpapi.Problem {
 		RetryAfter(wait)
 }
 
-// evictedRetry is how long the sender of a body that was ended for others is asked to wait.
+// evictedRetry is how long the sender of a body that was ended
+// for others is asked to wait.
 const evictedRetry = 5 * time.Second
 
 func takenAway() *httpapi.Problem {

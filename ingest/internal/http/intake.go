@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 	"github.com/weirlog/weir/ingest/internal/intake"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // An Intake answers POST /v1/logs.
@@ -43,8 +44,9 @@ type request struct {
 	outcomeFacts
 }
 
-// Post accepts entries. The order of the checks is part of the interface: headers, key, rate,
-// quota, size of the body, decoding, validation. What rate or quota refuse is not read.
+// Post accepts entries. The order of the checks is part of the
+// interface: headers, key, rate, quota, size of the body, decoding,
+// validation. What rate or quota refuse is not read.
 func (in *Intake) Post(w http.ResponseWriter, r *http.Request) error {
 	if err := in.Ready(); err != nil {
 		return httpapi.Starting(err)
@@ -71,8 +73,8 @@ func (q *request) serve() error {
 	return q.serveKey(key, unreadable)
 }
 
-// serveKey serves a request with its key in the header, or nowhere. unreadable is the fault of its
-// other headers.
+// serveKey serves a request with its key in the header, or nowhere.
+// unreadable is the fault of its other headers.
 func (q *request) serveKey(key string, unreadable error) error {
 	if err := q.authenticate(key); err != nil {
 		if client := q.AdmitClient(q.network()); !client.Allowed {
@@ -93,8 +95,9 @@ func (q *request) serveKey(key string, unreadable error) error {
 	return q.accept(parsed(body, parser.ParseKeyed))
 }
 
-// serveKeyInBody serves the deprecated way: the key is known only once the body is read. Such
-// bodies get less memory, so that nobody without a key can block those with one.
+// serveKeyInBody serves the deprecated way: the key is known only once
+// the body is read. Such bodies get less memory, so that nobody
+// without a key can block those with one.
 func (q *request) serveKeyInBody() error {
 	network := q.network()
 	if client := q.AdmitClient(network); !client.Allowed {
@@ -132,7 +135,8 @@ func parsed(body *Body, parse func([]byte) (*ingest.Batch, error)) (*ingest.Batc
 	return batch, err
 }
 
-// keyOf is the key in a body; one that is there and no string is malformed, not missing.
+// keyOf is the key in a body; one that is there and no string is
+// malformed, not missing.
 func keyOf(batch *ingest.Batch) string {
 	if batch.HasAPIKey && batch.APIKey == "" {
 		return "malformed"
@@ -148,7 +152,10 @@ func deprecate(header http.Header) {
 }
 
 func (q *request) authenticate(key string) (err error) {
+	_, span := tracing.Start(q.r.Context(), "authenticate")
 	q.caller, err = q.Authenticate(key)
+	tracing.End(span, err)
+	tracing.SetOrganization(q.r.Context(), q.caller.Organization)
 	return err
 }
 
@@ -190,8 +197,8 @@ func (q *request) parser() *ingest.Parser {
 	return ingest.NewParser(q.Limits)
 }
 
-// accept takes a body's entries, or returns what is wrong with it. It answers 200 once everything
-// is acknowledged.
+// accept takes a body's entries, or returns what is wrong with it. It
+// answers 200 once everything is acknowledged.
 func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if invalid != nil {
 		return invalidBody(invalid)
@@ -205,7 +212,8 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 		return invalidEntries(batch, q.options.strict)
 	}
 	receipt, err := q.Accept(q.r.Context(), &intake.Submission{
-		Caller: q.caller, Batch: batch, Idempotency: q.options.idempotency, Digest: q.digest, Traceparent: q.r.Header.Get("Traceparent"),
+		Caller: q.caller, Batch: batch, Idempotency: q.options.idempotency, Digest: q.digest,
+		Traceparent: tracing.Traceparent(q.r.Context(), q.r.Header.Get("Traceparent")),
 	})
 	if err != nil {
 		return q.notAccepted(err)
@@ -215,7 +223,8 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	return nil
 }
 
-// answer writes what was accepted, now or by an earlier request with the same idempotency key.
+// answer writes what was accepted, now or by an earlier request
+// with the same idempotency key.
 func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	quota := receipt.Quota
 	q.entries, q.rejected, q.rejectedBytes = int64(len(batch.Accepted)), int64(batch.Rejected), batch.RejectedBytes

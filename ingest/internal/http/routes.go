@@ -14,9 +14,7 @@ var openAPI []byte
 
 // Mount adds the routes of ingest.
 func Mount(router chi.Router, guard *identity.Guard, intake *Intake, logs *Logs) {
-	document := httpapi.Document(openAPI)
-	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
-	router.Get("/v1/ingest/openapi.json", document)
+	httpapi.Describe(router, "ingest", openAPI)
 	router.Post("/v1/logs", httpapi.Handle(intake.Metrics.watch(intake.Post)))
 	router.With(guard.RequireAPIKey()).Get("/v1/logs", httpapi.Handle(logs.List))
 }

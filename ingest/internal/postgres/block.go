@@ -23,9 +23,9 @@ type Block struct {
 	at time.Time // by which it lies in a partition, once it does
 }
 
-// receivedAt is when the latest entry of the block was received, and so the partition's day. If
-// that partition is past, because of a slow clock or a wait in the log, it is now: the block is
-// kept from now on instead of dropped.
+// receivedAt is when the latest entry of the block was received, and so the
+// partition's day. If that partition is past, because of a slow clock or a wait
+// in the log, it is now: the block is kept from now on instead of dropped.
 func (b *Block) receivedAt(now time.Time) time.Time {
 	latest := b.latest()
 	if dayOf(b.Retention, latest).past(dayOf(b.Retention, now).begins) {
@@ -48,8 +48,8 @@ func (b *Block) latest() time.Time {
 var blockColumns = []string{"organization", "project", "received_at", "block", "min_seconds", "min_nanos", "max_seconds", "max_nanos",
 	"levels", "entries", "text_bytes", "words", "data", "retention", "environments"}
 
-// Keep copies the blocks into the partitions of their days, which it creates where they are
-// missing.
+// Keep copies the blocks into the partitions of their days,
+// which it creates where they are missing.
 func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 	if len(blocks) == 0 {
 		return nil
@@ -103,12 +103,12 @@ func (s *Store) row(b *Block) []any {
 	text := b.AppendBinary(make([]byte, 0, b.Bytes+32*b.Entries))
 	return []any{b.Organization, b.Project, b.at, b.ID, b.Min.Seconds, int32(b.Min.Nanos), b.Max.Seconds, int32(b.Max.Nanos),
 		int16(b.Levels), int32(b.Entries), int32(b.Bytes), []byte(b.Words), //nolint:gosec // bounded by the size of a record
-		s.encoder.EncodeAll(text, nil), int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
+		s.codec.Pack(text), int16(b.Retention), int64(b.Environments)} //nolint:gosec // bounded by the contract; 64 bits either way
 }
 
 // unpack decompresses a block, into buffer as far as that goes.
 func (s *Store) unpack(data, buffer []byte) ([]byte, error) {
-	text, err := s.decoder.DecodeAll(data, buffer[:0])
+	text, err := s.codec.Unpack(data, buffer)
 	if err != nil {
 		return nil, fmt.Errorf("cannot unpack %d bytes: %w", len(data), err)
 	}

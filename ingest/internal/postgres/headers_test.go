@@ -44,9 +44,9 @@ func days(t *testing.T, pool *pgxpool.Pool, retention int, first time.Time, many
 
 var firstDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// Headers come out of an index of one partition in their order, from the place on where a page
-// begins: none is sorted, none is passed over but those that an index passes over, and no other
-// partition is looked at.
+// Headers come out of an index of one partition in their order, from
+// where a page begins: none is sorted, none is skipped except by the
+// index, and no other partition is read.
 func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	days(t, pool, 90, firstDay, 4)
@@ -81,8 +81,8 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	}
 }
 
-// What is to be merged comes out of an index that holds small blocks alone, in the order of
-// receipt, and goes by the key, in one partition.
+// What is to be merged comes out of an index that holds small blocks alone, in
+// the order of receipt, and goes by the key, in one partition.
 func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	days(t, pool, 90, firstDay, 4)
@@ -125,16 +125,13 @@ func explain(t *testing.T, pool *pgxpool.Pool, query string, args []any) string 
 	return strings.Join(plan, "\n")
 }
 
-// A page takes no locks of partitions that it does not come to, and keeps none of those that it
-// does: the same few for a log of a day and of a year.
+// A page locks only partitions that it reads, and keeps no locks: the
+// same few for a log of a day and of a year.
 func TestAPageLocksFewPartitions(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	const many = 120
 	days(t, pool, 90, firstDay, many)
-	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return firstDay }, Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return firstDay }, Metrics: prometheus.NewRegistry()})
 	var blocks []Block
 	for i := range many {
 		at := firstDay.AddDate(0, 0, i).Add(12 * time.Hour)
@@ -143,7 +140,7 @@ func TestAPageLocksFewPartitions(t *testing.T) {
 		blocks = append(blocks, Block{Block: builder.Build(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Organization: "org_1", Project: "prj_1", Retention: 90})
 	}
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
-	err = pg.Snapshot(t.Context(), pool, func(tx pgx.Tx) error {
+	err := pg.Snapshot(t.Context(), pool, func(tx pgx.Tx) error {
 		search := &ingest.Search{Limit: 10}
 		scan := scan{ctx: t.Context(), store: store, tx: tx, organization: "org_1", search: search, ends: time.Now().Add(time.Minute)}
 		if err := scan.begin(); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -26,7 +27,8 @@ type MergerConfig struct {
 	Logger  *slog.Logger
 }
 
-// A Merger merges small blocks into larger ones. Those of several replicas share the work.
+// A Merger merges small blocks into larger ones. Those of
+// several replicas share the work.
 type Merger struct {
 	MergerConfig
 	metrics mergeMetrics
@@ -50,7 +52,7 @@ func (m *Merger) Run(ctx context.Context) error {
 		if err := m.run(ctx, restFor); err != nil && ctx.Err() == nil {
 			m.Logger.Warn("cannot merge small blocks", slog.String("error", err.Error()))
 		}
-		pause(ctx, mergeInterval)
+		lifecycle.Pause(ctx, mergeInterval)
 	}
 	return nil
 }
@@ -58,7 +60,8 @@ func (m *Merger) Run(ctx context.Context) error {
 // RunOnce merges all that is due.
 func (m *Merger) RunOnce(ctx context.Context) error { return m.run(ctx, 0) }
 
-// run goes through what is due until nothing is, by turns of the organizations: one with many projects keeps nobody waiting, nor does one that fails.
+// run goes through what is due until nothing is, by turns of the organizations:
+// one with many projects keeps nobody waiting, nor does one that fails.
 func (m *Merger) run(ctx context.Context, rest int) error {
 	var failed []error
 	for ctx.Err() == nil {
@@ -74,22 +77,10 @@ func (m *Merger) run(ctx context.Context, rest int) error {
 			if err != nil {
 				failed = append(failed, fmt.Errorf("of project %s on %s: %w", h.project, h.day.begins.Format(time.DateOnly), err))
 			}
-			pause(ctx, time.Duration(rest)*took)
+			lifecycle.Pause(ctx, time.Duration(rest)*took)
 		}
 	}
 	return errors.Join(failed...)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func (m *Merger) due(ctx context.Context) (days []projectDay, err error) {
@@ -112,8 +103,9 @@ func (m *Merger) due(ctx context.Context) (days []projectDay, err error) {
 // now is as exact as the database keeps times: it has to be found again.
 func (m *Merger) now() time.Time { return m.Clock().UTC().Truncate(time.Microsecond) }
 
-// visit merges what is worth it of a project and day, unless another replica does. It is claimed and released in transactions of their own: who
-// keeps blocks writes the same row, and must not wait for a merge.
+// visit merges what is worth it of a project and day, unless another replica
+// does. It is claimed and released in transactions of their own: who keeps
+// blocks writes the same row, and must not wait for a merge.
 func (m *Merger) visit(ctx context.Context, h projectDay) (took time.Duration, err error) {
 	begun := time.Now() //nolint:forbidigo // how long it has worked, whatever the day
 	now := m.now()
@@ -148,7 +140,8 @@ func (m *Merger) as(ctx context.Context, h projectDay, fn func(tx pgx.Tx) error)
 	})
 }
 
-// merge is one transaction, and returns when it is due next; zero: when there are more blocks.
+// merge is one transaction, and returns when it is due next;
+// zero: when there are more blocks.
 func (m *Merger) merge(ctx context.Context, h projectDay, now time.Time) (next time.Time, err error) {
 	w := &merging{m: m, of: h, now: now}
 	err = pg.InTx(ctx, m.Pool, func(tx pgx.Tx) error {
@@ -177,8 +170,8 @@ type merging struct {
 	written []*Block
 }
 
-// run merges as the organization: the policies keep it from whatever is another's. Nothing begins
-// to be deleted meanwhile.
+// run merges as the organization: the policies keep it from whatever is
+// another's. Nothing begins to be deleted meanwhile.
 func (w *merging) run(ctx context.Context) (next time.Time, err error) {
 	deleted, err := w.begin(ctx)
 	if err != nil || deleted {
@@ -208,7 +201,7 @@ func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 	if err := pg.AsSystem(ctx, w.tx); err != nil {
 		return false, err
 	}
-	erased, err := erasure.Among(ctx, w.tx, []string{w.of.organization})
+	erased, err := erasure.FindDeleted(ctx, w.tx, []string{w.of.organization})
 	if err != nil || erased.Has(w.of.organization, w.of.project) {
 		return true, err
 	}
@@ -248,7 +241,8 @@ func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
 	return nil
 }
 
-// block lies where those lay that it is made of, the last of which was received at a time.
+// block lies where those lay that it is made of, the last of
+// which was received at a time.
 func (w *merging) block(made ingest.Block, received time.Time) *Block {
 	b := &Block{Block: made, ID: w.m.NewID(), Retention: w.of.day.retention, Organization: w.of.organization, Project: w.of.project}
 	if b.at = b.latest(); dayOf(b.Retention, b.at) != w.of.day { // it was kept later than it was received
@@ -257,8 +251,8 @@ func (w *merging) block(made ingest.Block, received time.Time) *Block {
 	return b
 }
 
-// finish writes the blocks. The number of the merge comes last: others of the organization wait for
-// its row.
+// finish writes the blocks. The number of the merge comes last:
+// others of the organization wait for its row.
 func (w *merging) finish(ctx context.Context) error {
 	if err := w.m.Store.copy(ctx, w.tx, w.of.day, w.written); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A trickle is a day of a project that sends ten requests of one entry a second, each of which comes in a transaction of its own.
+// A trickle is a day of a project that sends ten requests of one entry a
+// second, each of which comes in a transaction of its own.
 type trickle struct {
 	b      *testing.B
 	pool   *pgxpool.Pool
@@ -33,11 +34,7 @@ func newTrickle(b *testing.B) *trickle {
 	t := &trickle{b: b, pool: pgtest.Open(b, postgres.Schema, postgres.Migrations()...), begins: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}
 	t.now = t.begins
 	clock, metrics := func() time.Time { return t.now }, prometheus.NewRegistry()
-	var err error
-	t.store, err = postgres.NewStore(postgres.Config{Readers: t.pool, Limits: postgres.Limits{Bytes: 1 << 30, Time: time.Hour}, Clock: clock, Metrics: metrics})
-	if err != nil {
-		b.Fatal(err)
-	}
+	t.store = postgres.NewStore(postgres.Config{Readers: t.pool, Limits: postgres.Limits{Bytes: 1 << 30, Time: time.Hour}, Clock: clock, Metrics: metrics})
 	t.merger = postgres.NewMerger(postgres.MergerConfig{Store: t.store, Pool: t.pool, NewID: uuid.NewString, Clock: clock, Metrics: metrics})
 	b.Cleanup(func() {
 		families, _ := metrics.Gather()
@@ -67,7 +64,8 @@ func (t *trickle) block() postgres.Block {
 	return postgres.Block{Block: builder.Build(), ID: uuid.NewString(), Organization: "org_1", Project: "prj_1", Retention: 90}
 }
 
-// send sends ten seconds' worth, and merges what is due then, as a Merger does all the time.
+// send sends ten seconds' worth, and merges what is due then, as
+// a Merger does all the time.
 func (t *trickle) send(merge bool) {
 	t.b.Helper()
 	var blocks []postgres.Block
@@ -92,7 +90,8 @@ func (t *trickle) send(merge bool) {
 	}
 }
 
-// measure reports what a day comes to, and how long its newest page and a search for rare words take.
+// measure reports what a day comes to, and how long its newest
+// page and a search for rare words take.
 func (t *trickle) measure() {
 	t.b.Helper()
 	var blocks, size int
@@ -118,7 +117,8 @@ func (t *trickle) measure() {
 	}
 }
 
-// BenchmarkTrickle sends a day in a trickle, without merges and with them: -benchtime 1x.
+// BenchmarkTrickle sends a day in a trickle, without merges and
+// with them: -benchtime 1x.
 func BenchmarkTrickle(b *testing.B) {
 	for _, merge := range []bool{false, true} {
 		b.Run(fmt.Sprintf("merged=%t", merge), func(b *testing.B) {

@@ -29,8 +29,8 @@ func (r *rig) merger(store *postgres.Store, clock func() time.Time) *postgres.Me
 	})
 }
 
-// merge merges all that may be merged a while after it was received: a week, so that all spans are
-// closed.
+// merge merges all that may be merged a while after it was
+// received: a week, so that all spans are closed.
 func (r *rig) merge() {
 	r.t.Helper()
 	later := func() time.Time { return time.Now().AddDate(0, 0, 7) }
@@ -92,8 +92,8 @@ func (p *pager) page(r *rig, organization string) {
 	}
 }
 
-// check compares what a pager has found with a filter over what was there all the time, and over
-// what ever was.
+// check compares what a pager has found with a filter over what was
+// there all the time, and over what ever was.
 func (p *pager) check(t *testing.T, seed uint64, all []ingest.Found, erased map[string]bool) {
 	t.Helper()
 	search := p.search
@@ -118,8 +118,8 @@ func (p *pager) check(t *testing.T, seed uint64, all []ingest.Found, erased map[
 	}
 }
 
-// Whatever is written, merged and erased between its pages, a search finds each entry that was
-// there all the time, once and in order.
+// Whatever is written, merged and erased between its pages, a search finds each
+// entry that was there all the time, once and in order.
 func TestPagesFindEachEntryOnceWhileBlocksAreMerged(t *testing.T) {
 	r := newRig(t)
 	merged := 0
@@ -182,8 +182,8 @@ func TestPagesFindEachEntryOnceWhileBlocksAreMerged(t *testing.T) {
 	}
 }
 
-// A page that stopped among blocks and finds them merged goes on from where it was; one that is too
-// far behind begins behind its place again.
+// A page that stopped among blocks and finds them merged goes on from where it
+// was; one that is too far behind begins behind its place again.
 func TestAPageGoesOnBehindMerges(t *testing.T) {
 	r := newRig(t)
 	const year0, many = -62_167_219_200, 40
@@ -218,8 +218,8 @@ func TestAPageGoesOnBehindMerges(t *testing.T) {
 	}
 }
 
-// What is deleted while a merge waits for its turn stays deleted, and no merge comes into the way
-// of a deletion.
+// What is deleted while a merge waits for its turn stays deleted, and no
+// merge comes into the way of a deletion.
 func TestAMergeBringsNothingBack(t *testing.T) {
 	r := newRig(t)
 	for i := range int64(20) {
@@ -244,7 +244,8 @@ func TestAMergeBringsNothingBack(t *testing.T) {
 	}
 }
 
-// What can't be merged stays as it is, is looked at again later, and keeps nobody waiting.
+// What can't be merged stays as it is, is looked at again later,
+// and keeps nobody waiting.
 func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block
@@ -313,7 +314,8 @@ func (r *rig) holdBlocks() (letGo func()) {
 	return letGo
 }
 
-// mergeAside merges at a time, beside the test, and returns once the merges that wait for blocks are as many as given.
+// mergeAside merges at a time, beside the test, and returns once the merges
+// that wait for blocks are as many as given.
 func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-chan error {
 	r.t.Helper()
 	merger, merged := r.merger(store, func() time.Time { return at }), make(chan error, 1)
@@ -327,7 +329,8 @@ func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-cha
 	return merged
 }
 
-// Nobody else merges what a merge under way has claimed, although more is written; that comes next.
+// Nobody else merges what a merge under way has claimed,
+// although more is written; that comes next.
 func TestWritersLeaveAClaimAlone(t *testing.T) {
 	r := newRig(t)
 	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
@@ -351,7 +354,8 @@ func TestWritersLeaveAClaimAlone(t *testing.T) {
 	}
 }
 
-// Of two merges of the same blocks, because the claim of the first has ended, one takes them; the other looks again at once.
+// Of two merges of the same blocks, because the claim of the first has ended,
+// one takes them; the other looks again at once.
 func TestAMergeOutlastsItsClaim(t *testing.T) {
 	r := newRig(t)
 	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
@@ -373,15 +377,13 @@ func TestAMergeOutlastsItsClaim(t *testing.T) {
 	}
 }
 
-// What comes after a merge is looked at soon; what is left of an hour, when it is closed.
+// What comes after a merge is looked at soon; what is left of an
+// hour, when it is closed.
 func TestSmallBlocksAreLookedAtAgain(t *testing.T) {
 	r := newRig(t)
 	now := noon
 	clock := func() time.Time { return now }
-	store, err := postgres.NewStore(postgres.Config{Readers: r.pool, Limits: postgres.DefaultLimits(), Clock: clock, Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := postgres.NewStore(postgres.Config{Readers: r.pool, Limits: postgres.DefaultLimits(), Clock: clock, Metrics: prometheus.NewRegistry()})
 	keep := func(n int64) {
 		t.Helper()
 		r.system(func(tx pgx.Tx) error {

@@ -39,7 +39,8 @@ func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
 	return names
 }
 
-// keep stores a block of one entry for each retention, received at a time, and at once.
+// keep stores a block of one entry for each retention, received
+// at a time, and at once.
 func keep(t *testing.T, pool *pgxpool.Pool, at time.Time, retentions ...int) {
 	t.Helper()
 	keepLater(t, pool, at, at, retentions...)
@@ -48,10 +49,7 @@ func keep(t *testing.T, pool *pgxpool.Pool, at time.Time, retentions ...int) {
 // keepLater stores what was received by one clock when it is later by another.
 func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions ...int) {
 	t.Helper()
-	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry()})
 	var blocks []Block
 	for _, retention := range retentions {
 		var builder ingest.Builder
@@ -61,8 +59,8 @@ func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions .
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error { return store.Keep(ctx, tx, blocks) })
 }
 
-// Days of each retention go separately, once the whole day is past, with the rows that locate their
-// blocks.
+// Days of each retention go separately, once the whole day is past,
+// with the rows that locate their blocks.
 func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay.Add(23*time.Hour), 7, 30)
@@ -89,7 +87,8 @@ func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	}
 }
 
-// A clock that runs a month ahead drops nothing that is kept a day after the newest block.
+// A clock that runs a month ahead drops nothing that is kept a
+// day after the newest block.
 func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 7)
@@ -104,8 +103,8 @@ func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// Who drops a partition gives up while somebody reads it, so that others do not wait behind it for
-// long; the next run succeeds.
+// Who drops a partition gives up while somebody reads it, so that others do not
+// wait behind it for long; the next run succeeds.
 func TestDroppingGivesWayToReaders(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 7)
@@ -133,8 +132,8 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 	}
 }
 
-// A run drops two days of a retention, so that a clock that is wrong everywhere takes little before
-// somebody looks; what is left is still found.
+// A run drops two days of a retention, so that a clock that is wrong everywhere
+// takes little before somebody looks; what is left is still found.
 func TestARunDropsTwoDays(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	for i := range 5 {
@@ -160,8 +159,8 @@ func TestARunDropsTwoDays(t *testing.T) {
 	}
 }
 
-// What a clock that is behind has accepted, or has waited for long, is kept from when it comes: it
-// was promised to be kept.
+// What a clock that is behind has accepted, or has waited for long, is kept
+// from when it comes: it was promised to be kept.
 func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	now := firstDay.AddDate(0, 0, 20).Add(time.Hour)
@@ -175,8 +174,8 @@ func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
 	}
 }
 
-// Partitions are made in one order, whatever order the blocks come in: replicas that make the same
-// ones wait for each other and never in a circle.
+// Partitions are made in one order, whatever order the blocks come in: replicas
+// that make the same ones wait for each other and never in a circle.
 func TestPartitionsAreMadeInOrder(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 90, 30, 8, 7, 6, 5, 4, 3, 2, 1)
@@ -211,10 +210,7 @@ func before(t *testing.T, file string) pg.MigrationSet {
 // keepBefore stores a block as replicas of before there was a retention do.
 func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
 	t.Helper()
-	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		for _, i := range days {
 			at := firstDay.AddDate(0, 0, i)
@@ -234,8 +230,8 @@ func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
 	})
 }
 
-// migrateUntil applies the migrations up to, and without, the one that names a file, and returns
-// what the database reads and builds for them.
+// migrateUntil applies the migrations up to, and without, the one that names a
+// file, and returns what the database reads and builds for them.
 func migrateUntil(t *testing.T, pool *pgxpool.Pool, file string) (work []string) {
 	t.Helper()
 	config := pool.Config()
@@ -265,9 +261,9 @@ func older(t *testing.T, file string) []pg.MigrationSet {
 	return append(slices.Clone(all[:len(all)-1]), before(t, file))
 }
 
-// No file that locks everybody out reads blocks or builds an index of theirs, however many there
-// are: searches and replicas of before go on. What was kept is found as before, and goes with the
-// longest retention.
+// No migration that locks everybody out reads blocks or builds an index on
+// them, however many there are: searches and older replicas continue. Older
+// blocks are found as before, and go with the longest retention.
 func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 	pool := pgtest.Open(t, Schema, older(t, "0003_retention.sql")...)
 	keepBefore(t, pool, 0, 1)
@@ -291,10 +287,7 @@ func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 	if err := pg.Migrate(t.Context(), pool, Schema, Migrations()...); err != nil {
 		t.Fatal(err)
 	}
-	store, err := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	result, err := store.Search(t.Context(), "org_1", ingest.Search{Limit: 10})
 	if err != nil || len(result.Found) != 4 {
 		t.Errorf("found %d entries, %v, want 4", len(result.Found), err)

@@ -39,10 +39,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) store(limits postgres.Limits) *postgres.Store {
 	r.t.Helper()
 	r.metrics = prometheus.NewRegistry()
-	store, err := postgres.NewStore(postgres.Config{Readers: r.pool, Limits: limits, Clock: time.Now, Metrics: r.metrics})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	store := postgres.NewStore(postgres.Config{Readers: r.pool, Limits: limits, Clock: time.Now, Metrics: r.metrics})
 	return store
 }
 
@@ -96,8 +93,8 @@ func (r *rig) read() (bytes, incomplete float64) {
 	return bytes, incomplete
 }
 
-// Whatever blocks span and wherever pages have to stop, paging finds what a filter finds, in order,
-// each once.
+// Whatever blocks span and wherever pages have to stop, paging finds
+// what a filter finds, in order, each once.
 func TestSearchAgreesWithAFilter(t *testing.T) {
 	r := newRig(t)
 	for seed := range uint64(8) {
@@ -179,8 +176,8 @@ func (r *rig) pageThrough(store *postgres.Store, organization string, search ing
 	return nil
 }
 
-// Blocks that reach from the year 0 to now, and a cursor in the year 0: the limit of a page applies
-// all the same.
+// Blocks that reach from the year 0 to now, and a cursor in the year 0:
+// the limit of a page applies all the same.
 func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 	r := newRig(t)
 	const year0, many = -62_167_219_200, 40
@@ -212,8 +209,8 @@ func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 	}
 }
 
-// A search for an environment unpacks the blocks that may hold it, those of before it was noted which they hold among them, and of these no more than its
-// share at once.
+// A search for an environment unpacks only blocks that may hold it, including
+// those from before it was noted, and of these no more than its share at once.
 func TestEnvironmentsLeaveBlocksPacked(t *testing.T) {
 	r := newRig(t)
 	of := func(environment string, second int64) ingest.Stored {
@@ -259,8 +256,8 @@ func (r *rig) forgetEnvironments() {
 	}
 }
 
-// The newest page of an organization is found in its newest blocks, whatever lies in its past and
-// future, and however much.
+// The newest page of an organization is found in its newest blocks, whatever
+// lies in its past and future, and however much.
 func TestTheNewestPageTouchesTheNewestBlocks(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block

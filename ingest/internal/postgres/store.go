@@ -2,16 +2,14 @@ package postgres
 
 import (
 	"embed"
-	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/compression"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
@@ -21,8 +19,8 @@ import (
 // Schema is that of the log store.
 const Schema = "ingest"
 
-// maxBlockBytes bounds what a stored block may unpack to: its text, the largest entry beyond it,
-// and its directory.
+// maxBlockBytes bounds what a stored block may unpack to: its text, the
+// largest entry beyond it, and its directory.
 const maxBlockBytes = 64 << 20
 
 //go:embed migrations/*.sql
@@ -35,7 +33,8 @@ func Migrations() []pg.MigrationSet {
 	}
 }
 
-// Limits bound one page of a search. At a limit it ends with what it has found and a cursor.
+// Limits bound one page of a search. At a limit it ends with
+// what it has found and a cursor.
 type Limits struct {
 	Bytes int           // unpacked, headers of blocks counted as well
 	Time  time.Duration // at work
@@ -58,21 +57,12 @@ type Store struct {
 	limits  Limits
 	clock   func() time.Time
 	metrics metrics
-	encoder *zstd.Encoder
-	decoder *zstd.Decoder
+	codec   *compression.Codec
 }
 
 // NewStore makes a store on a schema that is migrated.
-func NewStore(config Config) (*Store, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the compressor of blocks: %w", err)
-	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxBlockBytes))
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the decompressor of blocks: %w", err)
-	}
+func NewStore(config Config) *Store {
 	return &Store{
-		readers: config.Readers, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics), encoder: encoder, decoder: decoder,
-	}, nil
+		readers: config.Readers, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
+	}
 }

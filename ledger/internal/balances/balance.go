@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Balance is what an organization may send and has sent, with the positions of the log that it
-// counts.
+// A Balance is what an organization may send and has sent, with
+// the positions of the log that it counts.
 type Balance struct {
 	Organization ledger.Organization
 	Plan         ledger.Plan
@@ -28,11 +28,12 @@ type Balance struct {
 // State is that of the organization, by the balance.
 func (b Balance) State() string { return b.Organization.State(b.Book, b.At) }
 
-// longestBooking is more than a transaction that books may take: the bus ends it sooner.
+// longestBooking is more than a transaction that books may take:
+// the bus ends it sooner.
 const longestBooking = 2 * time.Minute
 
-// Balance reads the balance of now, or of an instant. The latter is always the same once the
-// instant is past.
+// Balance reads the balance of now, or of an instant. The latter is
+// always the same once the instant is past.
 func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
 	if !at.IsZero() && s.Reads.Clock().Sub(at) < longestBooking {
 		if err := s.awaitBooked(ctx, organization); err != nil {
@@ -52,15 +53,15 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 // runningBalance is the balance of now, with how far the log is booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
 	end, unknown := s.ends.recent(ctx, endAge, s.Reads.Clock, s.readEnd(endWithin))
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
-		standing, err := postgres.LoadStanding(ctx, tx, organization, s.Reads.Clock().UTC())
-		if err != nil {
-			return err
-		}
-		balance, err = s.balanceOf(standing)
-		balance.Booking = s.bookingOf(standing, end, unknown == nil)
-		return err
+	var standing postgres.Standing
+	err = s.Reads.ReadAtOnce(ctx, organization, func(batch *pgx.Batch, organization pg.Organization) {
+		standing.Queue(batch, organization, s.Reads.Clock().UTC())
 	})
+	if err != nil {
+		return balance, err
+	}
+	balance, err = s.balanceOf(standing)
+	balance.Booking = s.bookingOf(standing, end, unknown == nil)
 	return balance, err
 }
 
@@ -97,8 +98,8 @@ func (s *Service) balanceOf(standing postgres.Standing) (Balance, error) {
 	return s.balance(standing.Organization, now, standing.Applied, standing.Books...)
 }
 
-// balanceAt reads the balance of the period that holds an instant, by what had been booked until
-// then.
+// balanceAt reads the balance of the period that holds an
+// instant, by what had been booked until then.
 func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
 	o, err := snapshot.OrganizationAt(ctx, tx, organization, at)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Transfers lists an organization's transfers, the latest first.
-func (s *Service) Transfers(ctx context.Context, organization string, query postgres.TransferQuery) (found []postgres.BookedTransfer, err error) {
+func (s *Service) Transfers(ctx context.Context, organization string, query postgres.TransferQuery) (found postgres.TransferPage, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if err := snapshot.Exists(ctx, tx, organization); err != nil {
 			return err
@@ -34,7 +34,8 @@ func (s *Service) Overview(ctx context.Context, organization string, query postg
 		if found.Balance, err = s.Running(ctx, tx, organization); err != nil {
 			return err
 		}
-		found.Transfers, err = postgres.Transfers(ctx, tx, organization, query)
+		page, err := postgres.Transfers(ctx, tx, organization, query)
+		found.Transfers = page.Transfers
 		return err
 	})
 	return found, err

@@ -18,18 +18,44 @@ func TestPagesOfTransfers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page) == 0 {
+		if len(page.Transfers) == 0 {
 			break
 		}
-		for _, transfer := range page {
+		for _, transfer := range page.Transfers {
 			if transfer.Reason == ledger.Charged {
 				sum += transfer.Amount
 			}
 		}
-		q.After = page[len(page)-1].Cursor()
+		q.After = page.Transfers[len(page.Transfers)-1].Cursor()
 	}
 	if pages != 5 || sum != 18 {
 		t.Errorf("%d pages, sum %d", pages, sum)
+	}
+}
+
+// A search for what is rare looks at a bounded number of transfers, says where
+// it stopped, and finds all of it from there on.
+func TestSearchesOfTransfersAreBounded(t *testing.T) {
+	l := ledgertest.ThreeDays(t)
+	q := postgres.TransferQuery{To: ledgertest.November.AddDate(1, 0, 0), Limit: 100, Reason: ledger.Issued}
+	all, err := l.Balances.Transfers(t.Context(), "acme", q)
+	if err != nil || all.Next != nil || len(all.Transfers) == 0 {
+		t.Fatal(all, err)
+	}
+	found, steps := 0, 0
+	q.Limit, q.MostRead = 2, 3
+	for more := true; more; steps++ {
+		page, err := l.Balances.Transfers(t.Context(), "acme", q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(page.Transfers)
+		if more = page.Next != nil; more {
+			q.After = *page.Next
+		}
+	}
+	if found != len(all.Transfers) || steps < 3 {
+		t.Errorf("%d of %d found in %d steps", found, len(all.Transfers), steps)
 	}
 }
 

@@ -12,14 +12,17 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Charge books valid charges and returns the events. An unknown organization becomes provisional.
+// Charge books valid charges and returns the events. An unknown
+// organization becomes provisional.
 func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charges []ledger.Charge) ([]ledger.Event, error) {
 	if len(charges) == 0 {
 		return nil, nil
 	}
-	known, err := postgres.LockOrganizations(ctx, tx, booked, organizationsOf(charges))
+	charged := countByOrganization(charges)
+	known, err := postgres.LockOrganizations(ctx, tx, booked, slices.Sorted(maps.Keys(charged)))
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the books: %w", err)
 	}
@@ -29,6 +32,9 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 	opened, err := s.open(ctx, tx, known, charges)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books: %w", err)
+	}
+	for id, books := range opened {
+		books.Expect(charged[id])
 	}
 	for _, charge := range charges {
 		if err := opened[charge.Organization].Charge(charge); err != nil {
@@ -44,7 +50,8 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 	return unitofwork.EventsOf(opened), nil
 }
 
-// ensureLate makes sure that what came late has a day to be in: it counts from the beginning of an open period.
+// ensureLate makes sure that what came late has a day to be in: it
+// counts from the beginning of an open period.
 func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
 	var days []time.Time
 	for _, books := range opened {
@@ -60,7 +67,8 @@ func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books)
 	return postgres.EnsureDays(ctx, tx, days...)
 }
 
-// NoteApplied notes which ranges of the log the transaction applied, for the Checker.
+// NoteApplied notes which ranges of the log the transaction
+// applied, for the Checker.
 func (s *Service) NoteApplied(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	if err := postgres.SaveRanges(ctx, tx, ranges); err != nil {
 		return fmt.Errorf("cannot note what was applied: %w", err)
@@ -76,21 +84,16 @@ func daysOf(charges []ledger.Charge) []time.Time {
 	return days
 }
 
-// organizationsOf lists the charged organizations, each once, sorted.
-func organizationsOf(charges []ledger.Charge) []string {
-	seen := make(map[string]bool, len(charges))
-	var ids []string
-	for _, charge := range charges {
-		if !seen[charge.Organization] {
-			seen[charge.Organization] = true
-			ids = append(ids, charge.Organization)
-		}
+func countByOrganization(charges []ledger.Charge) map[string]int {
+	charged := map[string]int{}
+	for i := range charges {
+		charged[charges[i].Organization]++
 	}
-	slices.Sort(ids)
-	return ids
+	return charged
 }
 
-// open loads the books of every period that the charges touch and, where there are grants, of all that are open: a charge of one takes from all.
+// open loads the books of every period that the charges touch and, where there
+// are grants, of all that are open: a charge of one takes from all.
 func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization, charges []ledger.Charge) (map[string]*ledger.Books, error) {
 	books, err := postgres.LoadBooks(ctx, tx, bookKeys(known, charges))
 	if err != nil {
@@ -113,10 +116,14 @@ func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.O
 }
 
 func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map[postgres.BookKey]bool {
-	keys := make(map[postgres.BookKey]bool, len(known))
-	for _, charge := range charges {
-		period := known[charge.Organization].BookedIn(charge.Cause.At)
-		keys[postgres.BookKey{Organization: charge.Organization, Start: period.Start}] = true
+	keys, last := make(map[postgres.BookKey]bool, len(known)), make(map[string]calendar.Period, len(known))
+	for i := range charges {
+		id, at := charges[i].Organization, charges[i].Cause.At
+		if last[id].Contains(at) { // an open period, and so almost always that of the next charge
+			continue
+		}
+		period := known[id].BookedIn(at)
+		last[id], keys[postgres.BookKey{Organization: id, Start: period.Start}] = period, true
 	}
 	return keys
 }

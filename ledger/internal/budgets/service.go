@@ -10,17 +10,15 @@ import (
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer
-	Owns  Owns
+	Owns  ledger.Owns
 }
 
-// Owns reports whether a project is one of an organization's.
-type Owns func(organization, project string) bool
-
-// check returns NoProject for who is a project of others. A key is not looked for: one that there is not spends nothing.
+// check returns NoProject for who is a project of others. A key is not looked
+// for: one that there is not spends nothing.
 func (s *Service) check(organization string, specs ...ledger.BudgetSpec) error {
 	for _, spec := range specs {
-		if spec.Project != "" && !s.Owns(organization, spec.Project) {
-			return ledger.NoProject{Project: spec.Project}
+		if err := s.Owns.Check(organization, spec.Project); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -18,8 +18,9 @@ type Log struct {
 	Dialer  *bus.Dialer // nil: the default
 }
 
-// Check reads the records of a partition's ranges, in the order of their offsets, and adds up their
-// headers. What has left the log (retention) can't be checked and counts as sound.
+// Check reads the records of a partition's ranges, in the order of
+// their offsets, and adds up their headers. What has left the log
+// (retention) can't be checked and counts as sound.
 func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error) {
 	if len(ranges) == 0 {
 		return nil, nil
@@ -77,13 +78,14 @@ func (l *Log) End(ctx context.Context) (horizon.End, error) {
 	return end, err
 }
 
-// read calls each with the records from the first range to the last, and returns the first offset
-// that was still in the log.
+// read calls each with the records from the first range to the last, and
+// returns the first offset that was still in the log.
 func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset int64, logs contract.LogsAccepted)) (start int64, err error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {
-		// A record that can't be parsed is parked: that it is shows in what the ranges leave out.
-		if logs, err := contract.ParseLogsAccepted(record.Header, nil); err == nil {
+		// A record that can't be parsed is parked: that it is
+		// shows in what the ranges leave out.
+		if logs, err := contract.ParseLogsAccepted(record.Lookup(), nil); err == nil {
 			each(record.Offset, logs)
 		}
 	})

@@ -22,7 +22,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Consumer applies records to the books, in the transaction that also moves their positions.
+// A Consumer applies records to the books, in the transaction
+// that also moves their positions.
 type Consumer struct {
 	Services  *services.Services
 	Clock     func() time.Time
@@ -40,10 +41,11 @@ func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 	})
 }
 
-// Logs charges each request whole, by the headers of its records, with the record that completes
-// it. Other records only count in their ranges. Of what is deleted nothing is kept, so its requests
-// only count where their parts come together. The bus parks a record with impossible headers; any
-// other error rolls back.
+// Logs charges each request whole, by the headers of its records, with
+// the record that completes it. Other records only count in their
+// ranges. Of what is deleted nothing is kept, so its requests only count
+// where their parts come together. The bus parks a record with
+// impossible headers; any other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -52,7 +54,7 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err != nil {
 		return err
 	}
-	deleted, err := erasure.AmongLogs(ctx, tx, accepted)
+	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
 	if err != nil {
 		return err
 	}
@@ -62,6 +64,9 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	}
 	if err := c.refuseConflicts(judged, records); err != nil {
 		return err
+	}
+	for i, checksum := range judged.Checksums {
+		charges[i].Checksum = checksum
 	}
 	requests, err := chargesOf(ctx, tx, judged, charges)
 	if err != nil {
@@ -81,7 +86,8 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	return SaveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
 }
 
-// refuseConflicts has the first record parked that contradicts one of before. The others come again without it.
+// refuseConflicts has the first record parked that contradicts one of
+// before. The others come again without it.
 func (c *Consumer) refuseConflicts(judged *inbox.Judgement, records []bus.Record) error {
 	at := slices.Index(judged.Verdicts, inbox.Conflicting)
 	if at < 0 {
@@ -95,7 +101,7 @@ func parseLogs(records []bus.Record) ([]ledger.Charge, []contract.LogsAccepted, 
 	charges := make([]ledger.Charge, len(records))
 	accepted := make([]contract.LogsAccepted, len(records))
 	for i, record := range records {
-		logs, err := contract.ParseLogsAccepted(record.Header, nil)
+		logs, err := contract.ParseLogsAccepted(record.Lookup(), nil)
 		if err == nil {
 			accepted[i], charges[i] = logs, chargeOf(logs, record)
 			err = charges[i].Validate()
@@ -114,7 +120,6 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 		Entries:      logs.Entries,
 		Errors:       logs.Errors,
 		Environment:  logs.Environment,
-		Checksum:     logs.Checksum(),
 		Cause: ledger.Cause{
 			Event: logs.ID(), Batch: logs.Batch, Source: ledger.FromLogs,
 			Partition: record.Partition, Offset: record.Offset,
@@ -123,8 +128,8 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 	}
 }
 
-// chargesOf are the charges of complete requests, in the order of the records that complete them.
-// The charges of records are those of the parts.
+// chargesOf are the charges of complete requests, in the order of the records
+// that complete them. The charges of records are those of the parts.
 func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Judgement, parts []ledger.Charge) ([]ledger.Charge, error) {
 	requests := make([]ledger.Charge, 0, len(parts))
 	for i, verdict := range judged.Verdicts {
@@ -145,8 +150,8 @@ func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Judgement, parts []
 	return requests, nil
 }
 
-// rangesOf are the ranges that the parts are from. Parts and requests are in the order of their
-// records.
+// rangesOf are the ranges that the parts are from. Parts and
+// requests are in the order of their records.
 func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledger.Range) {
 	at := map[int]int{} // where in ranges a partition's is
 	for _, part := range parts {
@@ -176,8 +181,8 @@ func reachLate(ranges []ledger.Range, events []ledger.Event) []ledger.Range {
 	return ranges
 }
 
-// Tenants starts plans of new organizations and withdraws the accounts of deleted ones. It ignores
-// other events.
+// Tenants starts plans of new organizations and withdraws the accounts of
+// deleted ones. It ignores other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -201,7 +206,8 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	return SaveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
 }
 
-// organizationsIn are those that begin with records, sorted, and those that are deleted. What can't be read is parked later.
+// organizationsIn are those that begin with records, sorted, and those that are
+// deleted. What can't be read is parked later.
 func organizationsIn(records []bus.Record) (beginning, deleted []string) {
 	for _, record := range records {
 		var event struct{ Organization string }
@@ -220,8 +226,9 @@ func organizationsIn(records []bus.Record) (beginning, deleted []string) {
 	return slices.Compact(beginning), deleted
 }
 
-// deletionBegun takes back the account of an organization that a record deletes. Erasure has read it before. Tombstones are passed over: what they
-// take back has had its effect.
+// deletionBegun takes back the account of an organization that a
+// record deletes. Erasure has read it before. Tombstones are passed
+// over: what they take back has had its effect.
 func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Record) error {
 	if record.Header(contract.HeaderType) != contract.TypeDeletionBegun || len(record.Value) == 0 {
 		return nil
@@ -233,7 +240,8 @@ func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Reco
 	return c.Services.Accounts.Deleted(ctx, tx, event.Organization)
 }
 
-// startPlans starts the plans of all organizations that begin, at once: after a ledger was made anew these are all there are.
+// startPlans starts the plans of all organizations that begin, at once: after a
+// ledger was made anew these are all there are.
 func (c *Consumer) startPlans(ctx context.Context, tx pgx.Tx, records []bus.Record) ([]ledger.Event, error) {
 	var starts []plans.Start
 	var created []bus.Record

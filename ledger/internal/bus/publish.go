@@ -22,26 +22,29 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
 
 // source is the ce_source of what the ledger publishes.
 const source = "weir/ledger"
 
-// pollInterval is how often Accounts looks without a notification: a parked record moves a position
-// and sends none, and the replica that published may be gone.
+// pollInterval is how often Accounts looks without a
+// notification: a parked record moves a position and sends none,
+// and the replica that published may be gone.
 const pollInterval = time.Second
 
 // accountsAtOnce is how many accounts are published together.
 const accountsAtOnce = 500
 
-// Accounts publishes the states of accounts. One replica does so at a time: the one whose
-// connection holds an advisory lock. The lock ends with the connection, so another takes over at
-// once.
+// Accounts publishes the states of accounts. One replica does so at a time: the
+// one whose connection holds an advisory lock. The lock ends with the
+// connection, so another takes over at once.
 //
-// A round is read in one snapshot through that connection, published, acknowledged, followed by its
-// marker, and only then recorded as published. A crash repeats a round; it can't lose one. The first
-// change leaves at once, those behind it together after a pause.
+// A round is read in one snapshot through that connection, published,
+// acknowledged, followed by its marker, and only then recorded as published. A
+// crash repeats a round; it can't lose one. The first change leaves at once,
+// those behind it together after a pause.
 type Accounts struct {
 	Pool      *pgxpool.Pool
 	Services  *services.Services
@@ -50,19 +53,20 @@ type Accounts struct {
 	Logger    *slog.Logger
 }
 
-// Run publishes until ctx ends. A failure is logged, and tried again after a second.
+// Run publishes until ctx ends. A failure is logged, and tried
+// again after a second.
 func (a *Accounts) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := a.lead(ctx); err != nil && ctx.Err() == nil {
 			a.Logger.Warn("cannot publish accounts", slog.String("error", err.Error()))
 		}
-		wait(ctx, pollInterval)
+		lifecycle.Pause(ctx, pollInterval)
 	}
 	return nil
 }
 
-// lead publishes rounds for as long as this replica holds the lock; it returns nil when another one
-// does.
+// lead publishes rounds for as long as this replica holds the
+// lock; it returns nil when another one does.
 func (a *Accounts) lead(ctx context.Context) error {
 	pooled, err := a.Pool.Acquire(ctx)
 	if err != nil {
@@ -82,7 +86,7 @@ func (a *Accounts) lead(ctx context.Context) error {
 		if round, err = a.publishRound(ctx, conn, round.Counted); err != nil {
 			return err
 		}
-		wait(ctx, pauseBehind(len(round.Accounts)))
+		lifecycle.Pause(ctx, pauseBehind(len(round.Accounts)))
 		if err := awaitSignal(ctx, conn); err != nil {
 			return err
 		}
@@ -105,8 +109,8 @@ func takeLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// awaitSignal waits until a transaction has changed books, or for pollInterval. Signals that came
-// meanwhile are one.
+// awaitSignal waits until a transaction has changed books, or for
+// pollInterval. Signals that came meanwhile are one.
 func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
@@ -208,8 +212,8 @@ func accountMessage(account contract.Account, at time.Time) *message.Message {
 	return newMessage(attributes, account.Organization, encode(account))
 }
 
-// publishCounted publishes the marker after the acknowledgement of every account of its round, so a
-// reader of it has read them.
+// publishCounted publishes the marker after the acknowledgement of every
+// account of its round, so a reader of it has read them.
 func (a *Accounts) publishCounted(ctx context.Context, counted contract.Positions) error {
 	at := a.Clock()
 	attributes := contract.Attributes{
@@ -243,14 +247,4 @@ func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), pollInterval)
 	defer cancel()
 	_ = conn.Close(ctx)
-}
-
-// wait waits for d or the end of ctx.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

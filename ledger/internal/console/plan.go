@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/foresight"
+	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -21,7 +21,7 @@ type planPage struct {
 	Known       bool // false: the ledger has not consumed the organization's creation yet
 	Tier        ui.Field
 	OnExhausted ui.Field
-	Preview     *foresight.Simulation // nil: none was asked for
+	Preview     *forecasts.Simulation // nil: none was asked for
 }
 
 // showPlan previews another plan. It decides nothing.
@@ -39,7 +39,7 @@ func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if query.Has("tier") {
 		wanted := ledger.Plan{Tier: ledger.Tier(query.Get("tier")), Overage: query.Get("on_exhausted") == overage}
 		page = newPlanPage(wanted)
-		preview, err := c.Services.Foresight.Simulate(r.Context(), organization, ledger.Subscription{Plan: wanted})
+		preview, err := c.Services.Forecasts.Simulate(r.Context(), organization, ledger.Subscription{Plan: wanted})
 		var invalid ledger.Invalid
 		switch {
 		case errors.As(err, &invalid):

@@ -78,7 +78,7 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	if page.Chart, err = c.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
-	forecast, err := c.Services.Foresight.Forecast(r.Context(), overview.Balance.Organization.ID)
+	forecast, err := c.Services.Forecasts.Forecast(r.Context(), overview.Balance.Organization.ID)
 	if err != nil {
 		return err
 	}
@@ -161,8 +161,8 @@ func (p usagePage) Suspended() bool { return p.State == ledger.Suspended }
 // High reports whether little is left.
 func (p usagePage) High() bool { return p.Percent >= 80 }
 
-// thousandths is part of whole, 0 to 1000, rounded down. It divides first where multiplying would
-// overflow.
+// thousandths is part of whole, 0 to 1000, rounded down. It divides
+// first where multiplying would overflow.
 func thousandths(part, whole int64) int64 {
 	switch {
 	case part <= 0 || whole <= 0:

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/foresight"
+	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -35,7 +35,7 @@ type dayRange struct {
 	Latest   *string `json:"latest"`
 }
 
-func newForecastBody(f foresight.Forecast) forecastBody {
+func newForecastBody(f forecasts.Forecast) forecastBody {
 	b := f.Balance
 	body := forecastBody{
 		Organization: b.Organization.ID, Period: periodBody{b.Book.Period.Start, b.Book.Period.End}, Used: b.Book.Used(),
@@ -67,7 +67,7 @@ func (a *API) forecast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Foresight.Forecast(r.Context(), organization)
+	found, err := a.Forecasts.Forecast(r.Context(), organization)
 	if err != nil {
 		return answer(err, organization)
 	}

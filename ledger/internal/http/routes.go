@@ -32,9 +32,7 @@ type API struct {
 
 // Mount adds the ledger's routes.
 func (a *API) Mount(router chi.Router) {
-	document := httpapi.Document(openAPI)
-	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
-	router.Get("/v1/ledger/openapi.json", document)
+	httpapi.Describe(router, "ledger", openAPI)
 	router.Group(func(router chi.Router) {
 		router.Use(a.Guard.RequireScope(ScopeRead))
 		router.Get("/v1/organizations/{organization}/balance", httpapi.Handle(a.balance))
@@ -88,8 +86,8 @@ func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization
 	return organization, request, httpapi.ReadJSON(w, r, body)
 }
 
-// reached is the path's organization. One out of the token's reach is answered like one that does
-// not exist.
+// reached is the path's organization. One out of the token's reach is
+// answered like one that does not exist.
 func reached(r *http.Request) (string, error) {
 	organization := chi.URLParam(r, "organization")
 	if organization == "" || !identity.FromContext(r.Context()).Reaches(organization) {

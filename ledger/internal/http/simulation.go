@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/foresight"
+	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
@@ -31,7 +31,7 @@ type simulatedPeriod struct {
 	ExhaustedOn *string    `json:"exhausted_on"`
 }
 
-func newSimulationBody(s foresight.Simulation) simulationBody {
+func newSimulationBody(s forecasts.Simulation) simulationBody {
 	body := simulationBody{
 		Before:  simulatedState{newSubscriptionBody(s.Before), s.Granted[0], s.Remaining[0]},
 		After:   simulatedState{newSubscriptionBody(s.After), s.Granted[1], s.Remaining[1]},
@@ -44,7 +44,8 @@ func newSimulationBody(s foresight.Simulation) simulationBody {
 	return body
 }
 
-// simulate answers what a subscription would change, and would have made of past periods. It changes nothing.
+// simulate answers what a subscription would change, and would have
+// made of past periods. It changes nothing.
 func (a *API) simulate(w http.ResponseWriter, r *http.Request) error {
 	organization, err := reached(r)
 	if err != nil {
@@ -61,7 +62,7 @@ func (a *API) simulate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return answer(err, organization)
 	}
-	found, err := a.Foresight.Simulate(r.Context(), organization, wanted)
+	found, err := a.Forecasts.Simulate(r.Context(), organization, wanted)
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -1,10 +1,14 @@
 package http
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"net/http"
+	"strconv"
 	"time"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -35,10 +39,10 @@ func newTransferBody(t postgres.BookedTransfer) transferBody {
 	}
 }
 
-// transfers lists the transfers of an organization, the latest first; there they are called
-// entries.
+// transfers lists the transfers of an organization, the latest
+// first; there they are called entries.
 func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
-	page, err := pageOf[postgres.TransferCursor](r)
+	query, err := transferQueryOf(r)
 	if err != nil {
 		return err
 	}
@@ -46,11 +50,96 @@ func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Balances.Transfers(r.Context(), organization,
-		postgres.TransferQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit + 1})
+	if mediaType := httpapi.Preferred(r, httpapi.TypeJSON, httpapi.TypeLines, httpapi.TypeCSV); mediaType != httpapi.TypeJSON {
+		return a.exportTransfers(w, r, organization, query, mediaType)
+	}
+	limit := query.Limit
+	query.Limit++ // so that it shows whether the list goes on
+	found, err := a.Balances.Transfers(r.Context(), organization, query)
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteList(w, r, found, page.limit, newTransferBody, postgres.BookedTransfer.Cursor)
+	httpapi.WriteListUpTo(w, r, found.Transfers, limit, found.Next, newTransferBody, postgres.BookedTransfer.Cursor)
 	return nil
+}
+
+// transferQueryOf reads which transfers a request asks for.
+func transferQueryOf(r *http.Request) (query postgres.TransferQuery, err error) {
+	page, err := pageOf[postgres.TransferCursor](r, "reason", "project", "api_key", "grant")
+	if err != nil {
+		return query, err
+	}
+	asked := r.URL.Query()
+	query = postgres.TransferQuery{From: page.from, To: page.to, After: page.after, Limit: page.limit,
+		Project: asked.Get("project"), Key: asked.Get("api_key"), Grant: asked.Get("grant")}
+	if !asked.Has("reason") {
+		return query, nil
+	}
+	var known bool
+	if query.Reason, known = ledger.ParseReason(asked.Get("reason")); !known {
+		return query, httpapi.Invalid("?reason", httpapi.CodeInvalidRequest, fmt.Sprintf("There is no reason %q.", asked.Get("reason")),
+			"Use issued, charged, settled, late, prorated, expired, voided or adjusted.")
+	}
+	return query, nil
+}
+
+// transferColumns are the columns of a row of cells.
+var transferColumns = []string{"id", "effective_at", "booked_at", "period_start", "from", "to", "amount", "entries", "reason",
+	"project", "api_key", "event", "grant", "of_period"}
+
+func (b transferBody) cells() []string {
+	of := ""
+	if !b.OfPeriod.IsZero() {
+		of = b.OfPeriod.Format(time.RFC3339)
+	}
+	return []string{b.ID, b.EffectiveAt.Format(time.RFC3339Nano), b.BookedAt.Format(time.RFC3339Nano), b.PeriodStart.Format(time.RFC3339),
+		b.From, b.To, strconv.FormatInt(b.Amount, 10), strconv.Itoa(b.Entries), b.Reason, b.Project, b.APIKey, b.Event, b.Grant, of}
+}
+
+// exportTransfers answers with the whole list, up to its limit.
+func (a *API) exportTransfers(w http.ResponseWriter, r *http.Request, organization string, query postgres.TransferQuery, mediaType string) error {
+	left := -1
+	if r.URL.Query().Has("limit") {
+		left = query.Limit
+	}
+	return export[postgres.BookedTransfer]{
+		pages:   a.transferPages(r.Context(), organization, query, left),
+		columns: transferColumns,
+		cells:   func(t postgres.BookedTransfer) []string { return newTransferBody(t).cells() },
+		body:    func(t postgres.BookedTransfer) any { return newTransferBody(t) },
+	}.write(w, mediaType)
+}
+
+// transferPages are the pages of a list, each of its own instant; left
+// bounds the items unless it is negative.
+func (a *API) transferPages(ctx context.Context, organization string, query postgres.TransferQuery, left int) iter.Seq2[[]postgres.BookedTransfer, error] {
+	return func(yield func([]postgres.BookedTransfer, error) bool) {
+		for more := true; more && left != 0; {
+			query.Limit = httpapi.MaxLimit
+			if left > 0 {
+				query.Limit = min(left, httpapi.MaxLimit)
+			}
+			found, err := a.Balances.Transfers(ctx, organization, query)
+			if err != nil {
+				yield(nil, answer(err, organization))
+				return
+			}
+			if !yield(found.Transfers, nil) {
+				return
+			}
+			left -= len(found.Transfers)
+			query.After, more = goesOn(found, query.Limit)
+		}
+	}
+}
+
+// goesOn is where the page after one begins, if there may be one.
+func goesOn(page postgres.TransferPage, limit int) (after postgres.TransferCursor, more bool) {
+	switch {
+	case page.Next != nil:
+		return *page.Next, true
+	case len(page.Transfers) == limit:
+		return page.Transfers[limit-1].Cursor(), true
+	}
+	return after, false
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/ledger/internal/foresight"
+	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// tryBody is a request that might be sent: how many bytes it would be charged, and whose budgets it would use.
+// tryBody is a request that might be sent: how many bytes it would be
+// charged, and whose budgets it would use.
 type tryBody struct {
 	Bytes   int64  `json:"bytes"`
 	Project string `json:"project"`
@@ -31,7 +32,7 @@ type trialBody struct {
 	AsOf         asOfBody    `json:"as_of"`
 }
 
-func newTrialBody(t foresight.Trial) trialBody {
+func newTrialBody(t forecasts.Trial) trialBody {
 	b := t.Balance
 	body := trialBody{
 		Organization: b.Organization.ID, Bytes: t.Bytes, Accepted: t.Rule == "", Covered: t.Covered, Overage: t.Overage, Remaining: t.Remaining,
@@ -72,7 +73,7 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
 	if body.Bytes < 1 || body.Bytes > ledger.MaxCharge {
 		return httpapi.Invalid("/bytes", httpapi.CodeInvalidRequest, "bytes is outside of what a request can be charged.", "Use a whole number from 1 on.")
 	}
-	trial, err := a.Foresight.Try(r.Context(), organization, foresight.Request(body))
+	trial, err := a.Forecasts.Try(r.Context(), organization, forecasts.Request(body))
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Sealer makes links of the chains, hour by hour, once everything is booked that was accepted in an hour. Of several one does.
+// A Sealer makes links of the chains, hour by hour, once everything is booked
+// that was accepted in an hour. Of several one does.
 type Sealer struct {
 	Pool     *pgxpool.Pool
 	Time     unitofwork.DatabaseTime
@@ -45,10 +46,11 @@ func (s *Sealer) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, s.Interval, s.RunOnce, lifecycle.Warn(s.Logger, "cannot seal an hour"))
 }
 
-// RunOnce seals all hours that are over and booked.
+// RunOnce seals all hours that are over and booked. The brokers are asked only
+// while there is one that may not be sealed.
 func (s *Sealer) RunOnce(ctx context.Context) error {
-	now, err := s.look(ctx)
-	if err != nil {
+	now, due, err := s.look(ctx)
+	if err != nil || !due {
 		return err
 	}
 	through, err := s.booked.Move(ctx, s.Pool, now, s.End)
@@ -63,8 +65,9 @@ func (s *Sealer) RunOnce(ctx context.Context) error {
 	return nil
 }
 
-// look reads the time, and how far any replica has sealed.
-func (s *Sealer) look(ctx context.Context) (now time.Time, err error) {
+// look reads the time, how far any replica has sealed, and
+// whether there is an hour that may be due.
+func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) {
 	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		if now, err = s.Time(ctx, tx); err != nil {
 			return err
@@ -73,12 +76,26 @@ func (s *Sealer) look(ctx context.Context) (now time.Time, err error) {
 		if err == nil && sealed {
 			s.advance(last.Add(time.Hour))
 		}
+		if err != nil {
+			return err
+		}
+		due, err = s.isDue(ctx, tx, now.Add(-horizon.Settling))
 		return err
 	})
-	return now, err
+	return now, due, err
 }
 
-// sealDue seals the hours that ended by an instant. To look first spares those who book the lock of a cut.
+// isDue reports whether an hour ended by an instant that is not
+// sealed, or may hold what is not booked yet.
+func (s *Sealer) isDue(ctx context.Context, tx pgx.Tx, by time.Time) (bool, error) {
+	if by.Truncate(time.Hour).After(s.through) {
+		return true, nil
+	}
+	return postgres.HasUnsealed(ctx, tx, by)
+}
+
+// sealDue seals the hours that ended by an instant. To look first
+// spares those who book the lock of a cut.
 func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 	var due bool
 	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
@@ -91,7 +108,8 @@ func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 	return Seal(ctx, s.Pool, by)
 }
 
-// advance shows through when nothing is left to seal: an hour in which nothing was accepted or decided has no seal, and is done all the same.
+// advance shows through when nothing is left to seal: an hour in which nothing
+// was accepted or decided has no seal, and is done all the same.
 func (s *Sealer) advance(through time.Time) {
 	if through.After(s.through) {
 		s.through = through
@@ -99,7 +117,8 @@ func (s *Sealer) advance(through time.Time) {
 	}
 }
 
-// Seal seals the hours that ended by an instant. What was accepted by then has to be booked.
+// Seal seals the hours that ended by an instant. What was
+// accepted by then has to be booked.
 func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 	for more := true; more; {
 		err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
@@ -120,7 +139,8 @@ func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 	return nil
 }
 
-// sealNext writes the links of the hour that is cut, also where whoever cut it is gone; found is false where there is none.
+// sealNext writes the links of the hour that is cut, also where whoever cut it
+// is gone; found is false where there is none.
 func sealNext(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 	hour, found, err := postgres.UnsealedHour(ctx, tx)
 	if err == nil && found {

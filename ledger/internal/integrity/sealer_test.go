@@ -15,16 +15,22 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Hours without anything to seal are as good as sealed; those are not of which the log holds something that is not booked.
+// Hours without anything to seal are as good as sealed; those
+// are not of which the log holds something that is not booked.
+// The brokers are asked once an hour.
 func TestQuietHoursAreNotBehind(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November.Truncate(time.Hour)
 	l.SetClock(noon)
 	l.Apply(t, logged("acme", 0, 0, noon))
 	var log horizon.End
+	asked := 0
 	sealer := &integrity.Sealer{
 		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
 		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
-		End:  func(context.Context) (horizon.End, error) { return log, nil },
+		End: func(context.Context) (horizon.End, error) {
+			asked++
+			return log, nil
+		},
 	}
 	check := func(want time.Time) {
 		t.Helper()
@@ -37,8 +43,14 @@ func TestQuietHoursAreNotBehind(t *testing.T) {
 	}
 	l.SetClock(noon.Add(time.Hour + horizon.Settling))
 	check(noon.Add(time.Hour))
-	l.SetClock(noon.Add(6*time.Hour + horizon.Settling - time.Second))
+	l.SetClock(noon.Add(5*time.Hour + horizon.Settling))
 	check(noon.Add(5 * time.Hour))
+	for before := asked; l.Now().Before(noon.Add(6*time.Hour + horizon.Settling)); l.Pass(5 * time.Minute) {
+		check(noon.Add(5 * time.Hour))
+		if asked > before {
+			t.Fatal("the brokers are asked where the log ends, though no hour is over that is not sealed")
+		}
+	}
 	log.Next = contract.Positions{0: 2}
 	l.SetClock(noon.Add(9 * time.Hour))
 	check(noon.Add(5 * time.Hour))

@@ -20,7 +20,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
-	"github.com/weirlog/weir/shared/reading"
+	"github.com/weirlog/weir/shared/turns"
 )
 
 // November is when the tests take place by default.
@@ -32,7 +32,8 @@ const (
 	Readers  = 4
 )
 
-// patience is how long a decision waits for its turn: until it comes, however busy the machine is.
+// patience is how long a decision waits for its turn: until it
+// comes, however busy the machine is.
 const patience = 2 * time.Minute
 
 // A Ledger is a service on a fresh database, and a clock that the test sets.
@@ -68,7 +69,8 @@ func (l *Ledger) Events() (kinds []ledger.EventKind) {
 	return kinds
 }
 
-// New makes a ledger in November. Tier indie has 100 bytes, scale as many as a test can use.
+// New makes a ledger in November. Tier indie has 100 bytes,
+// scale as many as a test can use.
 func New(t testing.TB) *Ledger {
 	t.Helper()
 	return On(pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
@@ -79,10 +81,10 @@ func On(pool *pgxpool.Pool) *Ledger {
 	l := &Ledger{Pool: pool}
 	l.SetClock(November)
 	l.Services = services.New(services.Config{
-		Reads: l.Pool, Writes: l.Pool, Turns: reading.NewTurns(Readers, prometheus.NewRegistry(), "weir_ledger"),
+		Reads: l.Pool, Writes: l.Pool, Turns: turns.New(turns.Reads(Readers, "weir_ledger"), prometheus.NewRegistry()),
 		Save: l.note, IDs: l.newID, Rules: ledger.Rules{Tiers: smallTiers(), Thresholds: ledger.DefaultThresholds()}, Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
-		Deciding: unitofwork.NewTurns(Deciders, patience, prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
+		Deciding: turns.New(unitofwork.Deciders(Deciders, patience), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
 	})
 	return l
 }
@@ -133,7 +135,8 @@ func (l *Ledger) Read(t testing.TB, organization string, fn func(ctx context.Con
 	}
 }
 
-// Start starts the plan of an organization that exists since two months before November.
+// Start starts the plan of an organization that exists since two
+// months before November.
 func (l *Ledger) Start(t testing.TB, organization string, tier ledger.Tier) {
 	t.Helper()
 	from := November.AddDate(0, -2, 0)
@@ -162,7 +165,8 @@ func (l *Ledger) Book(t testing.TB, charges ...ledger.Charge) (events []ledger.E
 	return events
 }
 
-// Apply books charges in one transaction that notes their ranges, as the consumer of the log does.
+// Apply books charges in one transaction that notes their
+// ranges, as the consumer of the log does.
 func (l *Ledger) Apply(t testing.TB, charges ...ledger.Charge) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

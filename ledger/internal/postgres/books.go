@@ -11,8 +11,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveBooks stores opened books with their transfers and grants, and the usage that charges add, makes their account states due, and
-// notifies Channel, in other processes as well, when the transaction commits.
+// SaveBooks stores opened books with their transfers and grants, and the usage
+// that charges add, makes their account states due, and notifies Channel, in
+// other processes as well, when the transaction commits.
 func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, charges []ledger.Charge) error {
 	var books []orgBook
 	var due []string
@@ -29,7 +30,7 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	}
 	var batch pgx.Batch
 	queueBooks(&batch, books)
-	queueUses(&batch, usesOf(charges))
+	usesOf(charges).queue(&batch)
 	queueGrants(&batch, opened)
 	queueLines(&batch, opened)
 	queueBudgets(&batch, opened)
@@ -38,10 +39,10 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-func usesOf(charges []ledger.Charge) []ledger.Use {
-	uses := make([]ledger.Use, len(charges))
-	for i, charge := range charges {
-		uses[i] = charge.Use()
+func usesOf(charges []ledger.Charge) *useSums {
+	uses := newUseSums()
+	for i := range charges {
+		uses.add(charges[i].Use())
 	}
 	return uses
 }
@@ -55,7 +56,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// EnsureDays makes sure that transfers of these instants have a day's partition to be in.
+// EnsureDays makes sure that transfers of these instants have a
+// day's partition to be in.
 func EnsureDays(ctx context.Context, tx pgx.Tx, instants ...time.Time) error {
 	return pg.EnsureDays(ctx, tx, "transfers", instants...)
 }

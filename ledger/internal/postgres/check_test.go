@@ -84,3 +84,48 @@ func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
 		}
 	}
 }
+
+// Offsets that are lost with their log and accepted as lost leave no gap; what is accepted twice stays one range.
+func TestAcceptedLossLeavesNoGap(t *testing.T) {
+	l := ledgertest.New(t)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if err := postgres.SaveRanges(ctx, tx, []ledger.Range{{First: 0, Next: 3, Records: 3}}); err != nil {
+			return err
+		}
+		for range 2 {
+			if err := postgres.SaveLost(ctx, tx, 0, 1000); err != nil {
+				return err
+			}
+		}
+		if err := postgres.SaveLost(ctx, tx, 1, 1000); err != nil { // nothing of it was ever booked
+			return err
+		}
+		if err := postgres.SaveRanges(ctx, tx, []ledger.Range{{First: 1000, Next: 1001, Records: 1}, {Partition: 1, First: 1000, Next: 1001, Records: 1}}); err != nil {
+			return err
+		}
+		violations, err := postgres.Verify(ctx, tx, l.Balances.Kept, l.Now())
+		if len(violations) != 0 {
+			t.Errorf("violations %v", violations)
+		}
+		return err
+	})
+}
+
+// Accounts that are published again are newer than all that was published of later books.
+func TestRaisedVersions(t *testing.T) {
+	l := ledgertest.New(t)
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT setval('versions', 1)`); err != nil {
+			return err
+		}
+		if err := postgres.RaiseVersions(ctx, tx); err != nil {
+			return err
+		}
+		var next, now int64
+		err := tx.QueryRow(ctx, `SELECT nextval('versions'), (extract(epoch FROM clock_timestamp() - interval '1 minute') * 1000000)::bigint`).Scan(&next, &now)
+		if next < now {
+			t.Errorf("the next version is %d, a minute ago it was %d microseconds", next, now)
+		}
+		return err
+	})
+}

@@ -30,8 +30,11 @@ func Decisions(organization string) eventstore.Stream {
 
 const decisionStream = "decisions"
 
-// DecidedAt is the member of a decision's metadata that has its instant.
-const DecidedAt = "at"
+// Members of a decision's metadata: its instant, and the positions of the log that it takes effect behind.
+const (
+	DecidedAt    = "at"
+	BookedBehind = "positions"
+)
 
 // WhenDecided is the instant of a decision by its number; zero where it is not kept any more.
 func WhenDecided(ctx context.Context, tx pgx.Tx, organization string, number int64) (at time.Time, err error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Standing is where an organization stands: its book of the period that holds an instant, if there is one, and how far the log is booked.
+// A Standing is where an organization stands: its book of the period that holds
+// an instant, if there is one, and how far the log is booked.
 type Standing struct {
 	At           time.Time
 	Organization ledger.Organization
@@ -22,10 +23,17 @@ type Standing struct {
 	Accepted     map[int]time.Time  // when what is booked last in a partition was accepted
 }
 
-// LoadStanding reads it in one exchange with the database: whoever asks for a balance waits for little else.
+// LoadStanding reads it in one exchange with the database.
 func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (s Standing, err error) {
-	s.At = at
 	var batch pgx.Batch
+	s.Queue(&batch, organization, at)
+	err = tx.SendBatch(ctx, &batch).Close()
+	return s, err
+}
+
+// Queue has a batch read where an organization stands.
+func (s *Standing) Queue(batch *pgx.Batch, organization pg.Organization, at time.Time) {
+	s.At = at
 	batch.Queue(selectOrganizations+`WHERE o.organization = $1`, organization).Query(func(rows pgx.Rows) error {
 		known, err := collectOrganizations(rows)
 		s.Organization, s.Found = known[string(organization)]
@@ -48,5 +56,4 @@ func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 		s.Accepted, err = collectAccepted(rows)
 		return err
 	})
-	return s, tx.SendBatch(ctx, &batch).Close()
 }

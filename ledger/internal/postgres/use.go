@@ -14,41 +14,56 @@ import (
 // SaveUses adds uses to the usage by hour and by day.
 func SaveUses(ctx context.Context, tx pgx.Tx, uses []ledger.Use) error {
 	var batch pgx.Batch
-	queueUses(&batch, uses)
+	sums := newUseSums()
+	for _, use := range uses {
+		sums.add(use)
+	}
+	sums.queue(&batch)
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-func queueUses(batch *pgx.Batch, uses []ledger.Use) {
-	hours := sumUses(uses)
-	queueUsage(batch, "usage_hours", "hour", "timestamptz", hours)
-	for i := range hours {
-		hours[i].Hour = hours[i].Hour.Truncate(24 * time.Hour)
-	}
-	queueUsage(batch, "usage_days", "day", "date", sumUses(hours))
+// A likeness is what uses have in common that are added up.
+type likeness struct {
+	organization, project, key, environment, outcome, reason string
+	hour                                                     int64
 }
 
-// sumUses adds up uses that are alike, and sorts them: whoever writes takes the rows in this order.
-func sumUses(uses []ledger.Use) []ledger.Use {
-	sums := make(map[ledger.Use]ledger.Use, len(uses))
-	for _, use := range uses {
-		alike := likeness(use)
-		sum := sums[alike]
-		use.Requests, use.Entries, use.Bytes = use.Requests+sum.Requests, use.Entries+sum.Entries, use.Bytes+sum.Bytes
-		use.Errors, use.KeyInBody = use.Errors+sum.Errors, use.KeyInBody+sum.KeyInBody
-		sums[alike] = use
-	}
-	sorted := make([]ledger.Use, 0, len(sums))
-	for _, sum := range sums {
-		sorted = append(sorted, sum)
-	}
-	slices.SortFunc(sorted, compareUses)
-	return sorted
+// useSums are uses, those that are alike added up.
+type useSums struct {
+	at   map[likeness]int // where each is in sums; bounded by the records of a transaction
+	sums []ledger.Use
 }
 
-// likeness is what uses have in common that are added up.
-func likeness(use ledger.Use) ledger.Use {
-	use.Requests, use.Entries, use.Bytes, use.Errors, use.KeyInBody = 0, 0, 0, 0, 0
-	return use
+func newUseSums() *useSums { return &useSums{at: map[likeness]int{}} }
+
+func (s *useSums) add(use ledger.Use) {
+	alike := likeness{use.Organization, use.Project, use.Key, use.Environment, use.Outcome, use.Reason, use.Hour.Unix()}
+	at, known := s.at[alike]
+	if !known {
+		s.at[alike] = len(s.sums)
+		s.sums = append(s.sums, use)
+		return
+	}
+	sum := &s.sums[at]
+	sum.Requests, sum.Entries, sum.Bytes = sum.Requests+use.Requests, sum.Entries+use.Entries, sum.Bytes+use.Bytes
+	sum.Errors, sum.KeyInBody = sum.Errors+use.Errors, sum.KeyInBody+use.KeyInBody
+}
+
+// queue adds them to the usage by hour and by day.
+func (s *useSums) queue(batch *pgx.Batch) {
+	days := newUseSums()
+	for _, use := range s.sums {
+		use.Hour = use.Hour.Truncate(24 * time.Hour)
+		days.add(use)
+	}
+	queueUsage(batch, "usage_hours", "hour", "timestamptz", s.sorted())
+	queueUsage(batch, "usage_days", "day", "date", days.sorted())
+}
+
+// sorted ends the sums: whoever writes takes the rows in this order.
+func (s *useSums) sorted() []ledger.Use {
+	slices.SortFunc(s.sums, compareUses)
+	return s.sums
 }
 
 func compareUses(a, b ledger.Use) int {
@@ -86,8 +101,9 @@ func queueUsage(batch *pgx.Batch, table, at, atType string, sums []ledger.Use) {
 		texts[0], times, texts[1], texts[2], texts[3], texts[4], texts[5], numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
 }
 
-// TakeTallies notes the sequences of tallies, and returns those that have not been counted before. They are in the order of the log, in which a
-// process's sequences grow.
+// TakeTallies notes the sequences of tallies, and returns those
+// that have not been counted before. They are in the order of the
+// log, in which a process's sequences grow.
 func TakeTallies(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) ([]ledger.Tally, error) {
 	counted, err := lockSequences(ctx, tx, booked, tallies)
 	if err != nil {
@@ -108,7 +124,8 @@ type tallySource struct{ organization, process string }
 
 func sourceOf(t ledger.Tally) tallySource { return tallySource{t.Organization, t.Process} }
 
-// lockSequences locks what is counted of the sources of tallies, and returns up to where that is.
+// lockSequences locks what is counted of the sources of tallies,
+// and returns up to where that is.
 func lockSequences(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) (map[tallySource]int64, error) {
 	counted := map[tallySource]int64{}
 	for _, t := range tallies {
@@ -132,7 +149,8 @@ func lockSequences(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []l
 	return counted, err
 }
 
-// saveSequences raises sequences; one that is higher stays. The rows are locked from then on.
+// saveSequences raises sequences; one that is higher stays. The
+// rows are locked from then on.
 func saveSequences(ctx context.Context, tx pgx.Tx, booked time.Time, counted map[tallySource]int64) error {
 	organizations, processes := columnsOf(counted)
 	sequences := make([]int64, len(organizations))

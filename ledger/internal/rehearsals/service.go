@@ -1,6 +1,7 @@
 package rehearsals
 
 import (
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
@@ -9,4 +10,5 @@ import (
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer
+	Owns  ledger.Owns
 }

@@ -25,16 +25,19 @@ func (s *Service) Use(ctx context.Context, organization string, request unitofwo
 	input := spec
 	spec.ID = "rhs_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
+		if err := s.Owns.Check(organization, spec.Project); err != nil {
+			return nil, err
+		}
 		return books.Rehearse(spec)
 	}
 	return unitofwork.Decide(ctx, s.Work, organization, request, input, choose, func(tx pgx.Tx, books *ledger.Books, at time.Time) (Use, error) {
 		made := books.Rehearsals[len(books.Rehearsals)-1]
-		return Use{made.Trial, spec.ID, at}, explain(ctx, tx, made)
+		return Use{made.Trial, spec.ID, at}, Explain(ctx, tx, made)
 	})
 }
 
-// explain keeps a refusal, so that it can be asked why.
-func explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
+// Explain keeps a refusal, so that it can be asked why.
+func Explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
 	refusal := r.Refusal
 	switch r.Rule {
 	case "":

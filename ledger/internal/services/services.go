@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/ledger/internal/booking"
 	"github.com/weirlog/weir/ledger/internal/budgets"
-	"github.com/weirlog/weir/ledger/internal/foresight"
+	"github.com/weirlog/weir/ledger/internal/forecasts"
 	"github.com/weirlog/weir/ledger/internal/grants"
 	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/integrity"
@@ -21,7 +21,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/usage"
-	"github.com/weirlog/weir/shared/reading"
+	"github.com/weirlog/weir/shared/turns"
 )
 
 // Services are those of all rooms, on one database.
@@ -33,7 +33,7 @@ type Services struct {
 	Balances   *balances.Service
 	Booking    *booking.Service
 	Budgets    *budgets.Service
-	Foresight  *foresight.Service
+	Forecasts  *forecasts.Service
 	Grants     *grants.Service
 	Integrity  *integrity.Service
 	Plans      *plans.Service
@@ -46,15 +46,15 @@ type Services struct {
 type Config struct {
 	Reads    *pgxpool.Pool // for those who ask
 	Writes   *pgxpool.Pool // for those who decide
-	Turns    *reading.Turns
+	Turns    *turns.Turns
 	Save     unitofwork.SaveEvents
 	IDs      func() string // unique, URL-safe, at most 60 characters
 	Rules    ledger.Rules
 	Kept     ledger.Retention
 	Clock    func() time.Time
 	Time     unitofwork.DatabaseTime
-	Deciding *unitofwork.Turns
-	Owns     budgets.Owns
+	Deciding *turns.Turns
+	Owns     ledger.Owns
 	End      horizon.LogEnd // nil: nobody knows where the log ends
 }
 
@@ -73,11 +73,11 @@ func New(c Config) *Services {
 		Balances:   balance,
 		Booking:    &booking.Service{Rules: c.Rules},
 		Budgets:    budget,
-		Foresight:  &foresight.Service{Reads: reads, Rules: c.Rules, Balances: balance, Budgets: budget},
+		Forecasts:  &forecasts.Service{Reads: reads, Rules: c.Rules, Balances: balance, Budgets: budget},
 		Grants:     &grants.Service{Reads: reads, Work: work},
 		Integrity:  &integrity.Service{Reads: reads},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
-		Rehearsals: &rehearsals.Service{Reads: reads, Work: work},
+		Rehearsals: &rehearsals.Service{Reads: reads, Work: work, Owns: c.Owns},
 		Statements: &statements.Service{Reads: reads},
 		Usage:      &usage.Service{Reads: reads, Tiers: c.Rules.Tiers},
 	}

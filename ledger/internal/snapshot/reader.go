@@ -11,13 +11,13 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/reading"
+	"github.com/weirlog/weir/shared/turns"
 )
 
 // A Reader reads for those who ask, by connections of their own.
 type Reader struct {
 	Pool  *pgxpool.Pool
-	Turns *reading.Turns   // of organizations
+	Turns *turns.Turns     // of organizations
 	Clock func() time.Time // of this machine: what is decided goes by that of the database
 }
 
@@ -35,6 +35,21 @@ func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.T
 		}
 		return fn(tx, pg.Organization(organization))
 	})
+}
+
+// ReadAtOnce is Read for queries that are known beforehand: all of them in one
+// exchange with the database.
+func (r *Reader) ReadAtOnce(ctx context.Context, organization string, queue func(batch *pgx.Batch, organization pg.Organization)) error {
+	id := pg.Organization(organization)
+	if err := id.Check(); err != nil {
+		return NoOrganization(err)
+	}
+	leave, err := r.Turns.Enter(ctx, organization)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return pg.ReadAtOnce(ctx, r.Pool, id, func(batch *pgx.Batch) { queue(batch, id) })
 }
 
 // NoOrganization is the error for an id that nobody can act as. An unreachable database is none.

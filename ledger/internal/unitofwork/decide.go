@@ -74,7 +74,7 @@ const tries = 3
 
 // stubbornly runs fn in a transaction once it is the organization's turn, again where the database asks for it.
 func (w *Writer) stubbornly(ctx context.Context, organization string, fn func(tx pgx.Tx) error) (err error) {
-	leave, err := w.Turns.enter(ctx, organization)
+	leave, err := w.Turns.Enter(ctx, organization)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expec
 		return err
 	}
 	metadata := eventstore.Metadata{
-		"actor": request.Actor, "request": request.ID, "positions": string(behind), postgres.DecidedAt: at.UTC().Format(time.RFC3339Nano),
+		"actor": request.Actor, "request": request.ID, postgres.BookedBehind: string(behind), postgres.DecidedAt: at.UTC().Format(time.RFC3339Nano),
 	}
 	return w.Decisions.AppendTx(ctx, tx, postgres.Decisions(organization), expected, metadata, decisions...)
 }

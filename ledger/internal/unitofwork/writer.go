@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/turns"
 )
 
 // A Writer writes what is decided.
@@ -19,11 +20,20 @@ type Writer struct {
 	IDs       func() string // unique, URL-safe, at most 60 characters
 	Rules     ledger.Rules
 	Time      DatabaseTime
-	Turns     *Turns
+	Turns     *turns.Turns
 }
 
-// DatabaseTime is the clock by which all replicas decide, read in the deciding transaction: who holds a lock must not wait for another connection.
+// Deciders are turns for so many decisions at once, each of another
+// organization: those of one wait for each other's lock anyway. Who
+// decides holds a connection, also while it waits for a lock.
+func Deciders(atOnce int, longest time.Duration) turns.Config {
+	return turns.Config{Places: atOnce, PerOrganization: 1, Wait: longest, Module: "weir_ledger", Noun: "decisions", Asked: "changes"}
+}
+
+// DatabaseTime is the clock by which all replicas decide, read in the deciding
+// transaction: who holds a lock must not wait for another connection.
 type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
 
-// SaveEvents keeps what others are to be informed of, in the transaction that makes it true, as the last thing that it does.
+// SaveEvents keeps what others are to be informed of, in the transaction that
+// makes it true, as the last thing that it does.
 type SaveEvents func(ctx context.Context, tx pgx.Tx, events []ledger.Event) error

@@ -30,22 +30,6 @@ type Partition struct {
 	Start, End       int64
 }
 
-// Operations are what the user may do with a topic: a bit for each, by Kafka's numbers.
-type Operations int32
-
-// The operations that Weir needs.
-const (
-	Read     Operations = 1 << 3
-	Write    Operations = 1 << 4
-	Describe Operations = 1 << 8
-)
-
-// unasked is how a broker answers that reports no operations.
-const unasked Operations = -1 << 31
-
-// Allow reports whether all of some operations are allowed, also where the brokers don't say.
-func (o Operations) Allow(some Operations) bool { return o == unasked || o&some == some }
-
 // Reach connects to one broker, agrees on the protocol's versions and signs in.
 func Reach(ctx context.Context, address string, dialer *bus.Dialer) error {
 	conn, err := broker.Connect(ctx, broker.NewCluster(nil, dialer).Dialer, address)
@@ -55,7 +39,8 @@ func Reach(ctx context.Context, address string, dialer *bus.Dialer) error {
 	return conn.Close()
 }
 
-// Look asks for topics and some of their settings. It fails where no broker answers; a topic that can't be seen has an error of its own.
+// Look asks for topics and some of their settings. It fails where no broker
+// answers; a topic that can't be seen has an error of its own.
 func Look(ctx context.Context, brokers []string, dialer *bus.Dialer, topics, settings []string) (Cluster, error) {
 	c := broker.NewCluster(brokers, dialer)
 	defer c.Close()

@@ -1,12 +1,17 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	kafka "github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/testenv"
@@ -45,4 +50,27 @@ func TestLook(t *testing.T) {
 	if err := cluster.Reach(t.Context(), brokers[0], nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// Who shares in a group is counted, and none where nobody ever did.
+func TestMembers(t *testing.T) {
+	brokers, topic := testenv.SharedKafka(t), "test.cluster.members"
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	pool := bustest.Database(t)
+	handle := func(context.Context, pgx.Tx, []bus.Record) error { return nil }
+	cfg := bustest.QuickConsumer(brokers, topic, pool, handle)
+	_, stop := bustest.StartConsumer(t, cfg)
+	count := func(want int) {
+		t.Helper()
+		testenv.Eventually(t, 30*time.Second, func() error {
+			found, err := cluster.Members(t.Context(), brokers, nil, []string{cfg.Group, "test.cluster.nobody"})
+			if err == nil && (found[cfg.Group] != want || found["test.cluster.nobody"] != 0) {
+				err = fmt.Errorf("members %v, want %d", found, want)
+			}
+			return err
+		})
+	}
+	count(1)
+	stop()
+	count(0)
 }

@@ -12,18 +12,21 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
-// maxDataFailures is how often records that the database refuses as data, or that make the handler
-// panic, are tried before they count as permanent. A conflict with a concurrent transaction is over
-// by then.
+// maxDataFailures is how often records are tried that the database refuses as
+// data, or at which the handler panics. Then they count as permanent: a
+// conflict with a concurrent transaction is over by then.
 const maxDataFailures = 3
 
-// maxLaneFailures is how often in a row a lane's records are tried before other lanes get their
-// turn.
+// maxLaneFailures is how often in a row a lane's records are
+// tried before it is another lane's turn.
 const maxLaneFailures = 3
 
-// apply applies or parks all of w, in order. It returns an error only when the assignment is over.
+// apply applies or parks all of w, in order. It fails only when
+// the assignment is over.
 func (a *assignment) apply(ctx context.Context, w work) error {
 	if w.empty() || a.through(w) {
 		return nil
@@ -46,7 +49,8 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 	return a.divide(ctx, w, blame)
 }
 
-// through reports whether the part before, of work that was divided, went as far as its lane goes.
+// through reports whether the part before of divided work went
+// as far as its lane goes.
 func (a *assignment) through(w work) bool {
 	if w.lane == nil || len(w.records) > 0 {
 		return false
@@ -55,8 +59,8 @@ func (a *assignment) through(w work) bool {
 	return !behind || b.next >= w.until
 }
 
-// divide applies smaller groups: around the record that is to blame if the handler named it, else
-// halves.
+// divide applies smaller groups: around the record that the
+// handler blamed, else halves.
 func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentError) error {
 	low, high := len(w.records)/2, len(w.records)/2
 	for i, r := range w.records {
@@ -72,18 +76,21 @@ func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentErr
 	return nil
 }
 
-// transientError is why a lane's records can't be applied yet. The others do not wait for them.
+// transientError is why a lane's records can't be applied yet.
+// The others do not wait for them.
 type transientError struct{ err error }
 
 func (e *transientError) Error() string { return e.err.Error() }
 
-// persist retries one transaction until it is committed, refused for good or fenced; a lane's, a
-// few times.
+// persist retries one transaction until it is committed, refused for
+// good or fenced; a lane's, a few times.
 func (a *assignment) persist(ctx context.Context, w work, effect Handler) error {
 	m := a.moverOf(w)
 	for failures := 1; ; failures++ {
 		begun := clock.Now()
-		took, err := a.transact(ctx, m, w.records, effect)
+		traced, span := a.traced(ctx, w.records)
+		took, err := a.transact(traced, m, w.records, effect)
+		tracing.End(span, err)
 		a.spent = timing{effect: took, overhead: clock.Now().Sub(begun) - took}
 		a.consumer.metrics.transacted(clock.Now().Sub(begun), err)
 		if errors.Is(err, bus.ErrFenced) {
@@ -103,14 +110,14 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 		case failures >= maxLaneFailures && w.lane != nil:
 			return a.giveUp(ctx, m, err)
 		}
-		a.consumer.logger.Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)
-		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
+		tracing.Logger(traced, a.consumer.logger).Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)
+		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
 	}
 }
 
-// giveUp ends the attempts of a lane after an error. First it finds out whether one was committed
-// whose answer was lost: else the next deferral would restore an old position, and with it records
-// that took effect.
+// giveUp ends the attempts of a lane after an error. It first checks whether
+// one was committed whose answer was lost: else the next deferral would restore
+// an old position, and apply records twice.
 func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
 	for failures := 1; ; failures++ {
 		moved, err := m.moved(ctx)
@@ -126,12 +133,12 @@ func (a *assignment) giveUp(ctx context.Context, m mover, failed error) error {
 			return err
 		}
 		a.consumer.logger.Warn("cannot look whether a lane's records are applied yet", "failures", failures, "error", err)
-		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
 	}
 }
 
-// fenced finds out why the positions did not move. If they are at their goal, an earlier commit
-// succeeded and its answer was lost.
+// fenced finds out why the positions did not move. If they are at their goal,
+// an earlier commit succeeded whose answer was lost.
 func fenced(ctx context.Context, m mover, err error) error {
 	moved, asking := m.moved(ctx)
 	switch {
@@ -144,8 +151,8 @@ func fenced(ctx context.Context, m mover, err error) error {
 	}
 }
 
-// transact moves the positions and takes the effect in one transaction, and returns how long the
-// effect took.
+// transact moves the positions and has the effect in one
+// transaction, and returns how long the effect took.
 func (a *assignment) transact(ctx context.Context, m mover, records []bus.Record, effect Handler) (took time.Duration, err error) {
 	ctx, cancel := a.consumer.bounded(ctx)
 	defer cancel()
@@ -169,8 +176,8 @@ func (c *Consumer) handle(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return c.cfg.Handle(ctx, tx, records)
 }
 
-// blamesData reports whether the data is at fault rather than the database: a panic, or SQLSTATE
-// class 22 (data exception) or 23 (integrity constraint violation).
+// blamesData reports whether the data is at fault, not the database: a panic,
+// or SQLSTATE class 22 (data exception) or 23 (integrity constraint violation).
 func blamesData(err error) bool {
 	var panicked *bus.PanicError
 	var refused *pgconn.PgError

@@ -14,10 +14,11 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// assignment is the work of a group member in one generation: partitions, each at a position under
-// an epoch.
+// assignment is the work of a group member in one generation:
+// partitions, each at a position under an epoch.
 type assignment struct {
 	consumer   *Consumer
 	topic      wire.TopicID
@@ -46,7 +47,8 @@ type claimed struct {
 	topic wire.TopicID
 }
 
-// run reads ahead and applies until ctx ends or the positions are lost to another member.
+// run reads ahead and applies until ctx ends or another member
+// takes the positions.
 func (a *assignment) run(ctx context.Context, generation *kafka.Generation) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -57,6 +59,7 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	a.wg.Go(func() { a.commitOffsets(ctx, generation) })
 	a.partitions = a.working()
 	a.wg.Go(func() { a.lookForReplays(ctx) })
+	a.wg.Go(func() { a.watchEnds(ctx) })
 	if len(a.fresh) > 0 {
 		a.wg.Go(func() { cancel(a.awaitLeaders(ctx)) })
 	}
@@ -67,8 +70,8 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	}
 }
 
-// runOnce applies what is next in the log, then parked records to be replayed, then one lane's
-// backlog.
+// runOnce applies what is next in the log, then parked records
+// to replay, then one lane's backlog.
 func (a *assignment) runOnce(ctx context.Context) error {
 	g, err := a.collect(ctx)
 	if err == nil {
@@ -101,7 +104,8 @@ func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
 	return nil
 }
 
-// cmpErr prefers the reason for which everything was stopped; an orderly end is none.
+// cmpErr prefers the reason for which everything was stopped; an
+// orderly end is none.
 func cmpErr(cause, err error) error {
 	if cause != nil {
 		err = cause
@@ -120,12 +124,12 @@ func (a *assignment) follower() *follow.Follower {
 	}
 	return &follow.Follower{
 		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: positions, Wait: c.cfg.FetchWait,
-		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.input.receive, Outside: a.outside,
+		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: a.fetched,
 	}
 }
 
-// outside stops a partition for good: going on anywhere else would lose records or apply them
-// twice.
+// outside stops a partition for good: to continue elsewhere
+// would lose records or apply them twice.
 func (a *assignment) outside(ctx context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	err := fmt.Errorf("%w: at %d, log from %d to %d", bus.ErrOutsideLog, position, log.Start, log.End)
 	if log.Replaced {
@@ -137,12 +141,12 @@ func (a *assignment) outside(ctx context.Context, partition int, position int64,
 	return 0, false
 }
 
-// awaitLeaders returns when a partition that could not be claimed has a leader: then all are
-// claimed again.
+// awaitLeaders returns when a partition that could not be claimed
+// has a leader: then all are claimed again.
 func (a *assignment) awaitLeaders(ctx context.Context) error {
 	c := a.consumer
 	for failures := 1; ctx.Err() == nil; failures++ {
-		clock.Pause(ctx, clock.Backoff(failures, 100*time.Millisecond, 2*time.Second))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 100*time.Millisecond, 2*time.Second))
 		if logs, err := c.cluster.Logs(ctx, c.cfg.Topic, a.fresh); err == nil && len(logs.Bounds) > 0 {
 			return errors.New("partitions have got a leader that were never consumed")
 		}
@@ -162,9 +166,9 @@ func (a *assignment) replaysDue() bool {
 	return due
 }
 
-// see notes where the log ended when a chunk was fetched.
+// see notes that a chunk's turn has come.
 func (a *assignment) see(c follow.Chunk) {
-	a.consumer.note(func() { a.consumer.reach[c.Partition] = reach{a.claims[c.Partition].next, c.HighWatermark} })
+	a.consumer.applied(map[int]int64{c.Partition: a.claims[c.Partition].next})
 	a.goals.seen(c.Partition, c.HighWatermark)
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Handler applies records inside tx, which moves their positions as well. It returns Permanent(err)
@@ -57,6 +59,7 @@ type Config struct {
 	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil
 
 	Metrics prometheus.Registerer // takes the instruments; nil: none
+	Tracer  *tracing.Tracer       // links transactions to the requests of their records; nil: none
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
 	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
@@ -67,6 +70,7 @@ type Config struct {
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
 	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
 	ParkedWatch       time.Duration // default 2 s, between looks for parked records to replay
+	EndWatch          time.Duration // default 10 s, between looks where the logs end that are not applied to their end
 }
 
 func (c Config) withDefaults() Config {
@@ -83,6 +87,7 @@ func (c Config) withDefaults() Config {
 	c.Lanes = c.Lanes.withDefaults()
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
 	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
+	c.EndWatch = cmp.Or(c.EndWatch, 10*time.Second)
 	if c.Dialer == nil {
 		c.Dialer = &kafka.Dialer{ClientID: "weir", Timeout: bus.DefaultDialTimeout}
 	}
@@ -125,9 +130,6 @@ type Consumer struct {
 	behind   map[laneKey]backlog // bounded by Lanes.Most
 }
 
-// reach is how far a partition is applied, and where its log last ended.
-type reach struct{ next, end int64 }
-
 // New returns a consumer that joins its group when Run is called.
 func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	if err := cfg.validate(); err != nil {
@@ -165,8 +167,8 @@ func (c *Consumer) Ready() error {
 	}
 }
 
-// Lag returns how many offsets each assigned partition is behind the last known end of its log,
-// with its deferred records.
+// Lag returns how many offsets each assigned partition is behind the end of its log, with its
+// deferred records.
 func (c *Consumer) Lag() map[int]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +240,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		defer context.AfterFunc(member, cancel)()
 		if failed = c.work(ctx, generation); failed != nil && ctx.Err() == nil {
 			c.logger.Warn("giving up the partitions", "error", failed)
-			clock.Pause(ctx, clock.Backoff(failures+1, 100*time.Millisecond, 5*time.Second))
+			lifecycle.Pause(ctx, clock.Backoff(failures+1, 100*time.Millisecond, 5*time.Second))
 		}
 	})
 	<-done
@@ -266,7 +268,7 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 // idle is for a member without partitions. It makes sure that others have them all: kafka-go
 // assigns none of a topic that is missing while the group forms, and does not look again.
 func (c *Consumer) idle(ctx context.Context) error {
-	for strangers := 0; ctx.Err() == nil; clock.Pause(ctx, c.cfg.PartitionWatch) {
+	for strangers := 0; ctx.Err() == nil; lifecycle.Pause(ctx, c.cfg.PartitionWatch) {
 		claimed, err := c.claimedByOthers(ctx)
 		switch {
 		case err != nil:

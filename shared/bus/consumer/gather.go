@@ -22,8 +22,8 @@ type gathering struct {
 	full      bool
 }
 
-// Bounds of what one transaction defers. It delays what it applies no longer than that waits for
-// others.
+// Bounds of what one transaction defers: it must not delay what it applies
+// for longer than that waits for others.
 const (
 	maxDeferred   = 20_000
 	deferringWait = 50 * time.Millisecond
@@ -35,9 +35,10 @@ func (c *Consumer) maxBatch() amount {
 }
 
 func (a *assignment) gather() *gathering {
+	lanes, limit := a.consumer.cfg.Lanes, a.limit.limit(a.consumer.maxBatch())
 	return &gathering{
-		lanes: a.consumer.cfg.Lanes, backlogs: a.backlogs, turns: a.turns,
-		shares:    shares{limit: a.limit.limit(a.consumer.maxBatch()), lately: a.lately, filled: a.filled, lanes: make(map[string]amount)},
+		lanes: lanes, backlogs: a.backlogs, turns: a.turns,
+		shares:    shares{limit: limit, room: lanes.inTime(limit), lately: a.lately, filled: a.filled, lanes: make(map[string]amount)},
 		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
 	}
 }
@@ -45,8 +46,8 @@ func (a *assignment) gather() *gathering {
 // begun reports whether there is work.
 func (g *gathering) begun() bool { return len(g.records)+len(g.deferred) > 0 }
 
-// collect gathers records until there are enough or the first has waited long enough. While lanes
-// wait for their turn, it waits for nothing.
+// collect gathers records until there are enough or the first has waited long
+// enough. While lanes wait for their turn, it does not wait.
 func (a *assignment) collect(ctx context.Context) (*gathering, error) {
 	g := a.gather()
 	timer := time.NewTimer(0)
@@ -76,8 +77,8 @@ func (a *assignment) collect(ctx context.Context) (*gathering, error) {
 	return g, nil
 }
 
-// nextChunk returns nil when the time is over, which runs if begun, when parked records are to be
-// replayed, or when it is a lane's turn and nothing has come.
+// nextChunk returns nil when the time is over (it runs if begun), when parked
+// records are to be replayed, or when it is a lane's turn and nothing has come.
 func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*follow.Chunk, error) {
 	over, asked := timer.C, (<-chan struct{})(nil)
 	if !begun {
@@ -117,13 +118,17 @@ func (a *assignment) consume(c *follow.Chunk, g *gathering) {
 	}
 }
 
-// take returns how many records belong to this transaction, or are left to their lanes with it.
+// take returns how many records belong to this transaction, or
+// are left to their lanes with it.
 func (g *gathering) take(records []bus.Record) (n int) {
 	late := g.late(records)
+	if late {
+		g.shares.room = g.shares.limit
+	}
 	for n < len(records) && !g.full {
 		if g.full = !g.add(records[n], late); !g.full {
 			n++
-			g.full = g.shares.taken.fills(g.shares.limit) || len(g.deferred) >= maxDeferred
+			g.full = g.shares.taken.fills(g.shares.room) || len(g.deferred) >= maxDeferred
 		}
 	}
 	return n

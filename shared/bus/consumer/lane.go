@@ -9,16 +9,20 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Lanes divide a consumer's work, so that no tenant waits for another's records. While a consumer
-// is late, a lane over its share of a transaction gets a position of its own, in the table
-// bus_deferred, and continues from there in turn with other such lanes, while the consumer
-// continues with the rest of the log. Records of one lane in one partition keep their order.
+// Lanes divide a consumer's work, so that no tenant waits for
+// another's records. While a consumer is late, a lane over its share
+// of a transaction is deferred: it gets a position of its own, in the
+// table bus_deferred, and continues from there in turn with other such
+// lanes. The consumer continues with the rest of the log. Records of
+// one lane in one partition keep their order.
 type Lanes struct {
-	// Of names the lane of a record, in at most 255 bytes of text, always the same one. Records of
-	// no lane, "", are never deferred. Nil: there are no lanes, and everything is applied in order.
+	// Of names the lane of a record, in at most 255 bytes of text,
+	// always the same one. Records of no lane, "", are never
+	// deferred. nil: no lanes, everything in order.
 	Of func(bus.Record) string
 
-	// Cost is what it takes to apply a record, measured in bytes of an ordinary one. Nil: its size.
+	// Cost is what a record takes to apply, measured in bytes of
+	// an ordinary one. nil: its size.
 	Cost func(bus.Record) int
 
 	MaxCost int // most cost of one transaction; default what it may have in bytes
@@ -43,7 +47,8 @@ func (l Lanes) withDefaults() Lanes {
 // maxLaneName is the longest name of a lane.
 const maxLaneName = 255
 
-// of is the lane of a record; "" where there are none, or the name is none that the database takes.
+// of is the lane of a record; "" where there are none, or the
+// database can't store the name.
 func (l Lanes) of(r bus.Record) string {
 	if l.Of == nil {
 		return ""
@@ -55,11 +60,26 @@ func (l Lanes) of(r bus.Record) string {
 	return lane
 }
 
-// lateParts says which part of how late a consumer is one transaction may take: that delays nobody by much more than all are late, and the larger it is
-// the sooner they are not.
+// lateParts: a transaction may take one such part of how late the
+// consumer is. That delays nobody by much more than all are late,
+// and larger transactions catch up sooner.
 const lateParts = 4
 
-// target is how long a transaction may take whose first record has waited for so long.
+// target is how long a transaction may take whose first record
+// has waited for so long.
 func (l Lanes) target(waited time.Duration) time.Duration { return max(l.Target, waited/lateParts) }
+
+// inTimeParts: while nothing is late, a transaction holds one such part of its
+// limit. That was learned from the records of before: those that come may be
+// dearer by far, and everybody would wait for all of them.
+const inTimeParts = 4
+
+// inTime is how much of its limit a transaction holds while nothing is late.
+func (l Lanes) inTime(limit amount) amount {
+	if l.Of == nil {
+		return limit
+	}
+	return amount{max(1, limit.records/inTimeParts), max(1, limit.cost/inTimeParts), limit.bytes}
+}
 
 func (l Lanes) size(r bus.Record) amount { return amount{1, l.Cost(r), r.Size()} }

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// consumerMetrics measure the transactions of one consumer. How far it is behind, a consumer
-// collects when asked.
+// consumerMetrics measure the transactions of one consumer.
+// standing collects its lag at a scrape.
 type consumerMetrics struct {
 	applied, deferred, parked, replayed, failed prometheus.Counter
 	duration, delay                             prometheus.Histogram
@@ -46,7 +46,8 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 	}
 }
 
-// took counts what is committed now. What a lane has deferred was late on purpose.
+// took counts what is committed. Deferred records do not count
+// as late: they were so on purpose.
 func (m consumerMetrics) took(w work, now time.Time) {
 	m.applied.Add(float64(len(w.records)))
 	if w.lane != nil {
@@ -73,7 +74,8 @@ func newStanding(c *Consumer, labels prometheus.Labels) standing {
 		bytes:    desc("weir_bus_deferred_bytes", "Bytes of those records. They lie in the log, not here."),
 		oldest:   desc("weir_bus_deferred_age_seconds", "How long ago the oldest of them was written, or one just before it; 0: there are none."),
 		lag: prometheus.NewDesc("weir_bus_lag_records",
-			"Offsets that an assigned partition is behind the end of its log, as far as is known, and records deferred in it.", []string{"partition"}, labels),
+			"Offsets that an assigned partition is behind the end of its log, by what the brokers last answered, and records deferred in it.",
+			[]string{"partition"}, labels),
 		halted: prometheus.NewDesc("weir_bus_halted_partitions",
 			"Assigned partitions that are stopped because their position lies outside the log.", nil, labels),
 		haltedLanes: desc("weir_bus_halted_lanes", "Lanes that are stopped in an assigned partition because what they left behind is not in the log any more."),

@@ -8,11 +8,11 @@ import (
 
 	kafka "github.com/segmentio/kafka-go"
 
-	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// groupOffsets are positions to commit to the Kafka group, for tools that show lag. Nothing here
-// reads them.
+// groupOffsets are positions to commit to the Kafka group, for
+// tools that show lag. Weir reads none.
 type groupOffsets struct {
 	mu      sync.Mutex
 	pending map[int]int64
@@ -36,7 +36,7 @@ func (o *groupOffsets) take() map[int]int64 {
 
 func (a *assignment) commitOffsets(ctx context.Context, generation *kafka.Generation) {
 	for ctx.Err() == nil {
-		clock.Pause(ctx, time.Second)
+		lifecycle.Pause(ctx, time.Second)
 		offsets := a.offsets.take()
 		if len(offsets) == 0 {
 			continue

@@ -11,11 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// claimPositions takes a partition without a start only if it was consumed before. A new one is
-// stopped for its reason, if it has one; without a reason, because the loss is accepted, one
-// stopped for it ($8) continues where its log starts now.
+// claimPositions takes a partition without a start only if it was
+// consumed before. A new one is stopped for its reason, if it has one.
+// Without a reason, because the loss is accepted, one that was stopped
+// for it ($8) continues where its log starts now.
 const claimPositions = `
 INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id, halted)
 SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6, reason FROM unnest($3::integer[], $4::bigint[], $7::text[]) AS t(p, s, reason)
@@ -26,10 +28,11 @@ ON CONFLICT (group_name, topic, partition) DO UPDATE
        halted = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN NULL ELSE bus_positions.halted END
 RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
 
-// claim takes the partitions over under new epochs, which fences their former members. A partition
-// that was never consumed starts where its log does; without a leader it waits for one. One whose
-// position is outside its log, or in a deleted topic's, is stopped, and so is one never consumed
-// whose log was cut.
+// claim takes the partitions over under new epochs, which fences
+// their former members. A partition that was never consumed starts
+// where its log does; without a leader it waits for one. It is
+// stopped if its log was cut. One whose position is outside its log,
+// or in a deleted topic's, is stopped as well.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
 	if err != nil {
@@ -52,7 +55,8 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	return a, a.check(ctx, partitions, logs)
 }
 
-// check stops what can't go on where it is, and sets the goals of the others.
+// check stops what can't continue where it is, and sets the
+// goals of the others.
 func (a *assignment) check(ctx context.Context, partitions []int, logs broker.TopicLogs) error {
 	for _, p := range partitions {
 		claim := a.claims[p]
@@ -80,13 +84,14 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 			a.forgetBacklogs(p)
 			continue
 		}
+		a.begin(p, log)
 		a.goals.add(p)
 	}
 	return nil
 }
 
-// takeOver waits for the rows as long as ctx lives: a stalled member may hold them until its
-// session times out.
+// takeOver waits for the rows as long as ctx lives: a stalled member may
+// hold them until its session times out.
 func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, partitions []int, logs broker.TopicLogs) (map[int]error, error) {
 	for failures := 1; ; failures++ {
 		halted, err := c.takeOverOnce(ctx, a, owner, partitions, logs)
@@ -94,7 +99,7 @@ func (c *Consumer) takeOver(ctx context.Context, a *assignment, owner string, pa
 			return halted, err
 		}
 		c.logger.Warn("cannot take the partitions over yet", "error", err)
-		clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, 2*time.Second))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, 2*time.Second))
 	}
 }
 
@@ -130,7 +135,8 @@ func (c *Consumer) takeOverOnce(ctx context.Context, a *assignment, owner string
 	return halted, nil
 }
 
-// lost is why a partition that was never consumed can't begin where its log does; nil where it can.
+// lost is why a partition that was never consumed can't begin
+// where its log does; nil where it can.
 func (c *Consumer) lost(partition int, log broker.LogBounds) *string {
 	if log.Start == 0 || c.cfg.AcceptLost {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/parked"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// lookForReplays wakes the assignment when a parked record of its partitions is to be replayed, or
-// a stopped lane was cleared there.
+// lookForReplays wakes the assignment when a parked record of its partitions is
+// to be replayed, or a stopped lane was cleared.
 func (a *assignment) lookForReplays(ctx context.Context) {
 	c := a.consumer
 	for ctx.Err() == nil {
@@ -29,7 +29,7 @@ func (a *assignment) lookForReplays(ctx context.Context) {
 			default:
 			}
 		}
-		clock.Pause(ctx, c.cfg.ParkedWatch)
+		lifecycle.Pause(ctx, c.cfg.ParkedWatch)
 	}
 }
 
@@ -51,13 +51,13 @@ func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
 	return asked, err
 }
 
-// maxReplays is how many parked records are applied before the partitions' own get their turn
-// again.
+// maxReplays is how many parked records are applied before the log's turn.
 const maxReplays = 100
 
-// replay applies the requested parked records, each in a transaction of its own, which removes it.
-// What fails for good stays, with the new reason; what fails transiently is tried again at the next
-// look. It returns an error only when the assignment is over.
+// replay applies the requested parked records, each in a transaction of
+// its own, which removes it. What fails for good stays, with the new
+// reason; what fails transiently is tried again at the next look. It
+// fails only when the assignment is over.
 func (a *assignment) replay(ctx context.Context) error {
 	after := bus.Position{Partition: -1}
 	for range maxReplays {
@@ -84,8 +84,8 @@ func (a *assignment) replay(ctx context.Context) error {
 	return nil // the rest at the next look
 }
 
-// replayNext applies the first record asked for behind the given one and returns its place; none:
-// partition -1.
+// replayNext applies the first requested record behind the given one and
+// returns its place; none: partition -1.
 func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Position, error) {
 	at := bus.Position{Partition: -1}
 	var record bus.Record
@@ -122,8 +122,8 @@ func (a *assignment) replayOnce(ctx context.Context, do func(context.Context, pg
 	})
 }
 
-// applyParked applies a parked record under the epoch of its partition, as the consumer would have,
-// and removes it.
+// applyParked applies a parked record under the epoch of its
+// partition, and removes it.
 func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r bus.Record) error {
 	if err := a.own(ctx, tx, r.Partition); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (a *assignment) own(ctx context.Context, tx pgx.Tx, partition int) error {
 	return err
 }
 
-// parkAgain notes that a record failed once more. It has to be asked for anew.
+// parkAgain notes that a replay failed. It has to be requested anew.
 func (a *assignment) parkAgain(ctx context.Context, at bus.Position, reason error) error {
 	a.consumer.logger.Error("parked record cannot be applied", "partition", at.Partition, "offset", at.Offset, "error", reason)
 	return a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {

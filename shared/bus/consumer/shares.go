@@ -6,7 +6,8 @@ const (
 	maxShares = 8 // an eighth, however many: where more than that send alike, no one of them is what all wait for
 )
 
-// amount is an amount of work: records, what they cost, and the bytes that they take in memory.
+// amount is an amount of work: records, what they cost, and the
+// bytes that they take in memory.
 type amount struct{ records, cost, bytes int }
 
 func (a amount) plus(b amount) amount {
@@ -22,7 +23,8 @@ func (a amount) fills(limit amount) bool {
 	return a.records >= limit.records || a.cost >= limit.cost || a.bytes >= limit.bytes
 }
 
-// part is how much of a limit a is. Memory is not shared: it is free again after the transaction.
+// part is how much of a limit a is. Memory is not shared: it is
+// free again after the transaction.
 func (a amount) part(limit amount) float64 {
 	return max(float64(a.records)/float64(limit.records), float64(a.cost)/float64(limit.cost))
 }
@@ -39,6 +41,7 @@ const (
 // shares decides which records a transaction holds, by each lane's share.
 type shares struct {
 	limit  amount
+	room   amount // all of the limit, once something is late
 	lately *usage // of the transactions before
 	filled string // the lane of which one record alone was all of the one before; "": none
 	taken  amount
@@ -53,9 +56,9 @@ type laneState struct {
 	mayDefer  bool // there is room to remember where one more lane stands
 }
 
-// admit decides about one record. A lane's first record in a transaction is always admitted, unless
-// the lane is behind somewhere, or one record of it was all of the transaction before: a lane that
-// sends little is never deferred.
+// admit decides about one record. A lane's first record in a transaction is
+// always admitted, unless the lane is behind somewhere, or one record of it
+// filled the transaction before: a lane that sends little is never deferred.
 func (r *shares) admit(lane string, size amount, s laneState) decision {
 	has := r.lanes[lane]
 	over := s.elsewhere || lane == r.filled || has.records > 0 && r.exceeds(lane, has.plus(size))
@@ -64,7 +67,7 @@ func (r *shares) admit(lane string, size amount, s laneState) decision {
 		return defers
 	case s.late && s.mayDefer && lane != "" && over:
 		return defers
-	case r.taken.records > 0 && !r.taken.plus(size).within(r.limit):
+	case r.taken.records > 0 && !r.taken.plus(size).within(r.room):
 		return waits
 	}
 	r.taken = r.taken.plus(size)
@@ -72,16 +75,17 @@ func (r *shares) admit(lane string, size amount, s laneState) decision {
 	return applies
 }
 
-// exceeds reports whether a lane would have more than its share with so much of this transaction.
-// The share is computed for one lane more than there are, unless more than maxShares send alike: so
-// a few never keep a consumer late with what comes in order.
+// exceeds reports whether a lane would exceed its share with so much of
+// this transaction. The share is computed for one lane more than there
+// are, unless more than maxShares send alike: so a few never keep a
+// consumer late with what comes in order.
 func (r *shares) exceeds(lane string, has amount) bool {
 	all := max(someUsage, r.lately.all+r.taken.part(r.limit))
 	n := min(maxShares, max(minShares, len(r.lately.lanes)+1, len(r.lanes)+1))
 	return r.lately.lanes[lane]+has.part(r.limit) > all/float64(n)
 }
 
-// filling is the lane of which one record alone was the transaction, which holds no more.
+// filling is the lane of which one record filled the transaction.
 func (r *shares) filling() string {
 	for lane, has := range r.lanes {
 		if r.taken.records == 1 && has.records == 1 && has.fills(r.limit) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// flow is a log of records by their lanes, and what a consumer that is late makes of it,
-// transaction by transaction.
+// flow is a log of records by their lanes, and what a consumer that is late
+// makes of it, transaction by transaction.
 type flow struct {
 	limit  amount
 	lately *usage
@@ -21,10 +21,10 @@ func newFlow(limit amount) *flow {
 	return &flow{limit: limit, lately: newUsage(), behind: map[string]bool{}}
 }
 
-// transact decides about records until the transaction is full, and returns what each lane got, and
-// how far the log is read.
+// transact decides about records until the transaction is full, and returns
+// what each lane got, and how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
-	r := shares{limit: f.limit, lately: f.lately, filled: f.filled, lanes: map[string]amount{}}
+	r := shares{limit: f.limit, room: f.limit, lately: f.lately, filled: f.filled, lanes: map[string]amount{}}
 	got = map[string]amount{}
 	defer func() { f.lately.add(r.lanes, f.limit) }()
 	for _, lane := range log {
@@ -43,9 +43,10 @@ func (f *flow) transact(log []string, cost func(lane string) int) (got map[strin
 	return got, read
 }
 
-// Of transactions while the consumer is late: none holds more than its limit unless one record does;
-// no lane has more than a quarter of the latest ones unless one record is more; and a lane that is not behind gets
-// its first record in.
+// Of transactions while the consumer is late: none holds more than
+// its limit unless one record does; no lane has more than a
+// quarter of the latest ones unless one record is more; and a lane
+// that is not behind gets its first record in.
 func TestShares(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -83,8 +84,9 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A few lanes that send as much as they can, in equal parts, are all held back after a while, so
-// that a lane that sends little is reached. More of them are not: nobody would gain by it.
+// A few lanes that send as much as they can, in equal parts, are all held
+// back after a while, so that a lane that sends little is reached. More of
+// them are not: nobody would gain by it.
 func TestEqualFloodsAreHeldBack(t *testing.T) {
 	for _, floods := range []int{1, 2, 4, 5, 7} {
 		f := newFlow(amount{1000, 1 << 20, 1 << 20})
@@ -118,7 +120,8 @@ func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// Also not where a transaction alone holds only a few of them, since records come partition by partition: what each had lately counts.
+// Also not where a transaction alone holds only a few of them, since records
+// come partition by partition: what each had lately counts.
 func TestManyEqualLanesInFewPartitionsAreNotHeldBack(t *testing.T) {
 	for _, c := range []struct{ lanes, partitions, run, limit int }{{24, 12, 10, 100}, {24, 12, 10, 30}, {24, 12, 40, 150}, {100, 12, 100, 250}, {1000, 50, 40, 1000}} {
 		f := newFlow(amount{c.limit, 1 << 20, 1 << 20})
@@ -138,14 +141,14 @@ func TestManyEqualLanesInFewPartitionsAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// There are no shares while the consumer is in time, without lanes, or without room for another
-// lane.
+// There are no shares while the consumer is in time, without
+// lanes, or without room for another lane.
 func TestNoShares(t *testing.T) {
 	for name, c := range map[string]struct {
 		lane string
 		s    laneState
 	}{"not late": {"a", laneState{mayDefer: true}}, "no lane": {"", laneState{late: true, mayDefer: true}}, "no room": {"a", laneState{late: true}}} {
-		r, n := shares{limit: amount{100, 1000, 1000}, lately: newUsage(), lanes: map[string]amount{}}, 0
+		r, n := shares{limit: amount{100, 1000, 1000}, room: amount{100, 1000, 1000}, lately: newUsage(), lanes: map[string]amount{}}, 0
 		for r.admit(c.lane, amount{1, 1, 1}, c.s) == applies {
 			n++
 		}
@@ -155,8 +158,8 @@ func TestNoShares(t *testing.T) {
 	}
 }
 
-// Records that each take more than a transaction should defer their lane at the second of them: what
-// stands behind a hundred of them waits for one.
+// Records that each take more than a transaction should defer their lane at the
+// second of them: what stands behind a hundred of them waits for one.
 func TestSharesOfRecordsLargerThanTransactions(t *testing.T) {
 	log := strings.Split(strings.Repeat("noisy ", 100)+"quiet quiet", " ")
 	cost := func(lane string) int { return map[string]int{"noisy": 1000, "quiet": 1}[lane] }

@@ -8,10 +8,11 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// turns is the order in which lanes with backlogs get transactions, and what is read ahead for the
-// next one.
+// turns is the order in which lanes with backlogs get transactions,
+// and what is read ahead for the next one.
 type turns struct {
 	lanes  []string               // each once
 	limits map[string]*batchLimit // bounded by Lanes.Most
@@ -29,8 +30,9 @@ func newTurns() *turns {
 	return &turns{limits: make(map[string]*batchLimit), failed: make(map[laneKey]failure), read: make(chan *laneBatch, 1)}
 }
 
-// failure is how often in a row a lane's turns in one partition failed, and until when it gets
-// none: so a fault there delays its other partitions by one turn at most.
+// failure is how often in a row a lane's turns in one partition
+// failed, and until when it gets none: a fault there delays its
+// other partitions by one turn at most.
 type failure struct {
 	count int
 	until time.Time
@@ -46,7 +48,8 @@ func (t *turns) succeed(at laneKey) { delete(t.failed, at) }
 // pausing reports whether a place failed a moment ago.
 func (t *turns) pausing(at laneKey) bool { return clock.Now().Before(t.failed[at].until) }
 
-// maxRest is how long the turns rest at most while all that is left to read has failed.
+// maxRest is the longest rest between turns while all that is
+// left to read has failed.
 const maxRest = 200 * time.Millisecond
 
 // rest is how long nothing can be read.
@@ -80,7 +83,8 @@ const (
 	ready
 )
 
-// take returns the next ready lane, and puts it last. Lanes that need no turn leave the order.
+// take returns the next ready lane, and puts it last. Lanes that
+// need no turn leave the order.
 func (t *turns) take(wants func(lane string) readiness) (string, bool) {
 	for range len(t.lanes) {
 		lane := t.lanes[0]
@@ -98,8 +102,9 @@ func (t *turns) take(wants func(lane string) readiness) (string, bool) {
 	return "", false
 }
 
-// serve gives the next lane one transaction, and has the one after it read meanwhile. What comes in
-// the order of the log goes first while it is late, but not for ever.
+// serve gives the next lane one transaction, and has the one
+// after it read meanwhile. What comes in the order of the log
+// goes first while it is late, but not for ever.
 func (a *assignment) serve(ctx context.Context) error {
 	t := a.turns
 	select {
@@ -134,8 +139,8 @@ func (a *assignment) serve(ctx context.Context) error {
 	return err
 }
 
-// maxWaits is how many times the duration of its last turn a lane waits for what comes in the order
-// of the log.
+// maxWaits is how many times the duration of its last turn a lane waits
+// for what comes in the order of the log.
 const maxWaits = 4
 
 // yields reports whether the next turn may wait for the log.
@@ -169,8 +174,8 @@ func (a *assignment) serveLane(ctx context.Context, s *laneBatch) error {
 	return nil
 }
 
-// readAhead reads the records of the turn after the one that is served. Where all has failed it
-// waits.
+// readAhead reads the records of the turn after the one that is
+// served. Where all has failed it waits.
 func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 	t := a.turns
 	if t.reading {
@@ -187,7 +192,7 @@ func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 	}
 	rest := t.rest()
 	a.wg.Go(func() {
-		clock.Pause(ctx, rest)
+		lifecycle.Pause(ctx, rest)
 		t.read <- nil
 	})
 }
@@ -197,7 +202,8 @@ func (t *turns) came(s *laneBatch) {
 	t.reading, t.next = false, s
 }
 
-// nextLaneRead is what to read next: the oldest backlog of the lane whose turn it is.
+// nextLaneRead is what to read next: the oldest backlog of the
+// lane whose turn it is.
 func (a *assignment) nextLaneRead(served *laneBatch) (laneRead, bool) {
 	var oldest backlog
 	lane, ok := a.turns.take(func(lane string) (w readiness) {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/budget"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Compression of record batches.
@@ -59,9 +60,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Publisher writes messages with acks=all, each at most once per call that does not fail. Messages
-// of one key keep their order. It is safe for concurrent use. It sends at once when nothing is
-// under way to a broker and gathers while something is, so there is no linger to choose.
+// Publisher writes messages with acks=all, each at most once per call that does
+// not fail. Messages of one key keep their order. It is safe for concurrent
+// use. It sends at once when nothing is under way to a broker and gathers while
+// something is, so there is no linger to choose.
 type Publisher struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -125,21 +127,30 @@ func (p *Publisher) chooseCodec() (err error) {
 	return err
 }
 
-// Publish implements Watermill's message.Publisher. It returns when all messages are written, or
-// with an error. Without ErrUnknownOutcome in the error's chain, the message that failed was not
-// written; others of the same call may have been.
+// Publish implements Watermill's message.Publisher. It returns when
+// all messages are written, or with an error. Without
+// ErrUnknownOutcome in the error's chain, the message that failed was
+// not written; others of the same call may have been.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	_, err := p.PublishContext(context.Background(), topic, messages...)
 	return err
 }
 
-// PublishContext is Publish that waits no longer than ctx and returns where each message is. A
-// message accepted before ctx ended is still written if it can be: the error is then
+// PublishContext is Publish that waits no longer than ctx and
+// returns where each message is. A message accepted before ctx ended
+// is still written if it can be: the error is then
 // ErrUnknownOutcome. Messages may be reused when it returns.
 func (p *Publisher) PublishContext(ctx context.Context, topic string, messages ...*message.Message) ([]bus.Position, error) {
 	if len(messages) == 0 {
 		return nil, nil
 	}
+	ctx, span := tracing.Publish(ctx, topic, len(messages))
+	positions, err := p.publish(ctx, topic, messages)
+	tracing.End(span, err)
+	return positions, err
+}
+
+func (p *Publisher) publish(ctx context.Context, topic string, messages []*message.Message) ([]bus.Position, error) {
 	partitions, err := p.partitionsOf(ctx, topic)
 	if err != nil {
 		p.metrics.failed.Add(float64(len(messages)))
@@ -247,8 +258,9 @@ func worse(a, b error) error {
 	return b
 }
 
-// Close takes no more messages and waits until every accepted one is answered. After CloseTimeout
-// the others are reported as not delivered or as unknown. Closing twice is harmless.
+// Close takes no more messages and waits until every accepted one is
+// answered. After CloseTimeout the others are reported as not delivered or
+// as unknown. Closing twice is harmless.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	already := p.closed

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 const (
@@ -19,7 +20,8 @@ const (
 	metadataRetry = 100 * time.Millisecond // between questions while a partition has no leader
 )
 
-// schedule hands a busy partition to the link of its leader, or keeps it until it has one.
+// schedule hands a busy partition to the link of its leader, or
+// keeps it until it has one.
 func (p *Publisher) schedule(part *partition) {
 	p.mu.RLock()
 	l := p.links[part.leader.Load()]
@@ -56,7 +58,7 @@ func (p *Publisher) followMetadata() {
 		case <-timer.C:
 		}
 		wait = p.refresh()
-		clock.Pause(p.ctx, metadataPause)
+		lifecycle.Pause(p.ctx, metadataPause)
 	}
 }
 
@@ -119,7 +121,8 @@ func (p *Publisher) adoptBroker(id int32, address string) {
 	}
 }
 
-// adopt takes over the leaders. Partitions are never dropped: a broker without them is behind.
+// adopt takes over the leaders. Partitions are never dropped: a
+// broker without them is behind.
 func (t *topic) adopt(seen broker.TopicLayout) {
 	t.err = seen.Err
 	if seen.Err != nil {
@@ -144,8 +147,8 @@ func (p *Publisher) announce(err error) {
 	p.changed = make(chan struct{})
 }
 
-// release gives the partitions without a leader another chance and reports whether some still have
-// none.
+// release gives the partitions without a leader another chance
+// and reports whether some still have none.
 func (p *Publisher) release() bool {
 	p.mu.Lock()
 	stranded := p.stranded
@@ -162,9 +165,9 @@ func (p *Publisher) release() bool {
 	return len(p.stranded) > 0
 }
 
-// partitionsOf returns the partitions of a topic. It waits for the brokers to name them:
-// RequestTimeout when they answer that there is no such topic, DeliveryTimeout when they do not
-// answer.
+// partitionsOf returns the partitions of a topic. It waits for the brokers to
+// name them: RequestTimeout when they answer that there is no such topic,
+// DeliveryTimeout when they do not answer.
 func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
 	if list, _, _ := p.lookup(name, false); len(list) > 0 {
 		return list, nil
@@ -182,7 +185,7 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 		p.refreshSoon()
 		select {
 		case <-changed:
-			clock.Pause(ctx, metadataPause)
+			lifecycle.Pause(ctx, metadataPause)
 		case <-p.ctx.Done():
 			return nil, fmt.Errorf("cannot publish to %q: %w", name, bus.ErrClosed)
 		case <-ctx.Done():
@@ -191,7 +194,8 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 	}
 }
 
-// lookup finds a topic; add begins to ask for a missing one. err is why it has no partitions.
+// lookup finds a topic; add begins to ask for a missing one. err
+// is why it has no partitions.
 func (p *Publisher) lookup(name string, add bool) (list []*partition, changed chan struct{}, err error) {
 	p.mu.RLock()
 	t := p.topics[name]

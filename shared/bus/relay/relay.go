@@ -18,10 +18,11 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Cursor is a place in an outbox in commit-safe order: whoever has seen a position has seen all
-// below it, because writers take turns.
+// Cursor is a place in an outbox in commit-safe order: all below a seen
+// position was seen, because writers take turns.
 type Cursor struct {
 	Position int64
 }
@@ -33,14 +34,16 @@ type Outgoing struct {
 	Cursor  Cursor           // the same for all messages that only count together
 }
 
-// Config configures a Relay. Pool, Name, Publisher and Read are required; zero means the default.
+// Config configures a Relay. Pool, Name, Publisher and Read are
+// required; zero means the default.
 type Config struct {
 	Pool      *pgxpool.Pool // its search_path leads to the tables of Migrations
 	Name      string        // owns the cursor: a constant
 	Publisher *publisher.Publisher
 
-	// Read returns at most limit messages after the cursor, in commit-safe order: nothing may
-	// appear later before what was returned. None means that nothing is due.
+	// Read returns at most limit messages after the cursor, in
+	// commit-safe order: nothing may appear later before what
+	// was returned. None: nothing is due.
 	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
 
 	Interval time.Duration // between looks without Wake; default 1 s
@@ -50,13 +53,16 @@ type Config struct {
 	Metrics prometheus.Registerer // takes the instruments; nil: none
 }
 
-// Relay publishes what a database wrote, at least once, one Relay of a name at a time: within a
-// topic in order, and topic by topic within a page. What is published twice has the same ids. A
-// relay that lost its lease takes the cursor back to where it began: its messages may have arrived
-// after those of the next relay, which publishes them and all since once more. So the last record
-// of a key is the newest again. A relay whose process ended is replaced at once (see livenessLock);
-// the next one repeats what it publishes under the dead one's lease once that is over, because what
-// was still under way is unknown.
+// Relay publishes what a database wrote, at least once, one Relay of a name
+// at a time: in order within a topic, and topic by topic within a page.
+// What is published twice has the same ids.
+//
+// A relay that lost its lease moves the cursor back to where it began: its
+// messages may have arrived after those of the next relay, which then publishes
+// them and all since once more. So the last record of a key is the newest
+// again. A relay whose process ended is replaced at once (see livenessLock).
+// What it had under way is unknown, so the next one repeats what it published
+// under the dead one's lease once that lease is over.
 type Relay struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -84,7 +90,8 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	}
 }
 
-// Wake has the relay look at its outbox at once. It never blocks; call it after each commit.
+// Wake has the relay look at its outbox at once. It never
+// blocks; call it after each commit.
 func (r *Relay) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -92,7 +99,8 @@ func (r *Relay) Wake() {
 	}
 }
 
-// Run publishes until ctx ends, whatever happens to brokers and database, and then returns nil.
+// Run publishes until ctx ends, whatever happens to brokers and
+// database, and then returns nil.
 func (r *Relay) Run(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
@@ -102,7 +110,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			if failures&(failures-1) == 0 { // ever more rarely
 				r.logger.Warn("cannot publish yet", "failures", failures, "error", err)
 			}
-			clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, r.longestPause()))
+			lifecycle.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, r.longestPause()))
 			continue
 		}
 		failures = 0
@@ -114,12 +122,12 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// shortestInterval is what a relay may try again after while broker or database are away, whatever
-// its interval is.
+// shortestInterval is what a relay may try again after while broker or
+// database are away, whatever its interval is.
 const shortestInterval = 200 * time.Millisecond
 
-// longestPause is the longest pause after a failure: no longer than without one, so that a
-// returning broker is used soon.
+// longestPause is the longest pause after a failure: no longer than without
+// one, so that a returning broker is used soon.
 func (r *Relay) longestPause() time.Duration {
 	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
 }
@@ -142,8 +150,8 @@ type lease struct {
 	until  time.Time // by this process's clock, never later than by the database's
 }
 
-// runOnce publishes one page and returns how much of it. 0: nothing is due, or another relay is at
-// work.
+// runOnce publishes one page and returns how much of it. 0:
+// nothing is due, or another relay is at work.
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	limit := r.limit
 	defer func() { r.metrics.worked(n, limit, err) }()
@@ -170,8 +178,8 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	return n, errors.Join(err, r.advance(ctx, to))
 }
 
-// hold makes sure of the lease for at least half its length. An idle relay writes twice in that
-// time, not at every look.
+// hold makes sure of the lease for at least half its length. An idle relay
+// renews it twice in that time, not at every look.
 func (r *Relay) hold(ctx context.Context) (bool, error) {
 	began := clock.Now()
 	if r.held.until.Sub(began) > r.cfg.Lease/2 {
@@ -187,12 +195,12 @@ func (r *Relay) hold(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// withoutWaiting makes commits not wait for the disk: what a crash of the database loses is
-// published again, under the same ids.
+// withoutWaiting makes commits not wait for the disk: what a crash of the
+// database loses is published again, under the same ids.
 const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
 
-// acquire takes or renews the lease: where it is free, over, or its relay has lost its
-// livenessLock.
+// acquire takes or renews the lease: where it is free, over, or
+// its relay has lost its livenessLock.
 func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
@@ -228,13 +236,13 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	return held, true, nil
 }
 
-// bounded limits every request to the database, which may go silent without closing a connection:
-// an answer after the end of the lease is worthless.
+// bounded limits every request to the database, which may go silent without
+// closing a connection: an answer after the end of the lease is worthless.
 func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.cfg.Lease)
 }
 
-// orNone takes it for no failure that there is no row.
+// orNone drops the error that there is no row.
 func orNone(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -242,14 +250,15 @@ func orNone(err error) error {
 	return err
 }
 
-// A repetition is a place to repeat from, once what a dead relay had under way has surely arrived
-// or never will.
+// A repetition is a place to repeat from, once what a dead relay
+// had under way has arrived or never will.
 type repetition struct {
 	from  Cursor
 	after time.Time
 }
 
-// repeat goes back to where this relay took over, when it is time. The messages keep their ids.
+// repeat goes back to where this relay took over, when it is
+// time. The messages keep their ids.
 func (r *Relay) repeat() {
 	if r.again != nil && clock.Now().After(r.again.after) {
 		r.held.cursor, r.again = r.again.from, nil
@@ -269,8 +278,8 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 	return messages, nil
 }
 
-// publish writes a page, one topic after another, and returns how many places from the first are
-// done.
+// publish writes a page, one topic after another, and returns
+// how many from the first are done.
 func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
 	begun := r.held
 	r.begun = &begun
@@ -288,8 +297,8 @@ func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err err
 // stopGrace is how long a relay waits for answers after its context ended.
 const stopGrace = time.Second
 
-// inLease returns a context that leaves a quarter of the lease to what is under way, and ends a
-// moment after ctx.
+// inLease returns a context that leaves a quarter of the lease to what is
+// under way, and ends a moment after ctx.
 func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
@@ -355,8 +364,9 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	return nil
 }
 
-// takeBack moves the cursor to where this relay began to publish under a lost lease. The higher
-// epoch keeps the present relay from moving it forward before everything is repeated.
+// takeBack moves the cursor to where this relay began to publish under a
+// lost lease. The higher epoch keeps the present relay from moving it
+// forward before everything is repeated.
 func (r *Relay) takeBack(ctx context.Context) error {
 	if r.begun == nil {
 		return nil
@@ -377,8 +387,8 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// release lets the next relay begin at once; with messages under way it leaves that to the
-// livenessLock, so that they are published again.
+// release lets the next relay begin at once; with messages under way it leaves
+// that to the livenessLock, so that they are published again.
 func (r *Relay) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

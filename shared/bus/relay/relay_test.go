@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// outbox is an events table as a relay's user would have it: positions are the order of commits,
-// since writers take turns.
+// outbox is an events table as a relay's user would have it: positions are the
+// order of commits, since writers take turns.
 const outbox = `CREATE TABLE outbox (
 		position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 		writer   int NOT NULL,
@@ -66,7 +66,8 @@ func write(t testing.TB, pool *pgxpool.Pool, writers, each int, wake func()) {
 	wg.Wait()
 }
 
-// published reads the topic, drops repetitions by id, and checks the order of each writer's events.
+// published reads the topic, drops repetitions by id, and checks
+// the order of each writer's events.
 func published(t testing.TB, brokers []string, topic string, writers int) (distinct, repeated int) {
 	next := make(map[string]int)
 	for _, r := range bustest.ReadAll(t, brokers, topic) {
@@ -85,8 +86,9 @@ func published(t testing.TB, brokers []string, topic string, writers int) (disti
 	return distinct, repeated
 }
 
-// What many transactions write, in whatever order they end, is published in order and without a
-// gap, however relays come and go and however often they lose their lease.
+// What many transactions write, in whatever order they end, is
+// published in order and without a gap, however relays come and go
+// and however often they lose their lease.
 func TestRelayPublishesInOrder(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.outbox", bustest.Database(t)
@@ -117,6 +119,41 @@ func TestRelayPublishesInOrder(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A relay that is rewound publishes everything again, also while it is at work, under the same ids.
+func TestRelayIsRewound(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.rewound", bustest.Database(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	if _, err := pool.Exec(context.Background(), outbox); err != nil {
+		t.Fatal(err)
+	}
+	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
+	cfg := relay.Config{Pool: pool, Name: "test", Publisher: p, Read: readOutbox(topic), Interval: 20 * time.Millisecond, Lease: time.Second} // it looks at its lease twice in that time
+	r := relay.New(cfg, testenv.Logger(t))
+	bustest.Run(t, r.Run)
+	write(t, pool, 2, 5, r.Wake)
+	twice := func(wantRepeated int) func() error {
+		return func() error {
+			if distinct, repeated := published(t, brokers, topic, 2); distinct != 10 || repeated < wantRepeated {
+				return fmt.Errorf("%d events published, %d more than once", distinct, repeated)
+			}
+			return nil
+		}
+	}
+	testenv.Eventually(t, bustest.Patience, twice(0))
+	testenv.Eventually(t, bustest.Patience, func() (err error) { // else there is nothing to go back from
+		var position int64
+		if err = pool.QueryRow(context.Background(), `SELECT position FROM bus_relays`).Scan(&position); err == nil && position < 10 {
+			err = fmt.Errorf("the cursor is at %d", position)
+		}
+		return err
+	})
+	if err := pgx.BeginFunc(context.Background(), pool, func(tx pgx.Tx) error { return relay.Rewind(context.Background(), tx, "test") }); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, bustest.Patience, twice(10))
 }
 
 // Wake publishes at once, long before the interval is over.
@@ -170,8 +207,8 @@ func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
 	})
 }
 
-// However slow the answers and however often the topics take turns, a page is through within a
-// lease.
+// However slow the answers and however often the topics take
+// turns, a page is through within a lease.
 func TestRelayGroupsByTopic(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
@@ -204,8 +241,9 @@ func TestRelayGroupsByTopic(t *testing.T) {
 	}
 }
 
-// What can't be published holds up what comes after it, and nothing that comes before it: the
-// cursor stands before the first place of which a message is missing.
+// What can't be published holds up what comes after it, and
+// nothing that comes before it: the cursor stands before the
+// first place of which a message is missing.
 func TestRelayKeepsWhatIsThrough(t *testing.T) {
 	t.Parallel()
 	large := place("test.through", "large", "k", 4)
@@ -230,7 +268,8 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 	}
 }
 
-// Places without a message do not keep a relay from what comes after them, however many they are.
+// Places without a message do not keep a relay from what comes
+// after them, however many they are.
 func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
@@ -249,9 +288,9 @@ func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	}
 }
 
-// What a relay sent under a lease that it lost may arrive after what the next relay published. The
-// last record of the key is the newest again all the same, so that compaction keeps no revoked key
-// in force.
+// What a relay sent under a lease that it lost may arrive after what the next
+// relay published. The last record of the key is the newest again all the same,
+// so that compaction keeps no revoked key in force.
 func TestRelayPublishesTheNewestLast(t *testing.T) {
 	t.Parallel()
 	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
@@ -288,9 +327,9 @@ func TestRelayPublishesTheNewestLast(t *testing.T) {
 	})
 }
 
-// A relay whose process ends without a word is replaced at once, however long its lease still is;
-// one that lives is not, even if it does nothing. What the dead one may have had under way is
-// published again once its lease is over.
+// A relay whose process ends without a word is replaced at once, however long
+// its lease still is; one that lives is not, even if it does nothing. What the
+// dead one may have had under way is published again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := testenv.SharedKafka(t), "test.livenesslock", bustest.Database(t)
@@ -325,8 +364,8 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	})
 }
 
-// takeLease takes the lease for an hour as a relay does whose process ends when the connection is
-// closed.
+// takeLease takes the lease for an hour as a relay does whose
+// process ends when the connection is closed.
 func takeLease(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)

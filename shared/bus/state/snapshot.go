@@ -19,13 +19,13 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
-	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A snapshot is a file: snapshotMagic, whose last byte is the format's version, the fields of
-// snapshot in order, lengths as varints, and the SHA-256 of all that. Other versions are ignored in
-// favor of the log.
+// A snapshot is a file: snapshotMagic, whose last byte is the format's version,
+// the fields of snapshot in order, lengths as varints, and the SHA-256 of all
+// that. Other versions are ignored: the log is read.
 const snapshotMagic = "BUSSTAT\x01"
 
 // snapshot is the state of a topic as it was read up to some offsets.
@@ -36,7 +36,8 @@ type snapshot struct {
 	parts []snapshotPart
 }
 
-// snapshotPart is one partition of a snapshot: the newest record of each key below next, by offset.
+// snapshotPart is one partition of a snapshot: the newest record
+// of each key below next, by offset.
 type snapshotPart struct {
 	partition int
 	next      int64
@@ -89,8 +90,8 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 	}
 }
 
-// verify returns why a snapshot can't be used. It may not be older than the log keeps tombstones:
-// every later deletion must still be there.
+// verify returns why a snapshot can't be used. It may not be older than the log
+// keeps tombstones: every later deletion must still be there.
 func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 	age := s.cfg.Clock().Sub(snap.taken)
 	switch {
@@ -119,7 +120,7 @@ func (s *Reader) keep(ctx context.Context) {
 	var last snapshot
 	changes := -1
 	for over := false; !over; {
-		clock.Pause(ctx, s.cfg.SnapshotInterval)
+		lifecycle.Pause(ctx, s.cfg.SnapshotInterval)
 		over = ctx.Err() != nil
 		snap, at, ok := s.snapshot()
 		if !ok || at == changes && snap.taken.Sub(last.taken) < s.settings.Memory()/8 {
@@ -133,7 +134,8 @@ func (s *Reader) keep(ctx context.Context) {
 	}
 }
 
-// snapshot returns the state if it is complete, and how often it has changed so far.
+// snapshot returns the state if it is complete, and how often it
+// has changed so far.
 func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

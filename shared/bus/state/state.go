@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Config configures a Reader. Brokers, Topic and Apply are required.
@@ -27,18 +28,19 @@ type Config struct {
 	Dialer  *kafka.Dialer
 	Topic   string
 
-	// Apply takes one record; a nil Value removes its key. It is called by one goroutine at a time,
-	// in order within each partition, and may see a record again after the log was replaced. It may
-	// keep the record. A key that left the log unseen is removed by a record with nothing but that
-	// key. A record that Apply fails for is logged, counted and skipped: an unreadable one must not
-	// stop those that follow.
+	// Apply takes one record; a nil Value removes its key. One goroutine at
+	// a time calls it, in order within each partition. It may see a record
+	// again after the log was replaced, and may keep it. A key that left
+	// the log unseen is removed by a record with nothing but that key. A
+	// record that Apply fails for is logged, counted and skipped: an
+	// unreadable one must not stop those that follow.
 	Apply func(bus.Record) error
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
 
-	// SnapshotDir is a folder for this reader alone, made where missing, in which the state is kept
-	// for a fast start. Empty: none. The state is then held in memory once more. It is for topics
-	// that are only compacted.
+	// SnapshotDir is a folder for this reader alone, made where missing, in
+	// which the state is kept for a fast start; "": none. The state is then in
+	// memory once more. Only for topics that are only compacted.
 	SnapshotDir      string
 	SnapshotInterval time.Duration // between snapshots of a state that changes; default 5 min
 
@@ -46,8 +48,8 @@ type Config struct {
 	Metrics prometheus.Registerer // takes the instruments; nil: none
 }
 
-// Reader follows a compacted topic from its beginning, so that a service holds another's state in
-// memory. With a snapshot it continues from there.
+// Reader follows a compacted topic from its beginning, or from a snapshot, so
+// that a service holds another's state in memory.
 type Reader struct {
 	cfg        Config
 	logger     *slog.Logger
@@ -69,7 +71,8 @@ type Reader struct {
 	changes int // how often held has changed
 }
 
-// sweep is a second reading of a partition, to find what its log does not hold any more.
+// sweep is a second reading of a partition, to find what its log
+// does not hold any more.
 type sweep struct {
 	from  int64 // what comes before was applied the first time
 	until int64
@@ -104,8 +107,9 @@ func (s *Reader) Complete() error {
 	}
 }
 
-// Age is how long ago the brokers last confirmed that the state is complete, 0 before it is ready.
-// While they answer it is below a second; what changed earlier is surely in.
+// Age is how long ago the brokers last confirmed that the state is
+// complete, 0 before it is ready. While they answer it is below a
+// second; what changed earlier is surely in.
 func (s *Reader) Age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +123,9 @@ func (s *Reader) Age() time.Duration {
 	return oldest
 }
 
-// asOf is when a complete partition was last confirmed to be read whole: before its first answer,
-// when the reader asked for its end. It is called with the lock.
+// asOf is when a complete partition was last confirmed to be
+// read whole: before its first answer, when the reader asked for
+// its end. It is called with the lock.
 func (s *Reader) asOf(partition int) time.Time {
 	if at, ever := s.confirmed[partition]; ever {
 		return at
@@ -135,8 +140,8 @@ func (s *Reader) confirm(partition int) {
 	s.confirmed[partition] = s.cfg.Clock()
 }
 
-// Run follows the topic until ctx ends, through all failures of the brokers, and then returns nil.
-// It waits for a missing topic.
+// Run follows the topic until ctx ends, through all failures of the brokers,
+// and then returns nil. It waits for a missing topic.
 func (s *Reader) Run(ctx context.Context) error {
 	c := broker.NewCluster(s.cfg.Brokers, s.cfg.Dialer)
 	defer c.Close()
@@ -160,8 +165,8 @@ func (s *Reader) Run(ctx context.Context) error {
 	}
 }
 
-// await repeats what the brokers may not be ready for, and reports whether it was done before ctx
-// ended.
+// await retries what the brokers may not be ready for, and
+// reports whether it was done before ctx ended.
 func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context.Context, *broker.Cluster) error) bool {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := what(ctx, c)
@@ -171,7 +176,7 @@ func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context
 		if ctx.Err() == nil {
 			s.logger.Warn("cannot read state yet", "error", err)
 		}
-		clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, clock.LongestAbsence))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, clock.LongestAbsence))
 	}
 	return false
 }
@@ -186,8 +191,8 @@ func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	return f.Run(ctx)
 }
 
-// begin finds where each partition's log starts and ends now, and loads the snapshot if there is
-// one.
+// begin finds where each partition's log starts and ends now,
+// and loads the snapshot if there is one.
 func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	begun := s.cfg.Clock()
 	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
@@ -205,7 +210,8 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	return nil
 }
 
-// expect sets the goal: ready once every partition has reached the end that its log has now.
+// expect sets the goal: ready once every partition has reached
+// the end that its log has now.
 func (s *Reader) expect(logs broker.TopicLogs, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,8 +236,8 @@ func (s *Reader) announce() {
 	}
 }
 
-// errStale means that the state was not confirmed for so long that deletions may be gone from the
-// log.
+// errStale means that the state was not confirmed for so long
+// that deletions may be gone from the log.
 var errStale = errors.New("the state was not confirmed complete for too long")
 
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
@@ -260,8 +266,8 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 // leastStaleness is never stale, however short the topic's retention of tombstones.
 const leastStaleness = time.Minute
 
-// stale reports whether a tombstone may have come and gone since the partition was last read to its
-// end.
+// stale reports whether a tombstone may have come and gone since
+// the partition was last read to its end.
 func (s *Reader) stale(c follow.Chunk) bool {
 	at, ever := s.confirmed[c.Partition]
 	if swept := s.swept[c.Partition]; swept.After(at) {
@@ -360,8 +366,8 @@ func (s *Reader) finish(partition int, sweep *sweep) {
 	}
 }
 
-// outside continues at the start of the log, where a compacted topic holds all state, and has the
-// keys removed that only the log before had.
+// outside continues at the start of the log, where a compacted topic holds all
+// state, and has the keys removed that only the log before had.
 func (s *Reader) outside(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	s.logger.Error("state topic was cut or replaced, reading it again from its start",
 		"partition", partition, "position", position, "start", log.Start, "end", log.End, "replaced", log.Replaced)
@@ -384,8 +390,8 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 	return log.Start, true
 }
 
-// forget drops a partition that the topic no longer has, so that nothing waits for it. It is called
-// with the lock.
+// forget drops a partition that the topic no longer has, so that nothing
+// waits for it. It is called with the lock.
 func (s *Reader) forget(partition int) {
 	delete(s.next, partition)
 	delete(s.ids, partition)

@@ -12,12 +12,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Ensure creates missing topics, and returns when all have leaders. Existing ones stay as they are.
-// With three brokers or more a topic gets three replicas, of which two must have a record before it
-// is acknowledged (with the brokers' default of one, its loss would lose acknowledged records);
-// else one. It retries until ctx ends, so the brokers may start later.
+// Ensure creates missing topics, and returns when all have leaders. Existing
+// ones stay as they are. With three brokers or more a topic gets three
+// replicas, of which two must have a record before it is acknowledged: with the
+// brokers' default of one, its loss would lose acknowledged records. It retries
+// until ctx ends, so the brokers may start later.
 func Ensure(ctx context.Context, brokers []string, topics []contract.Topic) error {
 	return EnsureWith(ctx, brokers, nil, topics)
 }
@@ -35,7 +37,7 @@ func EnsureWith(ctx context.Context, brokers []string, dialer *kafka.Dialer, top
 		if errors.As(err, &final) {
 			return err
 		}
-		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, time.Second))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, time.Second))
 		if ctx.Err() != nil {
 			return fmt.Errorf("cannot ensure topics: %w", errors.Join(err, ctx.Err()))
 		}
@@ -47,7 +49,8 @@ type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// createMissing creates what is missing and returns how many topics were not usable when it looked.
+// createMissing creates what is missing and returns how many
+// topics were not usable when it looked.
 func createMissing(ctx context.Context, c *broker.Cluster, topics []contract.Topic) (int, error) {
 	names := make([]string, len(topics))
 	for i, t := range topics {

@@ -14,15 +14,18 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// RouterConfig configures what a Router does around its handlers. Zero means the default.
+// RouterConfig configures what a Router does around its
+// handlers. Zero means the default.
 type RouterConfig struct {
-	// Park sets aside a message that can never be handled, before it is acknowledged. After an
-	// error the message comes again. Without Park it comes again and again.
+	// Park sets aside a message that can never be handled, before it is
+	// acknowledged. After an error, or without Park, the message comes again.
 	Park func(ctx context.Context, m *message.Message, reason error) error
 
-	// Observe is called after each delivery with its duration and error; may be nil.
+	// Observe is called after each delivery with its duration
+	// and error; may be nil.
 	Observe func(handler string, took time.Duration, err error)
 
 	Attempts     int           // of a delivery before the message goes back to the subscriber; default 5
@@ -47,7 +50,8 @@ func (c RouterConfig) withDefaults() RouterConfig {
 	return c
 }
 
-// NewRouter returns a Watermill router with the one order of middlewares, from the outside in. Handlers add none of their own.
+// NewRouter returns a Watermill router with the one order of middlewares, from
+// the outside in. Handlers add none of their own.
 //
 //  1. recover: nothing that panics further in, middlewares included, may end the process
 //  2. trace: before everything that logs or measures, so that all of it carries the message's ids
@@ -77,11 +81,12 @@ func recovering(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// passedOn are the headers that a message hands on to those that its handler publishes.
+// passedOn are the headers that a message passes to those that
+// its handler publishes.
 var passedOn = [...]string{"traceparent", "tracestate", "correlation_id"}
 
-// tracing copies trace context and correlation from the message to what its handler returns, unless
-// the handler set its own.
+// tracing copies trace context and correlation from the message to what its
+// handler returns, unless the handler set its own.
 func tracing(next message.HandlerFunc) message.HandlerFunc {
 	return func(m *message.Message) ([]*message.Message, error) {
 		out, err := next(m)
@@ -133,14 +138,14 @@ func (c RouterConfig) retrying(logger *slog.Logger) message.HandlerMiddleware {
 					return nil, spent(err)
 				}
 				logger.Warn("message not handled yet", "message", m.UUID, "failures", failures, "error", err)
-				clock.Pause(m.Context(), clock.Backoff(failures, c.FirstPause, c.LongestPause))
+				lifecycle.Pause(m.Context(), clock.Backoff(failures, c.FirstPause, c.LongestPause))
 			}
 		}
 	}
 }
 
-// spent is an error after the last attempt: a panic that stays is permanent, anything else passes
-// some day.
+// spent is an error after the last attempt: a panic that stays is
+// permanent, anything else passes some day.
 func spent(err error) error {
 	var panicked *bus.PanicError
 	if errors.As(err, &panicked) {

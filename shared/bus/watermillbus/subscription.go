@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // subscription is one call of Subscribe.
@@ -67,8 +68,8 @@ func (s *subscription) runInGroup(ctx context.Context) {
 	}
 }
 
-// serve delivers until the generation ends. Acknowledgements are committed as its member, so that
-// the brokers refuse those of a fenced one.
+// serve delivers until the generation ends. Acknowledgements are committed as
+// its member, so that the brokers refuse those of a fenced one.
 func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) {
 	done := make(chan struct{})
 	generation.Start(func(member context.Context) {
@@ -79,7 +80,7 @@ func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) 
 		at, err := s.places(ctx, generation.Assignments[s.topic])
 		if err != nil {
 			s.logger.Warn("cannot begin", "error", err)
-			clock.Pause(ctx, s.subscriber.cfg.JoinBackoff)
+			lifecycle.Pause(ctx, s.subscriber.cfg.JoinBackoff)
 			return
 		}
 		acks := newAcknowledgements(at.topic)
@@ -95,7 +96,7 @@ func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) 
 	<-done
 }
 
-// places are where the group left off; where it never was, the start of the log.
+// places are where the group left off; else the start of the log.
 func (s *subscription) places(ctx context.Context, assigned []kafka.PartitionAssignment) (places, error) {
 	next := make(map[int]int64)
 	var fresh []int
@@ -112,13 +113,14 @@ func (s *subscription) places(ctx context.Context, assigned []kafka.PartitionAss
 	return places{found.ID, next}, err
 }
 
-// runAlone delivers all partitions from their start, and those that are added later.
+// runAlone delivers all partitions from their start, and those
+// that are added later.
 func (s *subscription) runAlone(ctx context.Context) {
 	at := places{next: make(map[int]int64)}
 	for failures := 1; ctx.Err() == nil; {
 		if err := s.discover(ctx, &at); err != nil {
 			s.logger.Debug("cannot begin yet", "error", err)
-			clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, 2*time.Second))
+			lifecycle.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, 2*time.Second))
 			failures++
 			continue
 		}
@@ -133,8 +135,8 @@ func (s *subscription) runAlone(ctx context.Context) {
 	}
 }
 
-// places are positions in the partitions of one topic. They mean nothing in another topic of its
-// name.
+// places are positions in the partitions of one topic. They mean
+// nothing in another topic of its name.
 type places struct {
 	topic wire.TopicID
 	next  map[int]int64
@@ -178,8 +180,8 @@ func (s *subscription) discover(ctx context.Context, at *places) error {
 	return nil
 }
 
-// leave gives up the places in a deleted topic. A broker that is behind may have reported that too
-// early.
+// leave gives up the places in a deleted topic. A broker that is
+// behind may have reported that too early.
 func (s *subscription) leave(ctx context.Context, at *places) error {
 	replaced, err := s.cluster.Replaced(ctx, s.topic, at.topic)
 	if err == nil && replaced {
@@ -192,14 +194,15 @@ func (s *subscription) leave(ctx context.Context, at *places) error {
 // watch ends a session when there are more than n partitions.
 func (s *subscription) watch(ctx context.Context, end context.CancelFunc, n int) {
 	for ctx.Err() == nil {
-		clock.Pause(ctx, s.subscriber.cfg.PartitionWatch)
+		lifecycle.Pause(ctx, s.subscriber.cfg.PartitionWatch)
 		if seen, err := s.cluster.Layout(ctx, s.topic); err == nil && len(seen.Topics[s.topic].Leaders) > n {
 			end()
 		}
 	}
 }
 
-// deliver reads partitions from the given places and hands their messages out, until ctx ends.
+// deliver reads partitions from the given places and hands their
+// messages out, until ctx ends.
 func (s *subscription) deliver(ctx context.Context, at places, acks *acknowledgements) {
 	lanes := make(map[int]chan follow.Chunk, len(at.next))
 	var wg sync.WaitGroup
@@ -232,8 +235,8 @@ func (s *subscription) deliver(ctx context.Context, at places, acks *acknowledge
 	wg.Wait()
 }
 
-// outside continues at the start of the log, and logs it: a subscriber promises at least once, and
-// what is gone is gone. So it does where the topic was replaced.
+// outside continues at the start of the log, and logs it: what is gone is gone.
+// So it does where the topic was replaced.
 func (s *subscription) outside(partition int, position int64, log broker.LogBounds, acks *acknowledgements) (next int64) {
 	s.logger.Error("position outside the log, going on from its start", "partition", partition, "position", position, "start", log.Start, "end", log.End,
 		"replaced", log.Replaced)
@@ -264,9 +267,9 @@ func (s *subscription) drain(ctx context.Context, partition int, lane <-chan fol
 	}
 }
 
-// awaitUnderWay waits for a partition's message that a handler of this subscription still has, so
-// that after a rebalance no second one is under way. It returns that message's place if it was
-// acknowledged.
+// awaitUnderWay waits for a partition's message that a handler of this
+// subscription still has, so that after a rebalance no second one is under way.
+// It returns that message's place if it was acknowledged.
 func (s *subscription) awaitUnderWay(ctx context.Context, partition int) (done Origin, over bool) {
 	s.mu.Lock()
 	m := s.underWay[partition]
@@ -300,7 +303,8 @@ func originOf(r bus.Record) Origin {
 	return Origin{r.Topic, bus.Position{Partition: r.Partition, Offset: r.Offset}, r.Time}
 }
 
-// hand gives out one message until it is acknowledged. It reports false when ctx ended before.
+// hand gives out one message until it is acknowledged. It
+// reports false when ctx ended before.
 func (s *subscription) hand(ctx context.Context, r bus.Record) bool {
 	origin := context.WithValue(ctx, originKey{}, originOf(r))
 	for {
@@ -312,7 +316,7 @@ func (s *subscription) hand(ctx context.Context, r bus.Record) bool {
 		if acked || over {
 			return acked
 		}
-		clock.Pause(ctx, s.subscriber.cfg.NackPause)
+		lifecycle.Pause(ctx, s.subscriber.cfg.NackPause)
 	}
 }
 
@@ -341,8 +345,8 @@ func settled(ctx context.Context, m *message.Message) (acked, over bool) {
 	}
 }
 
-// acknowledgements are the offsets behind the last acknowledged message of each partition, in the
-// topic that is read.
+// acknowledgements are the offsets behind the last acknowledged message of
+// each partition, in the topic that is read.
 type acknowledgements struct {
 	mu sync.Mutex
 	at places
@@ -379,10 +383,11 @@ func (a *acknowledgements) take() places {
 	return noted
 }
 
-// report commits to the group what was acknowledged, now and then and once more at the end.
+// report commits to the group what was acknowledged, now and
+// then and once more at the end.
 func (a *acknowledgements) report(ctx context.Context, s *subscription, generation *kafka.Generation) {
 	for over := false; !over; {
-		clock.Pause(ctx, s.subscriber.cfg.CommitInterval)
+		lifecycle.Pause(ctx, s.subscriber.cfg.CommitInterval)
 		over = ctx.Err() != nil
 		next := a.take().next
 		if len(next) == 0 {

@@ -2,8 +2,9 @@ package calendar
 
 import "time"
 
-// A Period is the half-open span [Start, End) of one allowance, in UTC. It starts at midnight on
-// the subscription's anchor day of a month, or on the last of a month without that day.
+// A Period is the half-open span [Start, End) of one allowance, in UTC.
+// It starts at midnight on the subscription's anchor day of a month, or
+// on the last of a month without that day.
 type Period struct {
 	Start, End time.Time
 }
@@ -14,16 +15,20 @@ func (p Period) Contains(t time.Time) bool { return !t.Before(p.Start) && t.Befo
 // PeriodAt is the period that holds t. anchorDay is 1..31.
 func PeriodAt(t time.Time, anchorDay int) Period {
 	t = t.UTC()
-	year, month := t.Year(), t.Month()
-	if t.Before(anchorIn(year, month, anchorDay)) {
-		month--
+	year, month, _ := t.Date()
+	start := anchorIn(year, month, anchorDay)
+	if t.Before(start) {
+		return Period{Start: anchorIn(year, month-1, anchorDay), End: start}
 	}
-	return Period{Start: anchorIn(year, month, anchorDay), End: anchorIn(year, month+1, anchorDay)}
+	return Period{Start: start, End: anchorIn(year, month+1, anchorDay)}
 }
 
-// anchorIn is where a period starts in the given month; months outside of 1..12 belong to other
-// years.
+// anchorIn is where a period starts in the given month; months
+// outside of 1..12 belong to other years.
 func anchorIn(year int, month time.Month, anchorDay int) time.Time {
+	if 1 <= anchorDay && anchorDay <= 28 {
+		return time.Date(year, month, anchorDay, 0, 0, 0, 0, time.UTC)
+	}
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC)
 	return time.Date(last.Year(), last.Month(), min(max(anchorDay, 1), last.Day()), 0, 0, 0, 0, time.UTC)
 }

@@ -22,7 +22,8 @@ import (
 // Password is that of Office.
 const Password = "sesame"
 
-// An Office is a mail server that keeps what it takes. It refuses nobody@ and verbose@ for good, and busy@ for now.
+// An Office is a mail server that keeps what it takes. It refuses nobody@
+// and verbose@ for good, and busy@ for now.
 type Office struct {
 	Address string      // host:port
 	Trust   *tls.Config // has its authority; nil: it has no TLS
@@ -43,7 +44,8 @@ func Open(t testing.TB) *Office {
 	return office
 }
 
-// OpenPlain starts a server without TLS, and for everybody, as one on the machine itself may be.
+// OpenPlain starts a server without TLS, and for everybody, as
+// one on the machine itself may be.
 func OpenPlain(t testing.TB) *Office {
 	t.Helper()
 	office := &Office{}
@@ -121,6 +123,13 @@ func (o *Office) Taken() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.taken)
+}
+
+// Forget drops the messages that were taken.
+func (o *Office) Forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = nil
 }
 
 // Server is the server for whoever has a password.

@@ -25,19 +25,22 @@ type Config struct {
 	Dir   string // its data, settings and log; removed by Stop
 	Cache string // where jars are kept between runs; "" means DefaultCache
 
-	// Killable is for nodes that are killed and started again: the cluster notices within three
-	// seconds instead of nine.
+	// Killable is for nodes that are killed and started again: the cluster
+	// notices within three seconds instead of nine.
 	Killable bool
 
-	// Brief is for nodes that live for minutes: Java compiles less, so that a run of tests takes a
-	// third less CPU, and a node under load is slower. Killable nodes are brief.
+	// Brief is for nodes that live for minutes: Java compiles less, so
+	// that a run of tests takes a third less CPU, and a node under load
+	// is slower. Killable nodes are brief.
 	Brief bool
 
-	// Forgets has a node look each second for what is older than its topic's retention, instead of every five minutes.
+	// Forgets has a node look each second for what is older than its topic's
+	// retention, instead of every five minutes.
 	Forgets bool
 
-	// Users may sign in, each with the password, at a listener of their own: see SignInAddr.
-	Users map[string]string
+	// Secured adds listeners at which clients are known: see
+	// SignInAddr and CertificateAddr.
+	Secured *Secured
 }
 
 // A Broker is one running node, broker and controller in one.
@@ -56,7 +59,8 @@ const startTime = time.Minute
 // brief reports whether the nodes live for minutes.
 func (cfg Config) brief() bool { return cfg.Brief || cfg.Killable }
 
-// Start fetches Apache Kafka when it must, starts a node, and returns when it answers.
+// Start fetches Apache Kafka when it must, starts a node, and
+// returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	nodes, err := StartCluster(ctx, cfg, 1)
 	if err != nil {
@@ -65,8 +69,8 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return nodes[0], nil
 }
 
-// StartCluster starts so many nodes as one cluster, each in a folder of Dir, and returns when all
-// are in it.
+// StartCluster starts so many nodes as one cluster, each in a folder
+// of Dir, and returns when all are in it.
 func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, err error) {
 	jars, classes, err := prepare(ctx, cfg)
 	if err != nil {
@@ -87,8 +91,8 @@ func StartCluster(ctx context.Context, cfg Config, size int) (nodes []*Broker, e
 	return nodes, startTogether(ctx, nodes)
 }
 
-// prepare makes sure of Java, the jars, and for brief nodes of the option with the archive of their
-// classes.
+// prepare makes sure of Java, the jars, and for brief nodes of the
+// option with the archive of their classes.
 func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) {
 	java, err := checkJava(ctx)
 	if err != nil {
@@ -110,8 +114,8 @@ func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) 
 	return jars, "-XX:SharedArchiveFile=" + place, nil
 }
 
-// startTogether formats all nodes under one id and starts them: none of several answers before the
-// others are there.
+// startTogether formats all nodes under one id and starts them: none of
+// several answers before the others are there.
 func startTogether(ctx context.Context, nodes []*Broker) error {
 	id := clusterID()
 	for _, b := range nodes {
@@ -130,8 +134,8 @@ func startTogether(ctx context.Context, nodes []*Broker) error {
 	return nil
 }
 
-// clusterID is a random one, as Kafka's tool would make it a second later: none begins with a dash,
-// which the tool would take for an option.
+// clusterID is a random one, as Kafka's tool would make it a second later: none
+// begins with a dash, which the tool would take for an option.
 func clusterID() string {
 	for {
 		id := uuid.New()
@@ -158,7 +162,7 @@ func (b *Broker) java(args ...string) []string {
 	if b.classes != "" {
 		line = append(line, b.classes)
 	}
-	return append(append(line, "-cp", filepath.Join(b.jars, "*"), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"), args...)
+	return append(append(line, "-cp", filepath.Join(b.jars, "*"), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"), append(b.secured.options(), args...)...)
 }
 
 func (b *Broker) format(ctx context.Context, cluster string) error {
@@ -168,16 +172,17 @@ func (b *Broker) format(ctx context.Context, cluster string) error {
 	if err := os.WriteFile(b.file("server.properties"), []byte(b.properties()), 0o600); err != nil {
 		return err
 	}
-	line := b.java(append([]string{"kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.file("server.properties")}, b.credentials()...)...)
+	line := b.java(append([]string{"kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.file("server.properties")}, b.secured.credentials()...)...)
 	if out, err := exec.CommandContext(ctx, line[0], line[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot prepare Apache Kafka in %q: %w: %s", b.dir, err, out)
 	}
 	return nil
 }
 
-// runScript runs a node, the command after its folder, until it ends or the pipe on descriptor 3
-// does, which the kernel closes with this process; then it removes the folder. A killed node leaves
-// no watcher that would mistake a later process for it.
+// runScript runs a node, the command after its folder, until it ends or
+// the pipe on descriptor 3 does, which the kernel closes with this
+// process; then it removes the folder. A killed node leaves no watcher
+// that would mistake a later process for it.
 const runScript = `folder=$1; shift
 "$@" 3<&- & node=$!
 (cat; trap '' TERM; kill -TERM $node; while kill -0 $node; do sleep 0.1; done; rm -rf "$folder") <&3 >/dev/null 2>&1 & guard=$!
@@ -213,7 +218,8 @@ func (b *Broker) launch() error {
 	return nil
 }
 
-// look is how often a starting node is asked; the client itself would wait for up to 2.5 seconds.
+// look is how often a starting node is asked; the client itself
+// would wait for up to 2.5 seconds.
 const look = 50 * time.Millisecond
 
 // await returns when the node answers and sees so many nodes.
@@ -250,7 +256,8 @@ func sees(ctx context.Context, client *kgo.Client, size int) error {
 	return err
 }
 
-// lastWords is how much of the node's log LastWords returns: an error with its stack trace.
+// lastWords is how much of the node's log LastWords returns: an
+// error with its stack trace.
 const lastWords = 8 << 10
 
 // LastWords is the end of the node's log.
@@ -265,11 +272,16 @@ func (b *Broker) LastWords() string {
 // Addr is the node's address, host:port.
 func (b *Broker) Addr() string { return b.addr }
 
-// SignInAddr is where the node wants its clients to sign in, by PLAIN, SCRAM-SHA-256 or
-// SCRAM-SHA-512.
+// SignInAddr is where a secured node wants its clients to sign in, by PLAIN,
+// SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.
 func (b *Broker) SignInAddr() string { return b.signIn }
 
-// Pid is the process that runs the node's Java, to measure it; 0 when it is unknown.
+// CertificateAddr is where a secured node wants a certificate of its
+// clients, whose common name is the user.
+func (b *Broker) CertificateAddr() string { return b.certified }
+
+// Pid is the process that runs the node's Java, to measure it; 0
+// when it is unknown.
 func (b *Broker) Pid() int {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", b.cmd.Process.Pid, b.cmd.Process.Pid))
 	if err != nil {

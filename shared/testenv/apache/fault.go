@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"syscall"
+
+	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
 // What can be done to a node's process. Each returns when it is done.
 
 // Pause stops the process (SIGSTOP).
-func (b *Broker) Pause() error { return syscall.Kill(b.Pid(), syscall.SIGSTOP) }
+func (b *Broker) Pause() error { return fault.Stop(b.Pid()) }
 
 // Resume lets it go on.
 func (b *Broker) Resume() error { return syscall.Kill(b.Pid(), syscall.SIGCONT) }

@@ -15,10 +15,11 @@ type node struct {
 	id         int
 	addr       string // where clients connect, and the other nodes
 	controller string
-	signIn     string            // where clients of users connect
-	users      map[string]string // and their passwords
-	voters     string            // of all nodes: id@address,…
-	copies     int               // of the broker's own topics
+	signIn     string // where clients of users connect
+	certified  string // where clients with certificates connect
+	secured    *Secured
+	voters     string // of all nodes: id@address,…
+	copies     int    // of the broker's own topics
 	dir        string
 	heap       heap
 	killable   bool
@@ -29,7 +30,8 @@ type node struct {
 // A heap is Java's memory.
 type heap struct{ first, most string }
 
-// quickStart are Java's options for a brief life: half the work until it answers, less speed later.
+// quickStart are Java's options for a brief life: half the work
+// until it answers, less speed later.
 var quickStart = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"}
 
 var (
@@ -39,15 +41,15 @@ var (
 
 // planCluster chooses ports and folders.
 func planCluster(cfg Config, size int) ([]node, error) {
-	addresses, err := freeAddresses(3 * size)
+	addresses, err := freeAddresses(4 * size)
 	if err != nil {
 		return nil, err
 	}
 	nodes := make([]node, size)
 	voters := make([]string, size)
 	for i := range nodes {
-		n := node{id: i + 1, addr: addresses[3*i], controller: addresses[3*i+1], signIn: addresses[3*i+2], users: cfg.Users,
-			copies: min(3, size), dir: cfg.Dir, heap: heapAlone, killable: cfg.Killable, brief: cfg.brief(), forgets: cfg.Forgets}
+		n := node{id: i + 1, addr: addresses[4*i], controller: addresses[4*i+1], signIn: addresses[4*i+2], certified: addresses[4*i+3],
+			secured: cfg.Secured, copies: min(3, size), dir: cfg.Dir, heap: heapAlone, killable: cfg.Killable, brief: cfg.brief(), forgets: cfg.Forgets}
 		if size > 1 {
 			n.dir, n.heap = filepath.Join(cfg.Dir, strconv.Itoa(n.id)), heapOfThree
 		}
@@ -73,15 +75,24 @@ func freeAddresses(n int) ([]string, error) {
 
 func (n node) file(name string) string { return filepath.Join(n.dir, name) }
 
-// properties configure a single node without replication. Topics are not made by accident; groups
-// form without delay.
+// clients are the listeners of clients.
+func (n node) clients() string {
+	listeners := "PLAINTEXT://" + n.addr
+	if n.secured != nil {
+		listeners += fmt.Sprintf(",USERS://%s,CERTIFIED://%s", n.signIn, n.certified)
+	}
+	return listeners
+}
+
+// properties configure a single node without replication. Topics are not made
+// by accident; groups form without delay.
 func (n node) properties() string {
 	lines := []string{
 		"process.roles=broker,controller",
 		fmt.Sprintf("node.id=%d", n.id),
 		"controller.quorum.voters=" + n.voters,
-		fmt.Sprintf("listeners=%s,CONTROLLER://%s", n.listeners(), n.controller),
-		"advertised.listeners=" + n.listeners(),
+		fmt.Sprintf("listeners=%s,CONTROLLER://%s", n.clients(), n.controller),
+		"advertised.listeners=" + n.clients(),
 		"controller.listener.names=CONTROLLER",
 		"log.dirs=" + n.file("data"),
 		fmt.Sprintf("offsets.topic.replication.factor=%d", n.copies),
@@ -100,5 +111,5 @@ func (n node) properties() string {
 	if n.forgets {
 		lines = append(lines, "log.retention.check.interval.ms=1000", "log.initial.task.delay.ms=1000")
 	}
-	return strings.Join(append(lines, n.signInProperties()...), "\n") + "\n"
+	return strings.Join(append(lines, n.secured.properties()...), "\n") + "\n"
 }

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A Command is a server started by a command, as a Process. It ends with this process, in any case.
+// A Command is a server started by a command, as a Process. It
+// ends with this process, in any case.
 type Command struct {
 	Line   []string // program and arguments, the same at each start
 	Env    []string // added to that of this process
@@ -29,8 +30,8 @@ type Command struct {
 // startTime bounds how long a server may take until it answers.
 const startTime = time.Minute
 
-// guardScript waits for the end of its input, which the kernel closes with the process that holds
-// it open.
+// guardScript waits for the end of its input, which the kernel
+// closes with the process that holds it open.
 const guardScript = `cat >/dev/null; kill -KILL "$1"; rm -rf "$2"`
 
 func (c *Command) log() string { return filepath.Join(c.Dir, "server.log") }
@@ -106,7 +107,7 @@ func (c *Command) LastWords() string {
 }
 
 // Pause stops the process (SIGSTOP).
-func (c *Command) Pause() error { return c.cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *Command) Pause() error { return Stop(c.cmd.Process.Pid) }
 
 // Resume lets it go on.
 func (c *Command) Resume() error { return c.cmd.Process.Signal(syscall.SIGCONT) }

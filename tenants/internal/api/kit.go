@@ -25,16 +25,15 @@ type Kit struct {
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 }
 
-// Mount adds to router the description, and the routes of rooms for service tokens with the scope
-// tenants:admin.
+// Mount adds to router the description, and the routes of rooms for
+// service tokens with the scope tenants:admin.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, description []byte, rooms ...func(admin chi.Router)) {
-	document := httpapi.Document(description)
-	router.Get("/v1/openapi.json", document) // a gateway answers this path with the parts of all modules
-	router.Get("/v1/tenants/openapi.json", document)
+	httpapi.Describe(router, "tenants", description)
 	k.mount(router, changed, k.Guard.RequireScope(AdminScope), rooms)
 }
 
-// MountFor adds to router the routes of rooms for service tokens that have a scope, or tenants:admin.
+// MountFor adds to router the routes of rooms for service tokens
+// that have a scope, or tenants:admin.
 func (k *Kit) MountFor(router chi.Router, changed *changes.Limiter, scope string, rooms ...func(chi.Router)) {
 	k.mount(router, changed, k.Guard.RequireScope(scope, AdminScope), rooms)
 }

@@ -81,7 +81,8 @@ func formOf(r *http.Request) filterForm {
 	return form
 }
 
-// day is the beginning of a day that is so many days later; zero where none is given.
+// day is the beginning of a day that is so many days later; zero
+// where none is given.
 func day(field, text string, later int, faults *tenants.Invalid) time.Time {
 	if text == "" {
 		return time.Time{}
@@ -167,7 +168,7 @@ func readableTime(value string) string {
 
 // actionText is an action as text: "api_key.revoked" is "API key revoked".
 func actionText(action string) string {
-	words := strings.NewReplacer("_", " ", ".", " ").Replace(action)
+	words := strings.NewReplacer("sign_in", "sign-in", "_", " ", ".", " ").Replace(action)
 	if rest, is := strings.CutPrefix(words, "api key"); is {
 		return "API key" + rest
 	}

@@ -13,26 +13,28 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// FactsConsumer consumes what the other modules publish of which webhooks and mails are sent.
+// FactsConsumer consumes what the other modules publish of which
+// webhooks and mails are sent.
 type FactsConsumer struct {
-	// Deliver queues what is sent of facts, in the transaction that moves the positions.
+	// Deliver queues what is sent of facts, in the transaction
+	// that moves the positions.
 	Deliver func(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error
 }
 
 var errNotOurs = errors.New("it names no organization, or another than its header")
 
-// Consume applies records in the transaction that moves their positions. The bus parks an
-// unreadable record; types of which nothing is sent are ignored.
+// Consume applies records in the transaction that moves their positions. The
+// bus parks an unreadable record; types of which nothing is sent are ignored.
 func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var facts []tenants.Fact
 	for _, record := range records {
-		pushed, found := contract.PushedAs(record.Header(contract.HeaderType))
+		notification, found := contract.NotificationOf(record.Header(contract.HeaderType))
 		if !found {
 			continue
 		}
-		fact, err := readFact(record, pushed.Name)
+		fact, err := readFact(record, notification.Name)
 		if err != nil {
-			return weirbus.PermanentRecord(record, fmt.Errorf("cannot read a %s: %w", pushed.Type, err))
+			return weirbus.PermanentRecord(record, fmt.Errorf("cannot read a %s: %w", notification.Type, err))
 		}
 		facts = append(facts, fact)
 	}

@@ -14,17 +14,19 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// RelayName is under which name the relay keeps how far it has published. It is data.
+// RelayName is under which name the relay keeps how far it has
+// published. It is data.
 const RelayName = "tenants"
 
 // Source is the ce_source of what tenants publishes.
 const Source = "weir/tenants"
 
-// perEvent is the most messages that one event becomes.
-const perEvent = 3
+// perEvent is the most messages that one event becomes: a session has three
+// credentials, a key one and a fact; both may have two holders that are deleted.
+const perEvent = 5
 
-// A Publication maps decisions to what is published: the state of credentials, and facts. They meet
-// nowhere else.
+// A Publication maps decisions to what is published: the state of
+// credentials, and facts. They meet nowhere else.
 type Publication struct {
 	events *events
 }
@@ -34,8 +36,8 @@ func NewPublication(store *events) *Publication {
 	return &Publication{events: store}
 }
 
-// Read is the relay's source: at most limit messages about the events after a cursor. The table of
-// events is the outbox.
+// Read is the relay's source: at most limit messages about the events after a
+// cursor. The table of events is the outbox.
 func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -65,24 +67,27 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	if r.Event.Publication() == tenants.Unpublished {
 		return settled(r), nil
 	}
-	history, err := p.until(ctx, tx, r)
+	history, err := p.history(ctx, tx, r)
 	if err != nil {
 		return nil, err
 	}
-	return published(r, history)
+	at := slices.IndexFunc(history, func(each recorded) bool { return each.Version == r.Version })
+	if at < 0 {
+		return settled(r), nil // it was erased meanwhile
+	}
+	if r.Event.Publication() == tenants.PublishedCredential {
+		return p.present(ctx, tx, history, at)
+	}
+	return published(r, history[:at+1])
 }
 
-// published are the messages about the last event of a history, credentials first, as a request
-// waits for them.
+// published are the messages about the last event of a history,
+// credentials first, as a request waits for them.
 func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
-	events := make([]tenants.Event, len(history))
-	for i, each := range history {
-		events[i] = each.Event
-	}
-	subject := tenants.Fold(events...)
-	messages := facts(r.Event, subject)
+	now := subject(history)
+	messages := facts(r.Event, now)
 	if r.Event.Publication() == tenants.PublishedCredential {
-		messages = append(credentials(r, subject), messages...)
+		messages = append(credentials(r, now), messages...)
 	}
 	if len(messages) == 0 {
 		return nil, fmt.Errorf("BUG: nothing is published of %T", r.Event)
@@ -133,15 +138,11 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 // settled moves the cursor past an event of which nothing is published.
 func settled(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
 
-// until returns the history of an event's stream up to that event: an event alone is no whole
-// state.
-func (p *Publication) until(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {
-	if r.Version == 1 {
+// history returns the history of an event's stream: an event alone is no whole
+// state. The first is whole for a fact.
+func (p *Publication) history(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {
+	if r.Version == 1 && r.Event.Publication() == tenants.PublishedFact {
 		return []recorded{r}, nil
 	}
-	history, err := p.events.ReadTx(ctx, tx, r.Stream)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(history, func(each recorded) bool { return each.Version > r.Version }), nil
+	return p.events.ReadTx(ctx, tx, r.Stream)
 }

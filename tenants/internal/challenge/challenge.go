@@ -17,8 +17,8 @@ const Lasts = 5 * time.Minute
 
 const ticketPrefix = "weirtkt_"
 
-// ErrNone means that there is no challenge for a browser: it expired, was answered, or never
-// existed.
+// ErrNone means that there is no challenge for a browser: it
+// expired, was answered, or never existed.
 var ErrNone = errors.New("there is no challenge to answer")
 
 // Challenges are kept until they are answered. They are safe for concurrent use.
@@ -33,21 +33,21 @@ func New(pool *pgxpool.Pool, clock func() time.Time, random io.Reader) *Challeng
 	return &Challenges{store{pool}, clock, random}
 }
 
-// A Question is what a browser is asked.
-type Question struct {
+// A Challenge is what a browser has to answer.
+type Challenge struct {
 	Purpose string // an answer for another one is none
 	Subject string // whose answer it has to be; "": anybody's
 	Data    []byte // JSON, by which the answer is judged
 	Lasts   time.Duration
 }
 
-// Ask keeps a question until its answer, and returns the ticket for that.
-func (c *Challenges) Ask(ctx context.Context, question Question) (tenants.Secret, error) {
+// Issue keeps a challenge until its answer, and returns the ticket for that.
+func (c *Challenges) Issue(ctx context.Context, challenge Challenge) (tenants.Secret, error) {
 	ticket, err := tenants.NewSecret(ticketPrefix, c.random)
 	if err != nil {
 		return tenants.Secret{}, err
 	}
-	return ticket, c.store.keep(ctx, ticket.Digest().Hash, question, c.clock())
+	return ticket, c.store.keep(ctx, ticket.Digest().Hash, challenge, c.clock())
 }
 
 // ParseTicket reads a ticket, or fails with ErrNone.
@@ -59,8 +59,8 @@ func ParseTicket(ticket string) (tenants.Secret, error) {
 	return known, nil
 }
 
-// Take returns the data of a ticket's question and deletes it, however it is answered. ErrNone
-// where there is none of that purpose for that subject.
+// Take returns the data of a ticket's challenge and deletes it, however it is
+// answered. ErrNone where there is none of that purpose for that subject.
 func (c *Challenges) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
 	known, err := ParseTicket(ticket)
 	if err != nil {

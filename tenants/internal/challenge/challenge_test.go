@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// A question is answered once, in time, for its purpose and by whom it was put to; a wrong attempt
-// uses it up as well.
+// A challenge is answered once, in time, for its purpose and by whom it was put
+// to; a wrong attempt uses it up as well.
 func TestOneAnswer(t *testing.T) {
 	now := tenantstest.Noon
 	challenges := challenge.New(tenantstest.Open(t), func() time.Time { return now }, rand.Reader)
@@ -27,7 +27,7 @@ func TestOneAnswer(t *testing.T) {
 		"by nobody in particular": {"sign in", "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ticket, err := challenges.Ask(t.Context(), challenge.Question{Purpose: "sign in", Subject: "ses_1", Data: []byte(`7`), Lasts: challenge.Lasts})
+			ticket, err := challenges.Issue(t.Context(), challenge.Challenge{Purpose: "sign in", Subject: "ses_1", Data: []byte(`7`), Lasts: challenge.Lasts})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,11 +12,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// A store holds the challenges that were not answered yet, by the SHA-256 of their tickets.
+// A store holds the challenges that were not answered yet, by
+// the SHA-256 of their tickets.
 type store struct{ pool *pgxpool.Pool }
 
 // keep keeps a challenge until it is answered or expired, and deletes expired ones.
-func (s store) keep(ctx context.Context, id string, asked Question, now time.Time) error {
+func (s store) keep(ctx context.Context, id string, asked Challenge, now time.Time) error {
 	return s.write(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM challenges WHERE organization = '*' AND expires_at <= $1`, now); err != nil {
 			return err
@@ -28,7 +29,7 @@ func (s store) keep(ctx context.Context, id string, asked Question, now time.Tim
 }
 
 // take returns a challenge and deletes it; ErrNone where there is none.
-func (s store) take(ctx context.Context, id string) (taken Question, expiresAt time.Time, err error) {
+func (s store) take(ctx context.Context, id string) (taken Challenge, expiresAt time.Time, err error) {
 	err = s.write(ctx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `DELETE FROM challenges WHERE organization = '*' AND id = $1 RETURNING purpose, subject, data, expires_at`, id).
 			Scan(&taken.Purpose, &taken.Subject, &taken.Data, &expiresAt)

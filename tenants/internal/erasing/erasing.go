@@ -20,19 +20,19 @@ import (
 	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
-// Tables are all tables, in the order of their erasure: first the events, last the withdrawal of
-// what was published of them.
+// Tables are all tables, in the order of their erasure: first the events, last
+// the withdrawal of what was published of them.
 func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
 	first, last := []erasure.Table{events(withdrawals)}, []erasure.Table{settled(withdrawals), erasure.Parked()}
 	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), notifications.Erasable(), registry.Erasable(), last)
 }
 
-// streamsAtOnce is of how many streams one transaction erases the events: others wait for their
-// turn to append meanwhile.
+// streamsAtOnce is of how many streams one transaction erases the events:
+// others wait for their turn to append meanwhile.
 const streamsAtOnce = 20
 
-// events erases the events, has what was published of them taken back, and reduces their lines in
-// the audit.
+// events erases the events, has what was published of them taken
+// back, and reduces their lines in the audit.
 func events(withdrawals *bus.Withdrawals) erasure.Table {
 	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, _ int) (int64, string, error) {
 		if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
@@ -57,11 +57,11 @@ func events(withdrawals *bus.Withdrawals) erasure.Table {
 	}}
 }
 
-// streamsOf lists the next streams of what is deleted. Those of deletions stay: they hold ids
-// alone.
+// streamsOf lists the next streams of what is deleted. Those of
+// deletions stay: they hold ids alone.
 func streamsOf(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind string) ([]string, error) {
 	if of.Project == "" {
-		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, registry.DeletionStreams, streamsAtOnce)
+		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamsAtOnce)
 	}
 	rows, err := tx.Query(ctx, `SELECT stream FROM events WHERE organization = $1 AND version = 1 AND stream COLLATE "C" > $3
 			AND (name = $5 AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased'
@@ -85,12 +85,13 @@ func eraseStreams(ctx context.Context, tx pgx.Tx, withdrawals *bus.Withdrawals, 
 	return int64(len(erased)), audit.Reduce(ctx, tx, of.Organization, id(of), erased)
 }
 
-// reduceDecisions removes people from the lines about deletions, where they are deleted too.
+// reduceDecisions removes people from the lines about deletions,
+// where they are deleted too.
 func reduceDecisions(ctx context.Context, tx pgx.Tx, of erasure.Deletion) error {
 	if of.Project != "" {
 		return nil
 	}
-	return audit.ReduceActors(ctx, tx, of.Organization, id(of), registry.DeletionStreams)
+	return audit.ReduceActors(ctx, tx, of.Organization, id(of), bus.DeletionStreams)
 }
 
 func id(of erasure.Deletion) string {

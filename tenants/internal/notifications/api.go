@@ -108,7 +108,7 @@ func (a API) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	organization := chi.URLParam(r, "organization")
-	created, secret, err := a.service.Create(r.Context(), request, New{Organization: organization, URL: body.URL, Events: body.Events})
+	created, secret, err := a.service.Create(r.Context(), request, NewWebhook{Organization: organization, URL: body.URL, Events: body.Events})
 	if err != nil {
 		return problemOf(err, "organization", organization)
 	}
@@ -127,7 +127,8 @@ func problemOf(err error, what, id string) error {
 	return api.ProblemOf(err, what, id)
 }
 
-// named reads which webhook the path names, of an organization that the caller reaches. It need not be there any more.
+// named reads which webhook the path names, of an organization that the caller
+// reaches. It need not be there any more.
 func (a API) named(next func(w http.ResponseWriter, r *http.Request, of Ref) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		of := Ref{chi.URLParam(r, "organization"), chi.URLParam(r, "webhook")}

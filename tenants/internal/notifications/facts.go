@@ -20,8 +20,8 @@ type Facts struct {
 	Mail  bool // is sent from here
 }
 
-// Deliver queues a fact for each webhook and mail that wants it, unless what it is about is deleted.
-// The transaction then acts as the system.
+// Deliver queues a fact for each webhook and mail that wants it, unless what it
+// is about is deleted. The transaction then acts as the system.
 func (f Facts) Deliver(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error {
 	if len(facts) == 0 {
 		return nil
@@ -29,7 +29,7 @@ func (f Facts) Deliver(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) err
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
 	}
-	gone, err := erasure.Among(ctx, tx, organizationsOf(facts))
+	gone, err := erasure.FindDeleted(ctx, tx, organizationsOf(facts))
 	if err != nil {
 		return err
 	}

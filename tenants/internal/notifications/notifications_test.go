@@ -40,7 +40,8 @@ func (r *room) until(t *testing.T, of notifications.Listed, ok func(notification
 	return last
 }
 
-// A fact goes to each webhook of its organization that wants it, once, however often it is published, with its data and a right signature.
+// A fact goes to each webhook of its organization that wants it, once, however
+// often it is published, with its data and a right signature.
 func TestAFactIsSent(t *testing.T) {
 	to := newReceiver(t, 204)
 	r := newRoom(t, to.Certificate())
@@ -119,7 +120,8 @@ func TestAClaimRunsOut(t *testing.T) {
 	}
 }
 
-// flood has more to be sent to org_a than may be under way, and later something to org_b.
+// flood has more to be sent to org_a than may be under way, and
+// later something to org_b.
 func (r *room) flood(t *testing.T, url string) (busy, quiet notifications.Listed) {
 	t.Helper()
 	busy, _ = r.create(t, "org_a", url)
@@ -143,7 +145,8 @@ func (r *room) begun(t *testing.T, of notifications.Listed) (n int) {
 	return n
 }
 
-// However much one organization has to be sent, another one is claimed with it, and no organization ever has more under way than its turns.
+// However much one organization has to be sent, another one is claimed with it,
+// and no organization ever has more under way than its turns.
 func TestOrganizationsComeInTurn(t *testing.T) {
 	for underWay, most := range map[int]int{0: 4, 3: 1, 4: 0} {
 		to := newReceiver(t, 200)
@@ -173,8 +176,8 @@ func TestNewcomersComeFirst(t *testing.T) {
 	}
 }
 
-// Three days without success switch a webhook off, in the audit too. What is to be sent then has failed, until somebody switches it on and
-// sends it again.
+// Three days without success switch a webhook off, in the audit too. What is to
+// be sent then has failed, until somebody switches it on and sends it again.
 func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 	to := newReceiver(t, 500)
 	r := newRoom(t, to.Certificate())
@@ -217,7 +220,8 @@ func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 	to.await(t, webhook.Attempts+2)
 }
 
-// One that takes something meanwhile stays on, whatever becomes of a single message; 410 switches it off at once.
+// One that takes something meanwhile stays on, whatever becomes of a
+// single message; 410 switches it off at once.
 func TestWhatSwitchesOff(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -259,7 +263,8 @@ func TestRotation(t *testing.T) {
 	verify(t, fresh, got)
 }
 
-// createBefore makes a webhook of org_a whose secret follows from a key that is configured no more.
+// createBefore makes a webhook of org_a whose secret follows
+// from a key that is configured no more.
 func (r *room) createBefore(t *testing.T, url string) notifications.Listed {
 	t.Helper()
 	created := tenants.WebhookCreated{
@@ -279,7 +284,8 @@ func (r *room) asSystem(t *testing.T, statements string) {
 	}
 }
 
-// A webhook whose key is gone sends again as soon as it is rotated, and is not switched off for it.
+// A webhook whose key is gone sends again as soon as it is
+// rotated, and is not switched off for it.
 func TestAKeyThatIsGone(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -315,7 +321,8 @@ func TestFailuresShowNoAddress(t *testing.T) {
 	}
 }
 
-// Nothing is sent of what is to be deleted, nor of a fact that is older than the webhook, and a record that nobody can read is parked.
+// Nothing is sent of what is to be deleted, nor of a fact that is older than
+// the webhook, and a record that nobody can read is parked.
 func TestWhatIsNotSent(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -344,7 +351,7 @@ func TestWhoAndWhere(t *testing.T) {
 	}
 	var invalid tenants.Invalid
 	for _, url := range []string{"https://10.0.0.1/", "http://169.254.169.254/", "gopher://hooks.example"} {
-		_, _, err := r.service.Create(t.Context(), by("org_a"), notifications.New{Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}})
+		_, _, err := r.service.Create(t.Context(), by("org_a"), notifications.NewWebhook{Organization: "org_a", URL: url, Events: []string{"quota.exhausted"}})
 		if !errors.As(err, &invalid) || invalid[0].Field != "url" {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -31,7 +31,8 @@ func NewPages(kit *pages.Kit, service *Service, deliveries *Deliveries) Pages {
 	return Pages{kit.Of(templates), service, deliveries}
 }
 
-// Mount adds the pages to the settings. Where something is sent to, and what it is signed with, takes a fresh proof of who decides it.
+// Mount adds the pages to the settings. Where something is sent to, and what it
+// is signed with, takes a fresh proof of who decides it.
 func (p Pages) Mount(settings chi.Router) {
 	const path = pages.WebhooksPath
 	may, confirmed := tenants.WebhooksManage, p.Confirmed
@@ -137,17 +138,17 @@ func fillForm(shown pages.Settings, url string, events []string, fault error) fo
 	if pages.IsInvalid(fault) && f.URL.Fault == "" {
 		f.Fault = "Choose at least one."
 	}
-	for _, fact := range contract.PushedFacts() {
+	for _, fact := range contract.Notifications() {
 		f.Events = append(f.Events, ui.Choice{Value: fact.Name, Text: "when " + fact.Means, Selected: slices.Contains(events, fact.Name)})
 	}
 	return f
 }
 
 func (p Pages) showNew(w http.ResponseWriter, r *http.Request) error {
-	return p.writeNew(w, r, http.StatusOK, New{Events: facts()}, nil)
+	return p.writeNew(w, r, http.StatusOK, NewWebhook{Events: facts()}, nil)
 }
 
-func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, wanted New, fault error) error {
+func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, wanted NewWebhook, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {
 		return err
@@ -163,7 +164,7 @@ func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	request := p.RequestOf(r)
-	wanted := New{Organization: request.Caller.Organization, URL: r.PostForm.Get("url"), Events: r.PostForm["events"]}
+	wanted := NewWebhook{Organization: request.Caller.Organization, URL: r.PostForm.Get("url"), Events: r.PostForm["events"]}
 	created, secret, err := p.service.Create(r.Context(), request, wanted)
 	if pages.IsInvalid(err) {
 		return p.writeNew(w, r, http.StatusUnprocessableEntity, wanted, err)

@@ -69,7 +69,8 @@ func (organizations) Organization(_ context.Context, caller tenants.Caller, id s
 	return tenants.Organization{ID: id}, nil
 }
 
-// newRoom makes a room whose messages trust the certificate of a server on this machine.
+// newRoom makes a room whose messages trust the certificate of a
+// server on this machine.
 func newRoom(t *testing.T, trusted *x509.Certificate) *room {
 	t.Helper()
 	r := &room{pool: tenantstest.Open(t), now: time.Now().UTC().Truncate(time.Microsecond), metrics: prometheus.NewRegistry()}
@@ -118,10 +119,10 @@ func by(organization string) unitofwork.Request {
 func (r *room) create(t *testing.T, organization, url string) (notifications.Listed, httpapi.Secret) {
 	t.Helper()
 	var events []string
-	for _, fact := range contract.PushedFacts() {
+	for _, fact := range contract.Notifications() {
 		events = append(events, fact.Name)
 	}
-	created, secret, err := r.service.Create(t.Context(), by(organization), notifications.New{Organization: organization, URL: url, Events: events})
+	created, secret, err := r.service.Create(t.Context(), by(organization), notifications.NewWebhook{Organization: organization, URL: url, Events: events})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,8 @@ func (r *room) sent(t *testing.T, of notifications.Listed) []notifications.Deliv
 	return found
 }
 
-// A receiver is an endpoint on this machine. It answers with answer, and keeps what it was sent.
+// A receiver is an endpoint on this machine. It answers with
+// answer, and keeps what it was sent.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex

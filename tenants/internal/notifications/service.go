@@ -17,7 +17,8 @@ import (
 // idPrefix is that of the ids of webhooks.
 const idPrefix = "whk_"
 
-// ErrNotConfigured means that the installation has no keys that secrets could follow from.
+// ErrNotConfigured means that the installation has no keys that
+// secrets could follow from.
 var ErrNotConfigured = errors.New("the installation has no WEIR_WEBHOOK_KEYS")
 
 // Organizations finds what webhooks belong to, as far as a caller reaches it.
@@ -25,7 +26,8 @@ type Organizations interface {
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 }
 
-// A Service decides about webhooks. Its errors are those of unitofwork.Writer, and ErrNotConfigured.
+// A Service decides about webhooks. Its errors are those of
+// unitofwork.Writer, and ErrNotConfigured.
 type Service struct {
 	work          *unitofwork.Writer
 	store         Store
@@ -44,21 +46,22 @@ func (s *Service) Configured() bool { return s.keys.Current() != "" }
 
 // facts are the names of what can be sent.
 func facts() (names []string) {
-	for _, fact := range contract.PushedFacts() {
+	for _, fact := range contract.Notifications() {
 		names = append(names, fact.Name)
 	}
 	return names
 }
 
-// New is a webhook that a caller asks for.
-type New struct {
+// A NewWebhook is a webhook that a caller asks for.
+type NewWebhook struct {
 	Organization string
 	URL          string
 	Events       []string
 }
 
-// Create creates a webhook of an organization that the caller reaches. Its secret is in this answer alone.
-func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted New) (w tenants.Webhook, secret httpapi.Secret, err error) {
+// Create creates a webhook of an organization that the caller
+// reaches. Its secret is in this answer alone.
+func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted NewWebhook) (w tenants.Webhook, secret httpapi.Secret, err error) {
 	if !s.Configured() {
 		return w, "", ErrNotConfigured
 	}
@@ -81,7 +84,8 @@ func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted
 	return w, secret, err
 }
 
-// check adds to the faults of a command that of an address which messages can't reach.
+// check adds to the faults of a command that of an address which
+// messages can't reach.
 func (s *Service) check(err error, address *string) error {
 	var invalid tenants.Invalid
 	if err != nil && !errors.As(err, &invalid) {
@@ -115,7 +119,8 @@ func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Ref
 	return changed, err
 }
 
-// Rotate gives a webhook that the caller reaches another secret, which is in this answer alone: asked again it is ErrShownOnce.
+// Rotate gives a webhook that the caller reaches another secret, which is in
+// this answer alone: asked again it is ErrShownOnce.
 func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref) (rotated Listed, secret httpapi.Secret, err error) {
 	if !s.Configured() {
 		return rotated, "", ErrNotConfigured
@@ -132,7 +137,8 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref
 	return rotated, secret, err
 }
 
-// Delete ends a webhook that the caller reaches, and returns it as it was. What was sent to it is forgotten.
+// Delete ends a webhook that the caller reaches, and returns it as it
+// was. What was sent to it is forgotten.
 func (s *Service) Delete(ctx context.Context, request unitofwork.Request, of Ref) (Listed, error) {
 	deleted, _, err := s.decide(ctx, request, errand{Verb: "delete", Of: of},
 		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Delete(s.work.Now()) })

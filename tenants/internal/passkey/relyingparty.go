@@ -21,14 +21,15 @@ type RelyingParty struct {
 	web *webauthn.WebAuthn
 }
 
-// A Question is a challenge for a browser. Options are for the browser, Data is for the check of
-// the answer.
-type Question struct {
+// A Challenge is what a browser has to answer. Options are for the
+// browser, Data is for the check of the answer.
+type Challenge struct {
 	Options any
 	Data    []byte
 }
 
-// A Proof is what an answer has proved: that its sender has the private half of a credential.
+// A Proof is what an answer has proved: that its sender has the
+// private half of a credential.
 type Proof struct {
 	Credential []byte
 	Counter    uint32
@@ -41,8 +42,8 @@ type Holder struct {
 	Passkeys []tenants.Passkey
 }
 
-// New returns the party of a console's origin, such as https://weir.example. Passkeys belong to its
-// host, which can't be an address.
+// New returns the party of a console's origin, such as https://weir.example.
+// Passkeys belong to its host, which can't be an address.
 func New(origin string) (*RelyingParty, error) {
 	parsed, err := url.Parse(origin)
 	if err != nil {
@@ -62,14 +63,15 @@ func New(origin string) (*RelyingParty, error) {
 	return &RelyingParty{web}, err
 }
 
-// BeginRegistration asks for a new passkey of a member, on a device that has none of theirs yet.
-func (p *RelyingParty) BeginRegistration(holder Holder) (Question, error) {
+// BeginRegistration asks for a new passkey of a member, on a
+// device that has none of theirs yet.
+func (p *RelyingParty) BeginRegistration(holder Holder) (Challenge, error) {
 	var existing []protocol.CredentialDescriptor
 	for _, credential := range (user{holder}).WebAuthnCredentials() {
 		existing = append(existing, credential.Descriptor())
 	}
 	options, data, err := p.web.BeginRegistration(user{holder}, webauthn.WithExclusions(existing))
-	return question(options, data, err)
+	return challengeOf(options, data, err)
 }
 
 // FinishRegistration checks the answer to BeginRegistration.
@@ -90,12 +92,13 @@ func (p *RelyingParty) FinishRegistration(holder Holder, data, answer []byte) (t
 }
 
 // BeginSignIn asks for any passkey of this party.
-func (p *RelyingParty) BeginSignIn() (Question, error) {
+func (p *RelyingParty) BeginSignIn() (Challenge, error) {
 	options, data, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
-	return question(options, data, err)
+	return challengeOf(options, data, err)
 }
 
-// FinishSignIn checks the answer to BeginSignIn: who proved what. find looks the holder up by the member's id.
+// FinishSignIn checks the answer to BeginSignIn: who proved what. find
+// looks the holder up by the member's id.
 func (p *RelyingParty) FinishSignIn(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
@@ -118,9 +121,9 @@ func (p *RelyingParty) FinishSignIn(data, answer []byte, find func(member string
 }
 
 // BeginConfirmation asks a member for one of their passkeys.
-func (p *RelyingParty) BeginConfirmation(holder Holder) (Question, error) {
+func (p *RelyingParty) BeginConfirmation(holder Holder) (Challenge, error) {
 	options, data, err := p.web.BeginLogin(user{holder}, webauthn.WithUserVerification(protocol.VerificationRequired))
-	return question(options, data, err)
+	return challengeOf(options, data, err)
 }
 
 // FinishConfirmation checks the answer to BeginConfirmation.
@@ -136,12 +139,12 @@ func (p *RelyingParty) FinishConfirmation(holder Holder, data, answer []byte) (P
 	return proofOf(credential, parsed), nil
 }
 
-func question(options any, data *webauthn.SessionData, err error) (Question, error) {
+func challengeOf(options any, data *webauthn.SessionData, err error) (Challenge, error) {
 	if err != nil {
-		return Question{}, err
+		return Challenge{}, err
 	}
 	encoded, err := json.Marshal(data)
-	return Question{Options: options, Data: encoded}, err
+	return Challenge{Options: options, Data: encoded}, err
 }
 
 func read(data, answer []byte) (session webauthn.SessionData, parsed *protocol.ParsedCredentialAssertionData, err error) {
@@ -156,7 +159,7 @@ func read(data, answer []byte) (session webauthn.SessionData, parsed *protocol.P
 
 func sessionOf(data []byte) (session webauthn.SessionData, err error) {
 	if err = json.Unmarshal(data, &session); err != nil {
-		err = fmt.Errorf("cannot read the question that was kept: %w", err)
+		err = fmt.Errorf("cannot read the challenge that was kept: %w", err)
 	}
 	return session, err
 }
@@ -165,7 +168,8 @@ func refused(err error) error {
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// proofOf takes the authenticator's count as it is: whether it is allowed is not decided here.
+// proofOf takes the authenticator's count as it is: whether it
+// is allowed is not decided here.
 func proofOf(credential *webauthn.Credential, parsed *protocol.ParsedCredentialAssertionData) Proof {
 	data := parsed.Response.AuthenticatorData
 	return Proof{Credential: credential.ID, Counter: data.Counter, BackedUp: data.Flags.HasBackupState()}

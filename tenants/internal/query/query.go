@@ -11,16 +11,16 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/reading"
+	"github.com/weirlog/weir/shared/turns"
 	"github.com/weirlog/weir/tenants"
 )
 
-// A Reader reads as an organization, which sees no other, or as tenants.Installation, which sees
-// all.
+// A Reader reads as an organization, which sees no other, or as
+// tenants.Installation, which sees all.
 type Reader struct {
 	pool  *pgxpool.Pool
-	turns *reading.Turns // nil: nobody waits for one
-	tx    pgx.Tx         // not nil: every question is asked in it
+	turns *turns.Turns // nil: nobody waits for one
+	tx    pgx.Tx       // not nil: every question is asked in it
 }
 
 // NewReader returns the reader of a pool's schema.
@@ -29,9 +29,10 @@ func NewReader(pool *pgxpool.Pool) *Reader {
 }
 
 // InTurns returns a reader by which organizations that ask over HTTP take turns.
-func (r *Reader) InTurns(turns *reading.Turns) *Reader { return &Reader{pool: r.pool, turns: turns} }
+func (r *Reader) InTurns(turns *turns.Turns) *Reader { return &Reader{pool: r.pool, turns: turns} }
 
-// In returns the reader of a transaction, which acts as the reader's organization or as the system.
+// In returns the reader of a transaction, which acts as the
+// reader's organization or as the system.
 func (r *Reader) In(tx pgx.Tx) *Reader {
 	return &Reader{tx: tx}
 }
@@ -63,7 +64,8 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 	})
 }
 
-// enter waits for the turn of who asks. Operators, whoever is about to sign in and the process's own work wait for no organization.
+// enter waits for the turn of who asks. Operators, whoever is about to sign in
+// and the process's own work wait for no organization.
 func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
 	asking, ok := identity.PrincipalOf(ctx)
 	if r.turns == nil || !ok || asking.Organization == "" {
@@ -72,8 +74,8 @@ func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
 	return r.turns.Enter(ctx, asking.Organization)
 }
 
-// Visible is whose rows a query may see, beside row level security: $1 is the asking organization.
-// Postgres refuses a query without $1.
+// Visible is whose rows a query may see, beside row level security: $1 is the
+// asking organization. Postgres refuses a query without $1.
 const Visible = `(organization = $1 OR $1 = '*')`
 
 // One returns the only row that a query finds, or ErrNotFound.
@@ -105,8 +107,8 @@ func List[T any](ctx context.Context, r *Reader, organization pg.Organization, s
 	return found, err
 }
 
-// ExactlyOne fails unless a statement changed one row: the tables have lost touch with the events
-// otherwise.
+// ExactlyOne fails unless a statement changed one row: the tables
+// have lost touch with the events otherwise.
 func ExactlyOne(ctx context.Context, tx pgx.Tx, statement string, args ...any) error {
 	tag, err := tx.Exec(ctx, statement, args...)
 	if err == nil && tag.RowsAffected() != 1 {

@@ -14,13 +14,14 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
-	"github.com/weirlog/weir/shared/reading"
+	"github.com/weirlog/weir/shared/turns"
 )
 
-// One organization that asks without pause holds half of the places and has a bounded line: beyond it gets 429, while another organization and the
+// An organization that asks without pause has half of the places and a
+// bounded queue; beyond it gets 429. Another organization and the
 // process's own work are served at once.
 func TestReadersTakeTurns(t *testing.T) {
-	reader := NewReader(pgtest.Open(t, "tenants")).InTurns(reading.NewTurns(4, prometheus.NewRegistry(), "weir_tenants"))
+	reader := NewReader(pgtest.Open(t, "tenants")).InTurns(turns.New(turns.Reads(4, "weir_tenants"), prometheus.NewRegistry()))
 	as := func(organization string) context.Context {
 		return identity.NewContext(t.Context(), identity.Principal{Organization: organization})
 	}

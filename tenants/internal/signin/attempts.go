@@ -7,10 +7,11 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Limits of attempts to prove one's identity: so many at once, then so many a minute, per process.
-// An address sent from a device in which its member has signed in before is counted by that device
-// alone: a stranger who tries to sign in as a member, or from the same network, must not lock them
-// out. Confirmations of signed-in members are counted apart as well.
+// Limits of attempts to prove one's identity: so many at once, then so many a
+// minute, per process. Attempts for an address from a device known to its
+// member count for that device alone: strangers who try to sign in as a
+// member, or from the same network, must not lock them out. Confirmations of
+// signed-in members are counted apart as well.
 const (
 	perNetwork    = 20
 	networkRefill = 4
@@ -22,12 +23,13 @@ const (
 	memberRefill  = 2
 )
 
-// maxTracked is how many names each limit watches. Each kind has a table of its own: ever new
-// networks must not evict an address.
+// maxTracked is how many names each limit watches. Each kind has a table of its
+// own: ever new networks must not evict an address.
 const maxTracked = 100_000
 
-// attempts limits how often something is tried under a name. Names are kept as hashes, so that a
-// long one costs no more than a short one. Safe for concurrent use.
+// attempts limits how often something is tried under a name.
+// Names are kept as hashes, so that a long one costs no more
+// than a short one. Safe for concurrent use.
 type attempts struct {
 	clock     func() time.Time
 	burst     int
@@ -39,9 +41,10 @@ func newAttempts(clock func() time.Time, burst, perMinute int) *attempts {
 	return &attempts{clock, burst, perMinute, rate.NewTable[[sha256.Size]byte](maxTracked)}
 }
 
-// take counts one attempt under name, or returns how long to wait for the next one: 0: counted.
+// take counts one attempt under name, or returns how long to
+// wait for the next one: 0: counted.
 func (a *attempts) take(name string) (wait time.Duration) {
-	return a.table.Take(a.clock().UnixNano(), rate.Ask[[sha256.Size]byte]{
+	return a.table.Take(a.clock().UnixNano(), rate.KeyLimit[[sha256.Size]byte]{
 		Scope: rate.ScopeClient, Key: sha256.Sum256([]byte(name)), PerMinute: a.perMinute, Burst: a.burst,
 	}).RetryAfter
 }

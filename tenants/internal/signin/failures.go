@@ -15,15 +15,17 @@ import (
 // failuresPrefix is that of the ids of what is reported.
 const failuresPrefix = "sif_"
 
-// Bounds of counting failed sign-ins. They are counted by address in memory and reported later, for
-// addresses of members: so an attempt does the same work for known and unknown addresses.
+// Bounds of counting failed sign-ins. They are counted by address in
+// memory and reported later, for addresses of members: an attempt does the
+// same work for known and unknown addresses.
 const (
 	maxPending     = 4096 // addresses
 	failuresPerTry = 100
 	failuresEvery  = 2 * time.Second
 )
 
-// Failures counts failed sign-ins, and reports them in the audit. Safe for concurrent use.
+// Failures counts failed sign-ins, and reports them in the
+// audit. Safe for concurrent use.
 type Failures struct {
 	*base
 
@@ -36,7 +38,8 @@ func (f *Failures) Wrong(email, network string) {
 	f.add(email, tenants.SignInFailures{Failed: 1, Networks: []string{network}})
 }
 
-// Refused counts an attempt for an address that was refused because there had been too many.
+// Refused counts an attempt for an address that was refused
+// because there had been too many.
 func (f *Failures) Refused(email, network string) {
 	f.add(email, tenants.SignInFailures{Refused: 1, Networks: []string{network}})
 }
@@ -133,7 +136,8 @@ func (f *Failures) putBack(counted map[string]tenants.SignInFailures) {
 	}
 }
 
-// keep adds to the failures of a member, and writes them in the audit where it is time.
+// keep adds to the failures of a member, and writes them in the
+// audit where it is time.
 func (f *Failures) keep(ctx context.Context, organization, member string, more tenants.SignInFailures) error {
 	request := unitofwork.Request{Caller: tenants.Caller{ID: "sign-in", Organization: organization}, Kind: tenants.SystemActor}
 	u, err := f.Work.Begin(ctx, organization, request)
@@ -152,7 +156,7 @@ func (f *Failures) keep(ctx context.Context, organization, member string, more t
 		if err := report(ctx, u, failures); err != nil {
 			return err
 		}
-		failures = tenants.SignInFailures{Organization: organization, Member: member, ReportedAt: u.Now()}
+		failures = failures.Reported(u.Now())
 	}
 	if err := keepSignInFailures(ctx, u.Tx(), failures); err != nil {
 		return err
@@ -160,8 +164,8 @@ func (f *Failures) keep(ctx context.Context, organization, member string, more t
 	return u.Commit(ctx)
 }
 
-// report writes one line in the audit. It is a stream of its own, so that an attack of years makes
-// no long one.
+// report writes one line in the audit. It is a stream of its own, so
+// that an attack of years makes no long one.
 func report(ctx context.Context, u *unitofwork.Unit, failures tenants.SignInFailures) error {
 	id := failuresPrefix + u.IDs()
 	event := failures.Report(id, u.Now())

@@ -21,27 +21,27 @@ var templates embed.FS
 // Pages are the pages of signing in and out, and of one's own account.
 type Pages struct {
 	pages.Set
-	services   Services
-	byNetwork  *attempts
-	byQuestion *attempts // sign-ins without a password, by network too: who guesses passwords takes nothing from them
-	byEmail    *attempts // and by code
-	byDevice   *attempts
-	byMember   *attempts // who has signed in
-	lookups    *fair.Queue
-	strangers  *httpapi.Strangers
-	metrics    *metrics
+	services       Services
+	byNetwork      *attempts
+	byChallenge    *attempts // sign-ins without a password, by network too: who guesses passwords takes nothing from them
+	byEmail        *attempts // and by code
+	byDevice       *attempts
+	byMember       *attempts // who has signed in
+	lookups        *fair.Queue
+	anonymousLimit *httpapi.AnonymousLimit
+	metrics        *metrics
 }
 
 // NewPages returns the pages of some services.
 func NewPages(kit *pages.Kit, services Services, registerer prometheus.Registerer) *Pages {
 	return &Pages{
 		Set: kit.Of(templates), services: services, lookups: newLookups(), metrics: newMetrics(registerer, services.Passwords.Config.Passwords),
-		byNetwork:  newAttempts(kit.Clock, perNetwork, networkRefill),
-		byQuestion: newAttempts(kit.Clock, perNetwork, networkRefill),
-		byDevice:   newAttempts(kit.Clock, perDevice, deviceRefill),
-		byEmail:    newAttempts(kit.Clock, perEmail, emailRefill),
-		byMember:   newAttempts(kit.Clock, perMember, memberRefill),
-		strangers:  httpapi.NewStrangers(kit.TrustedProxies, kit.Clock),
+		byNetwork:      newAttempts(kit.Clock, perNetwork, networkRefill),
+		byChallenge:    newAttempts(kit.Clock, perNetwork, networkRefill),
+		byDevice:       newAttempts(kit.Clock, perDevice, deviceRefill),
+		byEmail:        newAttempts(kit.Clock, perEmail, emailRefill),
+		byMember:       newAttempts(kit.Clock, perMember, memberRefill),
+		anonymousLimit: httpapi.NewAnonymousLimit(pagesPerMinute, kit.TrustedProxies, kit.Clock),
 	}
 }
 
@@ -62,11 +62,16 @@ func (p *Pages) MountOpen(router chi.Router) {
 	router.Group(p.mountSession)
 }
 
-// limitStrangers limits the pages that anybody may see. What a form sends has limits of its own.
+// pagesPerMinute is how many pages a client network sees without a
+// session.
+const pagesPerMinute = 600
+
+// limitStrangers limits the pages that anybody may see. What a
+// form sends has limits of its own.
 func (p *Pages) limitStrangers(next http.Handler) http.Handler {
 	return p.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodGet {
-			if err := p.strangers.Admit(r); err != nil {
+			if err := p.anonymousLimit.Admit(r); err != nil {
 				return err
 			}
 		}
@@ -99,8 +104,8 @@ func (p *Pages) Mount(settings chi.Router) {
 	settings.Post(passwordPath, p.Page(p.RequireConfirmed(p.changePassword)))
 }
 
-// noPage is the answer for an unknown page; the address with a slash too many is the console
-// itself.
+// noPage is the answer for an unknown page; the address with a
+// slash too many is the console itself.
 func (p *Pages) noPage(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/console/" {
 		p.goHome(w, r)

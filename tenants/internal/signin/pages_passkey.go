@@ -20,7 +20,8 @@ const (
 	confirmPasskeyPath = pages.ConfirmPath + "/passkey"
 )
 
-// ticketCookie carries the ticket for an answer. It is another browser's affair otherwise.
+// ticketCookie carries the ticket for an answer. It is another
+// browser's affair otherwise.
 const ticketCookie = "__Host-weir-challenge"
 
 // keepTicket sets the browser's ticket, or removes it.
@@ -50,8 +51,8 @@ func (p *Pages) withPasskeys(next pages.Handler) pages.Handler {
 	}
 }
 
-// put puts a question to the browser that asks for it, by a script.
-func put(w http.ResponseWriter, asked Asked, err error) error {
+// put answers a script of the browser with a challenge.
+func put(w http.ResponseWriter, asked PasskeyChallenge, err error) error {
 	if err != nil {
 		return ended(passkeyProblem(err))
 	}
@@ -61,7 +62,8 @@ func put(w http.ResponseWriter, asked Asked, err error) error {
 	return nil
 }
 
-// passkeyFault is why a passkey was not accepted, nil where that was not the reason.
+// passkeyFault is why a passkey was not accepted, nil where that
+// was not the reason.
 func passkeyFault(err error) *ui.Flash {
 	switch {
 	case errors.Is(err, challenge.ErrNone):
@@ -82,7 +84,7 @@ func passkeyProblem(err error) error {
 }
 
 func (p *Pages) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
-	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
+	if wait := p.byChallenge.take(p.network(r)); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
 	asked, err := p.services.Passkeys.BeginSignIn(r.Context())

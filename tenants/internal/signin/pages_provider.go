@@ -19,7 +19,8 @@ const oidcPath = identity.SignInPath + "/oidc"
 // OIDCCallbackPath is where an identity provider sends people back to.
 const OIDCCallbackPath = oidcPath + "/callback"
 
-// providerTicketLasts is how long the browser keeps its ticket; the server decides anew.
+// providerTicketLasts is how long the browser keeps its ticket;
+// the server decides anew.
 const providerTicketLasts = 600 // seconds
 
 // withProvider lets requests through where there is an identity provider.
@@ -32,10 +33,10 @@ func (p *Pages) withProvider(next pages.Handler) pages.Handler {
 	}
 }
 
-// startOIDC leads to the identity provider. It is a link, not a form: the console's policy lets
-// forms lead nowhere else.
+// startOIDC leads to the identity provider. It is a link, not a form: the
+// console's policy lets forms lead nowhere else.
 func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
-	if wait := p.byQuestion.take(p.network(r)); wait > 0 {
+	if wait := p.byChallenge.take(p.network(r)); wait > 0 {
 		p.writeSignIn(w, r, http.StatusTooManyRequests, "", p.TooMany(w, r, wait))
 		return nil
 	}
@@ -65,7 +66,8 @@ func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	return p.letInTo(w, r, in.Entry, in.To)
 }
 
-// writeOIDCFault shows why the identity provider admits nobody, beside the other ways.
+// writeOIDCFault shows why the identity provider admits nobody,
+// beside the other ways.
 func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
 	var text string
 	name, status := p.services.Provider.Name(), http.StatusUnprocessableEntity

@@ -20,7 +20,7 @@ var (
 	ErrSuspected = errors.New("there may be a copy of the passkey")
 )
 
-// What questions are for. An answer for another purpose is none.
+// What challenges are for. An answer for another purpose is none.
 const (
 	forPasskey = "register a passkey"
 	forSignIn  = "sign in by passkey"
@@ -36,25 +36,25 @@ type Passkeys struct{ *base }
 // Usable reports whether passkeys can be used here.
 func (p *Passkeys) Usable() bool { return p.RelyingParty != nil }
 
-// Asked is what a browser was asked, and its ticket for the answer.
-type Asked struct {
+// A PasskeyChallenge is what a browser has to answer, and the ticket for that.
+type PasskeyChallenge struct {
 	Options any // for the browser, as JSON
 	Ticket  tenants.Secret
 }
 
 // BeginRegistration asks the browser of a caller's session for a new passkey.
-func (p *Passkeys) BeginRegistration(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
+func (p *Passkeys) BeginRegistration(ctx context.Context, caller tenants.Caller, session string) (PasskeyChallenge, error) {
 	holder, err := p.holder(ctx, caller.Organization, caller.ID)
 	if err != nil {
-		return Asked{}, err
+		return PasskeyChallenge{}, err
 	}
-	question, err := p.RelyingParty.BeginRegistration(holder)
-	return p.asking(ctx, forPasskey, session, question, err)
+	made, err := p.RelyingParty.BeginRegistration(holder)
+	return p.issue(ctx, forPasskey, session, made, err)
 }
 
-// Register adds the passkey that the browser of a caller's session has made. It fails with
-// ErrPasskey or challenge.ErrNone for an invalid answer, and with ErrRemoved where the session has
-// ended.
+// Register adds the passkey that the browser of a caller's session has made. It
+// fails with ErrPasskey or challenge.ErrNone for an invalid answer, and with
+// ErrRemoved where the session has ended.
 func (p *Passkeys) Register(ctx context.Context, request unitofwork.Request, session, ticket, name string, answer []byte) (tenants.Passkey, error) {
 	cmd := tenants.RegisterPasskey{ID: passkeyPrefix + p.Work.IDs(), Name: name, At: p.Work.Now()}
 	if err := cmd.Check(); err != nil { // before the challenge is used up
@@ -94,13 +94,13 @@ func (p *Passkeys) register(ctx context.Context, request unitofwork.Request, ses
 }
 
 // BeginSignIn asks a browser for any passkey.
-func (p *Passkeys) BeginSignIn(ctx context.Context) (Asked, error) {
-	question, err := p.RelyingParty.BeginSignIn()
-	return p.asking(ctx, forSignIn, "", question, err)
+func (p *Passkeys) BeginSignIn(ctx context.Context) (PasskeyChallenge, error) {
+	made, err := p.RelyingParty.BeginSignIn()
+	return p.issue(ctx, forSignIn, "", made, err)
 }
 
-// SignIn starts a session for the member who has answered BeginSignIn. It fails with ErrPasskey,
-// ErrSuspected or challenge.ErrNone.
+// SignIn starts a session for the member who has answered BeginSignIn. It fails
+// with ErrPasskey, ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.Entry, error) {
 	data, err := p.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
@@ -120,21 +120,22 @@ func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	return entry, passkeyError(err)
 }
 
-// BeginConfirmation asks the browser of a caller's session for one of the caller's passkeys.
-func (p *Passkeys) BeginConfirmation(ctx context.Context, caller tenants.Caller, session string) (Asked, error) {
+// BeginConfirmation asks the browser of a caller's session for
+// one of the caller's passkeys.
+func (p *Passkeys) BeginConfirmation(ctx context.Context, caller tenants.Caller, session string) (PasskeyChallenge, error) {
 	holder, err := p.holder(ctx, caller.Organization, caller.ID)
 	if err != nil {
-		return Asked{}, err
+		return PasskeyChallenge{}, err
 	}
 	if len(holder.Passkeys) == 0 {
-		return Asked{}, ErrPasskey
+		return PasskeyChallenge{}, ErrPasskey
 	}
-	question, err := p.RelyingParty.BeginConfirmation(holder)
-	return p.asking(ctx, forConfirm, session, question, err)
+	made, err := p.RelyingParty.BeginConfirmation(holder)
+	return p.issue(ctx, forConfirm, session, made, err)
 }
 
-// Confirm lets the signed-in caller prove their identity again. It fails with ErrPasskey,
-// ErrSuspected or challenge.ErrNone.
+// Confirm lets the signed-in caller prove their identity again. It fails with
+// ErrPasskey, ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, session, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
 	holder, data, err := p.answering(ctx, request.Caller, ticket, forConfirm, session)
 	if err != nil {
@@ -210,13 +211,13 @@ func (p *Passkeys) holder(ctx context.Context, organization, member string) (hol
 	return holder, err
 }
 
-// asking keeps a question that could be put.
-func (p *Passkeys) asking(ctx context.Context, purpose, subject string, question passkey.Question, err error) (Asked, error) {
+// issue keeps a challenge that could be made.
+func (p *Passkeys) issue(ctx context.Context, purpose, subject string, made passkey.Challenge, err error) (PasskeyChallenge, error) {
 	if err != nil {
-		return Asked{}, err
+		return PasskeyChallenge{}, err
 	}
-	ticket, err := p.Challenges.Ask(ctx, challenge.Question{Purpose: purpose, Subject: subject, Data: question.Data, Lasts: challenge.Lasts})
-	return Asked{Options: question.Options, Ticket: ticket}, err
+	ticket, err := p.Challenges.Issue(ctx, challenge.Challenge{Purpose: purpose, Subject: subject, Data: made.Data, Lasts: challenge.Lasts})
+	return PasskeyChallenge{Options: made.Options, Ticket: ticket}, err
 }
 
 // answering returns who answers what.
@@ -229,7 +230,8 @@ func (p *Passkeys) answering(ctx context.Context, caller tenants.Caller, ticket,
 	return holder, data, err
 }
 
-// use lets a holder in by what was proved, or fails with ErrNotFound or ErrSuspected.
+// use lets a holder in by what was proved, or fails with
+// ErrNotFound or ErrSuspected.
 func (p *Passkeys) use(ctx context.Context, request unitofwork.Request, holder passkey.Holder, proof passkey.Proof) error {
 	for _, known := range holder.Passkeys {
 		if !bytes.Equal(known.Credential.ID, proof.Credential) {
@@ -250,8 +252,8 @@ func passkeyStream(organization, id string) eventstore.Stream {
 	return unitofwork.Stream(organization, "passkey", id)
 }
 
-// passkeyError is ErrPasskey for every refusal of a passkey, so that it does not reveal which are
-// known.
+// passkeyError is ErrPasskey for every refusal of a passkey, so
+// that it does not reveal which are known.
 func passkeyError(err error) error {
 	if errors.Is(err, passkey.ErrRefused) || errors.Is(err, tenants.ErrNotFound) || errors.Is(err, ErrSignIn) {
 		return fmt.Errorf("%w: %w", ErrPasskey, err)

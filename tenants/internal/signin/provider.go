@@ -24,7 +24,8 @@ var (
 	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
 )
 
-// A Provider admits members who sign in at the identity provider. It is for installations with one.
+// A Provider admits members who sign in at the identity
+// provider. It is for installations with one.
 type Provider struct{ *base }
 
 // Usable reports whether there is an identity provider.
@@ -38,14 +39,14 @@ func (p *Provider) Name() string {
 	return p.Config.Provider.Name
 }
 
-// Start begins a sign-in at the identity provider, which ends at a page. It returns the address to
-// go to.
+// Start begins a sign-in at the identity provider, which ends at a
+// page. It returns the address to go to.
 func (p *Provider) Start(ctx context.Context, to string) (address string, ticket tenants.Secret, err error) {
 	data, err := json.Marshal(to)
 	if err != nil {
 		return "", ticket, err
 	}
-	if ticket, err = p.Challenges.Ask(ctx, challenge.Question{Purpose: forProvider, Data: data, Lasts: providerLasts}); err != nil {
+	if ticket, err = p.Challenges.Issue(ctx, challenge.Challenge{Purpose: forProvider, Data: data, Lasts: providerLasts}); err != nil {
 		return "", ticket, err
 	}
 	address, err = p.Config.Provider.Start(ctx, ticket)
@@ -59,10 +60,11 @@ type ProviderSignIn struct {
 	First bool   // the member's identity was unknown until now
 }
 
-// SignIn starts a session for the member with an identity at the provider. An unknown one is found
-// by the e-mail address that the provider has verified, once: from then on the address does not
-// count. It fails with challenge.ErrNone, ErrNoMember, ErrUnverified, tenants.ErrOtherIdentity, or
-// an error of package oidc.
+// SignIn starts a session for the member with an identity at the
+// provider. An unknown one is found by the e-mail address that the
+// provider has verified, once: from then on the address does not count.
+// It fails with challenge.ErrNone, ErrNoMember, ErrUnverified,
+// tenants.ErrOtherIdentity, or an error of package oidc.
 func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticket, state, code string) (in ProviderSignIn, err error) {
 	known, err := challenge.ParseTicket(ticket)
 	if err != nil || !oidc.StateMatches(known, state) {
@@ -86,8 +88,8 @@ func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	return in, err
 }
 
-// memberAs is the member who is a person at the provider, or who has the address that it has
-// verified.
+// memberAs is the member who is a person at the provider, or who
+// has the address that it has verified.
 func (p *Provider) memberAs(ctx context.Context, claims oidc.Claims) (tenants.Member, error) {
 	member, err := p.Members(p.Work.Views).MemberByIdentity(ctx, claims.Identity)
 	if !errors.Is(err, tenants.ErrNotFound) {
@@ -103,8 +105,8 @@ func (p *Provider) memberAs(ctx context.Context, claims oidc.Claims) (tenants.Me
 	return member, err
 }
 
-// letInAs keeps who a member is at the provider, reports whether that is new, and lets the member
-// in.
+// letInAs keeps who a member is at the provider, reports whether
+// that is new, and lets the member in.
 func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
 	identity tenants.ProviderIdentity) (entry tenants.Entry, first bool, err error) {
 	u, err := p.Work.Begin(ctx, member.Organization, request)

@@ -11,8 +11,8 @@ import (
 // maxClient is how much is kept of a User-Agent, in bytes.
 const maxClient = 200
 
-// A Request is a caller, an origin, and an identity of the request. All of it is kept with the
-// events.
+// A Request is a caller, an origin, and an identity of the
+// request. All of it is kept with the events.
 type Request struct {
 	Caller         tenants.Caller
 	Kind           tenants.ActorKind // empty: a member where there is a role, else a service token
@@ -35,7 +35,7 @@ func (r Request) By(member tenants.Member) Request {
 // Metadata is what is kept of a request with each event that follows from it.
 func (r Request) Metadata() eventstore.Metadata {
 	return tenants.Origin{
-		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Address: httpapi.AddressText(r.Address), Client: httpapi.ClipClient(r.Client, maxClient),
+		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Address: httpapi.AddressText(r.Address), Client: httpapi.ClipUserAgent(r.Client, maxClient),
 		Request: r.ID,
 	}.Metadata()
 }
@@ -50,8 +50,8 @@ func (r Request) kind() tenants.ActorKind {
 	return tenants.ServiceTokenActor
 }
 
-// AtTheServer is a request of a program with the installation's configuration, which may do what an
-// operator may. client names the program and its user.
+// AtTheServer is a request of a program with the installation's configuration,
+// which may do what an operator may. client names the program and its user.
 func AtTheServer(client string) Request {
 	return Request{
 		Caller: tenants.Caller{ID: "command", Organization: tenants.Installation, Scopes: OperatorScopes()},
@@ -69,13 +69,14 @@ func BySystem(part string) Request {
 	return Request{Caller: tenants.Caller{ID: part}, Kind: tenants.SystemActor}
 }
 
-// ByConfiguration is a request that follows from the configuration of the installation.
+// ByConfiguration is a request that follows from the
+// configuration of the installation.
 func ByConfiguration() Request {
 	return Request{Caller: tenants.Caller{ID: "configuration"}, Kind: tenants.ConfigurationActor}
 }
 
-// OperatorScopes are the scopes of the configured operator: it could issue itself any, so it has
-// what operators need.
+// OperatorScopes are the scopes of the configured operator: it could issue
+// itself any, so it has what operators need.
 func OperatorScopes() []string {
 	return []string{"tenants:admin", "billing:read", "billing:write"}
 }

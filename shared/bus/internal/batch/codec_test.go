@@ -53,14 +53,38 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
+// Each record has its own headers, whichever the records before it had.
+func TestHeadersOfEachRecord(t *testing.T) {
+	var messages []*message.Message
+	for i, names := range []string{"abc", "abc", "b", "bcd", "", "abcd", "cab"} {
+		m := message.NewMessage(fmt.Sprint(i), nil)
+		for _, name := range names {
+			m.Metadata[string(name)] = fmt.Sprint(i, string(name))
+		}
+		messages = append(messages, m)
+	}
+	records, _, err := readSet(encode(messages), 0, 0)
+	if err != nil || len(records) != len(messages) {
+		t.Fatalf("%d records, error %v", len(records), err)
+	}
+	for i, r := range records {
+		lookup := r.Lookup()
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			if want := messages[i].Metadata[name]; r.Header(name) != want || lookup(name) != want {
+				t.Errorf("header %s of record %d is %q, looked up %q, want %q", name, i, r.Header(name), lookup(name), want)
+			}
+		}
+	}
+}
+
 // readSet reads all batches of an answer.
 func readSet(set []byte, partition int, offset int64) ([]bus.Record, int64, error) {
 	p, err := NewDecoder("topic").Piece(set, partition, offset, math.MaxInt)
 	return p.Records, p.Next, err
 }
 
-// What compresses well is unpacked batch by batch: no more of an answer is in memory than was asked
-// for, and the rest can be read on.
+// What compresses well is unpacked batch by batch: no more of an answer is in
+// memory than was asked for, and the rest can be read on.
 func TestDecodeInPieces(t *testing.T) {
 	var set []byte
 	for range 3 {
@@ -82,8 +106,8 @@ func TestDecodeInPieces(t *testing.T) {
 	}
 }
 
-// A reader that begins inside a batch gets the rest of it; one that begins behind it gets nothing
-// and goes on behind it.
+// A reader that begins inside a batch gets the rest of it; one that begins
+// behind it gets nothing and goes on behind it.
 func TestDecodeFromWithin(t *testing.T) {
 	set := encode([]*message.Message{message.NewMessage("0", nil), message.NewMessage("1", nil), message.NewMessage("2", nil)})
 	for from, want := range map[int64]string{0: "[0 1 2]", 2: "[2]", 3: "[]"} {

@@ -22,17 +22,20 @@ const (
 	attributeControl     = 0x20
 	attributeLogTime     = 0x08
 
-	// mostUnpacked bounds what a batch may unpack to, so that a damaged one cannot take all memory.
+	// mostUnpacked bounds what a batch may unpack to, so that a
+	// damaged one cannot take all memory.
 	mostUnpacked = 256 << 20
 
 	// mostNames bounds how many header names a Decoder remembers.
 	mostNames = 256
 )
 
-// Decoder turns the bytes of a Fetch answer into records. It belongs to one goroutine.
+// Decoder turns the bytes of a Fetch answer into records. It
+// belongs to one goroutine.
 type Decoder struct {
 	topic string
 	names map[string]string // header names seen so far: few and always the same; bounded by mostNames
+	order []string          // of the record before: most have the same names in the same places; bounded by mostNames
 }
 
 func NewDecoder(topic string) *Decoder { return &Decoder{topic: topic, names: make(map[string]string)} }
@@ -45,8 +48,9 @@ type Piece struct {
 	Rest    []byte // of the answer, not unpacked yet; nil: nothing whole is left
 }
 
-// Piece reads batches in set and unpacks no more than most bytes and one batch: what compresses
-// well must not take all memory at once. It returns the records from offset on.
+// Piece reads batches in set until it has unpacked most bytes, and one
+// batch at least: what compresses well must not take all memory at once.
+// It returns the records from offset on.
 func (d *Decoder) Piece(set []byte, partition int, offset int64, most int) (p Piece, err error) {
 	p.Next = offset
 	for len(set) >= batchHeader-4 && p.Bytes < most {
@@ -128,20 +132,28 @@ func (d *Decoder) record(first bus.Record, r *wire.Scanner, logTime bool) bus.Re
 	if n := int(r.Varint()); n > 0 && n <= len(r.Rest) {
 		record.Headers = make([]bus.Header, n)
 		for i := range record.Headers {
-			record.Headers[i] = bus.Header{Key: d.name(r.Bytes(int(r.Varint()))), Value: r.Bytes(int(r.Varint()))}
+			record.Headers[i] = bus.Header{Key: d.name(i, r.Bytes(int(r.Varint()))), Value: r.Bytes(int(r.Varint()))}
 		}
 	}
 	return record
 }
 
 // name returns a header's name without a copy for each record.
-func (d *Decoder) name(b []byte) string {
-	if s, ok := d.names[string(b)]; ok {
-		return s
+func (d *Decoder) name(place int, b []byte) string {
+	if place < len(d.order) && d.order[place] == string(b) {
+		return d.order[place]
 	}
-	s := string(b)
-	if len(d.names) < mostNames {
-		d.names[s] = s
+	s, known := d.names[string(b)]
+	if !known {
+		s = string(b)
+		if len(d.names) < mostNames {
+			d.names[s] = s
+		}
+	}
+	if place < len(d.order) {
+		d.order[place] = s
+	} else if place < mostNames {
+		d.order = append(d.order, s)
 	}
 	return s
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 const (
@@ -31,8 +32,8 @@ const (
 	lastOffset     = -1
 )
 
-// Cluster asks the brokers about themselves. It keeps one connection, to whichever broker answered
-// last.
+// Cluster asks the brokers about themselves. It keeps one
+// connection, to whichever broker answered last.
 type Cluster struct {
 	Dialer *kafka.Dialer
 	seeds  []string
@@ -49,7 +50,8 @@ func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
 	return &Cluster{Dialer: dialer, seeds: brokers}
 }
 
-// Layout asks one broker after another for the state of topics; none named means all.
+// Layout asks one broker after another for the state of topics;
+// none named means all.
 func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) {
 	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
 }
@@ -60,7 +62,7 @@ func (c *Cluster) Permitted(ctx context.Context, topics ...string) (Layout, erro
 }
 
 func (c *Cluster) layout(ctx context.Context, question *metadata) (Layout, error) {
-	answer, err := c.ask(ctx, question)
+	answer, err := c.Ask(ctx, question)
 	if err != nil {
 		return Layout{}, fmt.Errorf("cannot learn about topics %q: %w", question.topics, err)
 	}
@@ -74,8 +76,8 @@ func (c *Cluster) layout(ctx context.Context, question *metadata) (Layout, error
 	return seen, nil
 }
 
-// Replaced reports whether every broker that answers has another topic than the given id: one that
-// is behind may have the one before, or the one after.
+// Replaced reports whether every broker that answers has another topic than the
+// given id. One broker is not enough: it may be behind.
 func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (bool, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -99,8 +101,8 @@ func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (
 	return true, nil
 }
 
-// ask sends a request that any broker can answer.
-func (c *Cluster) ask(ctx context.Context, request protocol.Message) (protocol.Message, error) {
+// Ask sends a request that any broker can answer.
+func (c *Cluster) Ask(ctx context.Context, request protocol.Message) (protocol.Message, error) {
 	c.mu.Lock()
 	conn := c.conn
 	c.conn = nil
@@ -136,7 +138,8 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// addresses are all known brokers in random order, those seen last before those configured.
+// addresses are all known brokers in random order, those seen
+// last before those configured.
 func (c *Cluster) addresses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,8 +177,8 @@ func (c *Cluster) Close() {
 	}
 }
 
-// LogBounds are the offsets at which a partition's log starts and ends: the end is where the next
-// record goes.
+// LogBounds are the offsets at which a partition's log starts and ends:
+// the end is where the next record goes.
 type LogBounds struct {
 	Start, End int64
 	Replaced   bool         // it is the log of another topic than the one that was read before, of the same name
@@ -190,8 +193,8 @@ type TopicLogs struct {
 	unknown error
 }
 
-// Logs asks the leaders of partitions. It fails only if the topic can't be looked up; a partition
-// without a leader is missing in the result.
+// Logs asks the leaders of partitions. It fails only if the topic can't be
+// looked up; partitions without a leader are missing in the result.
 func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -217,7 +220,7 @@ func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (Top
 	return found, nil
 }
 
-// AllLogs is logs for those who need all or nothing.
+// AllLogs is Logs that fails if any partition is missing.
 func (c *Cluster) AllLogs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
 	found, err := c.Logs(ctx, topic, partitions)
 	if err == nil {
@@ -296,8 +299,9 @@ type TopicSettings struct {
 	DeleteRetention time.Duration // how long the record that deletes a key is kept at least
 }
 
-// Memory is how old a snapshot may be to be updated from the log: half the retention of tombstones,
-// for clocks that differ and for the reading itself.
+// Memory is how old a snapshot may be to be updated from the
+// log: half the retention of tombstones, to allow for clocks
+// that differ and for the reading itself.
 func (t TopicSettings) Memory() time.Duration { return t.DeleteRetention / 2 }
 
 // Settings asks for a topic's settings.
@@ -325,7 +329,7 @@ func (c *Cluster) Describe(ctx context.Context, topics, names []string) (map[str
 	for _, topic := range topics {
 		question.Resources = append(question.Resources, describeconfigs.RequestResource{ResourceType: ofTopic, ResourceName: topic, ConfigNames: names})
 	}
-	answer, err := c.ask(ctx, question)
+	answer, err := c.Ask(ctx, question)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the settings of %q: %w", topics, err)
 	}
@@ -342,10 +346,10 @@ func (c *Cluster) Describe(ctx context.Context, topics, names []string) (map[str
 	return found, nil
 }
 
-// NewIdentity asks any broker for a producer id. Right after a start Apache Kafka answers
-// "coordinator load in progress"; the caller asks again.
+// NewIdentity asks any broker for a producer id. Right after a start Apache
+// Kafka answers "coordinator load in progress"; the caller asks again.
 func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
-	answer, err := c.ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
+	answer, err := c.Ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
 	if err != nil {
 		return batch.Identity{}, fmt.Errorf("cannot get a producer id: %w", err)
 	}
@@ -356,8 +360,8 @@ func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
 	return batch.Identity{ID: given.ProducerID, Epoch: given.ProducerEpoch}, nil
 }
 
-// AwaitTopic waits until a topic exists, or ctx ends. A group member of a missing topic gets no
-// partitions, and kafka-go does not look again.
+// AwaitTopic waits until a topic exists, or ctx ends. A group member of a
+// missing topic gets no partitions, and kafka-go does not look again.
 func AwaitTopic(ctx context.Context, c *Cluster, topic string, logger *slog.Logger) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		seen, err := c.Layout(ctx, topic)
@@ -367,6 +371,6 @@ func AwaitTopic(ctx context.Context, c *Cluster, topic string, logger *slog.Logg
 		if ctx.Err() == nil {
 			logger.Warn("waiting for the topic", "error", cmp.Or(err, seen.Topics[topic].Err))
 		}
-		clock.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, time.Second))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, time.Second))
 	}
 }

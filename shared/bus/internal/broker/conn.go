@@ -22,16 +22,16 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Connection is one socket to one broker with one request at a time. kafka-go's Transport is not
-// used: it notices a new leader only when its metadata expires, and passes each request through
-// three goroutines.
+// Connection is one socket to one broker with one request at a time. kafka-go's
+// Transport is not used: it notices a new leader only when its metadata
+// expires, and passes each request through three goroutines.
 type Connection struct {
 	wire   *protocol.Conn
 	Socket net.Conn // below wire, for those who write large things themselves
 }
 
-// Connect dials a broker, agrees on versions and authenticates. It takes at most the dialer's
-// timeout.
+// Connect dials a broker, agrees on versions and authenticates.
+// It takes at most the dialer's timeout.
 func Connect(ctx context.Context, dialer *kafka.Dialer, address string) (*Connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout(dialer))
 	defer cancel()
@@ -82,6 +82,9 @@ func tlsFor(settings *tls.Config, address string) *tls.Config {
 
 func (c *Connection) open(ctx context.Context, dialer *kafka.Dialer, address string) error {
 	if err := c.agree(ctx); err != nil {
+		if dialer.TLS == nil && dialer.DialFunc == nil && hungUp(err) {
+			return fmt.Errorf("it hangs up (if it speaks TLS at this port, set WEIR_BROKERS_TLS or WEIR_BROKERS_CA_FILE): %w", err)
+		}
 		return err
 	}
 	if dialer.SASLMechanism == nil {
@@ -112,10 +115,12 @@ func (c *Connection) agree(ctx context.Context) error {
 	return nil
 }
 
-// ProduceVersion is the one version of Produce in use: brokers from Kafka 2.4 to 4 have it.
+// ProduceVersion is the one version of Produce in use: brokers
+// from Kafka 2.4 to 4 have it.
 const ProduceVersion = 8
 
-// fixedVersions are the requests that are written here and not by kafka-go, in one version each.
+// fixedVersions are the requests that are written here and not
+// by kafka-go, in one version each.
 var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: ProduceVersion, protocol.Fetch: fetchVersion, protocol.Metadata: metadataVersion}
 
 func (c *Connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
@@ -134,7 +139,7 @@ func (c *Connection) authenticate(ctx context.Context, mechanism sasl.Mechanism,
 		}
 	}
 	if errors.Is(err, kafka.SASLAuthenticationFailed) {
-		return errRefused(err)
+		return errRefused(mechanism.Name(), err)
 	}
 	return err
 }
@@ -160,8 +165,9 @@ func (c *Connection) saslStep(ctx context.Context, state []byte) ([]byte, error)
 	return step.AuthBytes, nil
 }
 
-// RoundTrip sends a request and waits for its answer, at most timeout. After an error the
-// connection is unusable: what comes next may answer an older request.
+// RoundTrip sends a request and waits for its answer, at most
+// timeout. After an error the connection is unusable: what comes
+// next may answer an older request.
 func (c *Connection) RoundTrip(ctx context.Context, timeout time.Duration, request protocol.Message) (protocol.Message, error) {
 	if err := c.wire.SetDeadline(clock.Now().Add(timeout)); err != nil {
 		return nil, err
@@ -182,8 +188,12 @@ func (c *Connection) interrupt() {
 
 func (c *Connection) Close() error { return c.wire.Close() }
 
-// errRefused adds what to check when the brokers refuse a user or its password.
-func errRefused(why error) error {
+// errRefused adds what to check when the brokers refuse a user,
+// its password, or a token.
+func errRefused(mechanism string, why error) error {
+	if mechanism == "OAUTHBEARER" {
+		return fmt.Errorf("it refuses the token, have the file of WEIR_BROKERS_TOKEN_FILE hold one that is valid now: %w", why)
+	}
 	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
 }
 

@@ -1,32 +1,23 @@
 package clock
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
 
-// Now is the time for deadlines, retries and records' timestamps. It is not a parameter: the kernel
-// and the timers use no other, and a broker refuses records more than an hour ahead of its own
-// clock.
+// Now is the time for deadlines, retries and records' timestamps. It is
+// no parameter: kernel and timers use no other, and a broker refuses
+// records more than an hour ahead of its clock.
 func Now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// Pause waits, or ends early with the context.
-func Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-// LongestAbsence is the longest pause before a broker is tried again: revocations take effect
-// within a second of its return, and their relay looks only every 200 ms.
+// LongestAbsence is the longest pause before a broker is tried
+// again: revocations take effect within a second of its return,
+// and their relay looks every 200 ms.
 const LongestAbsence = 400 * time.Millisecond
 
-// Backoff is how long to wait after so many failures in a row: doubling from first to limit, less
-// up to half at random, so that many do not retry together.
+// Backoff is how long to wait after so many failures in a row:
+// doubling from first to limit, less up to half at random, so
+// that many do not retry together.
 func Backoff(failures int, first, limit time.Duration) time.Duration {
 	d := limit
 	if failures < 20 {

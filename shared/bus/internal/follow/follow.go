@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // Chunk is what one answer brought of one partition, or a piece of it.
@@ -29,9 +30,10 @@ type Chunk struct {
 	Bytes         int // unpacked
 }
 
-// Follower reads partitions of one topic from given positions until it is stopped: it finds the
-// leaders, follows them when they change, and reconnects. A partition without a leader delays no
-// other. Chunks of one partition are delivered in order; of several, from several goroutines.
+// Follower reads partitions of one topic from given positions until it is
+// stopped. It finds the leaders, follows them when they change, and reconnects.
+// A partition without a leader delays no other. Chunks of one partition are
+// delivered in order; of several, from several goroutines.
 type Follower struct {
 	Cluster   *broker.Cluster
 	Logger    *slog.Logger
@@ -41,12 +43,13 @@ type Follower struct {
 	Wait      time.Duration // how long a broker may hold an answer back when there is nothing
 	MaxBytes  int           // of one answer, and at most half of that of one partition
 
-	// Deliver takes a chunk. It may block: the broker is then not asked for more. With Lends, it
-	// keeps nothing of the chunk: the next answer reuses its memory.
+	// Deliver takes a chunk. While it blocks, the broker is not
+	// asked for more. With Lends, it keeps nothing of the chunk:
+	// the next answer reuses its memory.
 	Deliver func(ctx context.Context, c Chunk) error
 	Lends   bool
-	// Outside decides about a position outside the log, or in another topic's: where to continue,
-	// or to stop with this partition.
+	// Outside decides about a position outside the log, or in another topic's:
+	// where to continue, or to stop with this partition.
 	Outside func(ctx context.Context, partition int, position int64, log broker.LogBounds) (next int64, goOn bool)
 	// AtEnd is called whenever all that a partition has is delivered; may be nil.
 	AtEnd func(partition int)
@@ -62,7 +65,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		if err = f.changeOver(ctx); err != nil && ctx.Err() == nil {
 			f.Logger.Warn("cannot look at the topic that was made again yet", "error", err)
 		}
-		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 2*time.Second))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 2*time.Second))
 	}
 }
 
@@ -78,7 +81,8 @@ func (f *Follower) session(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// changeOver has it decided where to go on in the topic that took the place of the one before.
+// changeOver has it decided where to continue in the topic that
+// replaced the one before.
 func (f *Follower) changeOver(ctx context.Context) error {
 	seen, err := f.Cluster.Layout(ctx, f.Topic)
 	if err != nil {
@@ -101,9 +105,10 @@ func (f *Follower) changeOver(ctx context.Context) error {
 	return nil
 }
 
-// session is a time in which a topic is the same. Every partition is unassigned or with the reader
-// of one broker, so that none is lost: under one lock they go to a registered reader, and a reader
-// unregisters with none left, or gives all back and wakes the assignment. A reader asks for all of
+// session is the time in which a topic is the same. Every partition is
+// unassigned or with the reader of one broker, so that none is lost: under one
+// lock partitions go to a registered reader; a reader unregisters with none
+// left, or gives all back and wakes the assignment. A reader asks for all of
 // its partitions each time and waits for no answer longer than Wait.
 type session struct {
 	follower *Follower
@@ -138,11 +143,11 @@ func (s *session) run(ctx context.Context) error {
 			failures = 0
 		}
 		s.report(failures, err)
-		clock.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, clock.LongestAbsence))
+		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, clock.LongestAbsence))
 	}
 }
 
-// report is loud once it is not a matter of moments, and then again about once a minute.
+// report logs loudly once failures last, and then about once a minute.
 func (s *session) report(failures int, err error) {
 	level := slog.LevelDebug
 	if failures%150 == 10 {
@@ -151,8 +156,8 @@ func (s *session) report(failures int, err error) {
 	s.follower.Logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
 }
 
-// assign gives unassigned partitions to the readers of their leaders and returns how many have
-// none.
+// assign gives unassigned partitions to the readers of their
+// leaders and returns how many have none.
 func (s *session) assign(ctx context.Context) (left int, err error) {
 	f := s.follower
 	if left = s.count(); left == 0 {
@@ -209,7 +214,8 @@ func (s *session) place(seen broker.Layout) (left int, err error) {
 	return left, err
 }
 
-// readerOf returns the reader of a broker, and starts a missing one. It is called with the lock.
+// readerOf returns the reader of a broker, and starts a missing
+// one. It is called with the lock.
 func (s *session) readerOf(broker int32, address string) *brokerReader {
 	r := s.readers[broker]
 	if r == nil {
@@ -251,8 +257,8 @@ func (r *brokerReader) join(p broker.FetchPartition) {
 	r.coming = append(r.coming, p)
 }
 
-// admit adds new partitions. With nothing left to read the reader is done, and unregistered at
-// once.
+// admit adds new partitions. With nothing left to read the
+// reader is done, and unregistered at once.
 func (r *brokerReader) admit() bool {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
@@ -305,8 +311,8 @@ func (r *brokerReader) read(ctx context.Context) error {
 	return nil
 }
 
-// runOnce asks for everything once and delivers what came. A partition's first answer is delivered
-// even if empty: it has the end of the log.
+// runOnce asks for everything once and delivers what came. A partition's first
+// answer is delivered even if empty: it has the end of the log.
 func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
 	f := r.follower
 	r.share()
@@ -334,7 +340,8 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) err
 	return nil
 }
 
-// leastOfPartition is the most of one partition in an answer however many there are.
+// leastOfPartition is the most of one partition in an answer
+// however many there are.
 const leastOfPartition = 1 << 20
 
 // share limits a partition to half of an answer, less the more there are.
@@ -344,12 +351,12 @@ func (r *brokerReader) share() {
 	}
 }
 
-// worthKeeping is from what size on the memory of an answer is used again: who only follows holds
-// none.
+// worthKeeping is from what size on the memory of an answer is reused:
+// a reader that only follows holds none.
 const worthKeeping = 64 << 10
 
-// rotate puts those first that an answer had no room for: a broker fills it in the order asked, and
-// the last might starve.
+// rotate puts those first that an answer had no room for: a broker fills it in
+// the order asked, and the last might starve.
 func (r *brokerReader) rotate(served map[int32]bool) {
 	if n := len(r.partitions); n > 1 {
 		first := func(p broker.FetchPartition) int {
@@ -363,8 +370,8 @@ func (r *brokerReader) rotate(served map[int32]bool) {
 	}
 }
 
-// takeAll takes a piece of each partition in turn: whoever sends to one does not wait for all that
-// came of another.
+// takeAll takes a piece of each partition in turn: one does not
+// wait for all that came of another.
 func (r *brokerReader) takeAll(ctx context.Context, answers []broker.FetchAnswer) error {
 	for len(answers) > 0 {
 		left := answers[:0]
@@ -382,8 +389,8 @@ func (r *brokerReader) takeAll(ctx context.Context, answers []broker.FetchAnswer
 	return nil
 }
 
-// take draws the conclusion from the answer for one partition, as far as one piece of its records,
-// and returns the rest of them.
+// take handles the answer for one partition, as far as one piece of its
+// records, and returns the rest of them.
 func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) (rest []byte, err error) {
 	i := slices.IndexFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Partition == a.Partition })
 	if i < 0 {
@@ -443,8 +450,8 @@ func (r *brokerReader) atEnd(a broker.FetchAnswer, next int64) {
 	}
 }
 
-// drop takes a partition out of the reader. It leaves the slice alone that the current request was
-// made of.
+// drop removes a partition from the reader. It leaves the slice
+// alone that the current request was made of.
 func (r *brokerReader) drop(i int) broker.FetchPartition {
 	p := r.partitions[i]
 	r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)

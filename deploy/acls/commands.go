@@ -1,0 +1,32 @@
+package acls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirlog/weir/shared/bus/cluster"
+)
+
+// Commands are the lines for Kafka's own tool that allow the same, one
+// for all that a principal may do alike.
+func Commands(permissions []cluster.Permission) (lines []string) {
+	at := map[string]int{}
+	for _, p := range permissions {
+		begin, option := beginning(p), " --topic "
+		if p.Group {
+			option = " --group "
+		}
+		i, begun := at[begin+option]
+		if !begun {
+			i = len(lines)
+			at[begin+option], lines = i, append(lines, begin)
+		}
+		lines[i] += option + p.Name
+	}
+	return lines
+}
+
+func beginning(p cluster.Permission) string {
+	return fmt.Sprintf(`kafka-acls.sh --bootstrap-server "$WEIR_BROKERS" --command-config admin.properties --add --allow-principal '%s' --operation %s`,
+		p.Principal, strings.Join(p.Operations.Names(), " --operation "))
+}

@@ -1,0 +1,65 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirlog/weir/shared/process"
+)
+
+// keysFolder is where copies of secrets and certificates are.
+const keysFolder = "keys"
+
+// keyFiles are the settings that name a file with something that no database
+// has: without it nobody can sign in at the brokers and databases, sign what
+// was signed before, or be trusted by clients.
+func keyFiles() (variables []string) {
+	for _, setting := range os.Environ() {
+		name, file, _ := strings.Cut(setting, "=")
+		if strings.HasPrefix(name, "WEIR_") && strings.HasSuffix(name, process.FileSuffix) && file != "" {
+			variables = append(variables, name)
+		}
+	}
+	return variables
+}
+
+// keys copies those files, or names them.
+func (w *work) keys() (err error) {
+	variables := keyFiles()
+	if !w.Keys {
+		if len(variables) > 0 {
+			fmt.Fprintf(w.out, "keys      are not in it, keep them elsewhere: %s\n", strings.Join(variables, ", "))
+		}
+		return nil
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, keysFolder), 0o700); err != nil {
+		return err
+	}
+	for _, variable := range variables {
+		if err := copyKey(os.Getenv(variable), filepath.Join(w.dir, keysFolder, variable)); err != nil {
+			return fmt.Errorf("cannot copy the file of %s: %w", variable, err)
+		}
+	}
+	fmt.Fprintf(w.out, "keys      %s\n", strings.Join(variables, ", "))
+	if err := sync(filepath.Join(w.dir, keysFolder)); err != nil {
+		return err
+	}
+	w.manifest.Keys, err = filesIn(w.dir, keysFolder)
+	return err
+}
+
+func copyKey(from, to string) error {
+	raw, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(raw)
+	return errors.Join(err, out.Sync(), out.Close())
+}

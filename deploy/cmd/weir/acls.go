@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/deploy/acls"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/cluster"
+)
+
+type aclsCommand struct {
+	Principal string `help:"How a program is called at the brokers: {program} becomes ingest, ledger, grouping, tenants, topics, doctor and resume." default:"User:{program}"`
+	Apply     bool   `help:"Give the rights, as a user who may, instead of printing commands. What is given already stays."`
+
+	Brokers      []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	BrokerAccess bus.Access    `embed:"" prefix:"brokers-"`
+	Timeout      time.Duration `help:"How long to wait for the brokers." default:"30s"`
+}
+
+// Run prints commands of Apache Kafka's own tool, or gives the rights itself.
+func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
+	permissions := acls.Permissions(c.Principal)
+	if !c.Apply {
+		fmt.Fprintln(os.Stdout, strings.Join(acls.Commands(permissions), "\n"))
+		return nil
+	}
+	if len(c.Brokers) == 0 {
+		return errors.New("WEIR_BROKERS is not set: name the brokers that are to give the rights")
+	}
+	dialer, err := c.BrokerAccess.Dialer()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	if err := cluster.Permit(ctx, c.Brokers, dialer, permissions); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stdout, "gave %d rights, as far as they were missing\n", len(permissions))
+	return nil
+}

@@ -1,0 +1,374 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/localca"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/contracttest"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/lifecycle"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+	tenants "github.com/weirlog/weir/tenants/app"
+)
+
+// A siege: how many kills, among how many organizations, and how long all may
+// work before one.
+const (
+	shortSiege, fullSiege       = 4, 100 // the latter in make test-faults
+	shortBesieged, fullBesieged = 8, 1000
+	longestPeace                = 300 * time.Millisecond
+	posters                     = 32              // requests at once
+	quotaOfStage                = 180             // bytes that each stage adds to the quota; a post of one has fewer
+	largestMessage              = 100             // of a post of a stage
+	untilSealed                 = 3 * time.Hour   // ahead of the siege: its hours are over
+	factsOfAll                  = 4               // of each organization: it reaches three thresholds, and has nothing left
+	siegeLimit                  = 2 * time.Minute // for what is under way to come, whatever was killed
+)
+
+// Two ledgers, the database and the broker are killed with SIGKILL one after
+// the other, while organizations post to two replicas of ingest until their
+// quotas are used up. Not one byte is off; each fact is published, and pushed
+// to the organization's webhook, under one id; every invariant holds, by the
+// ledger's own verification; and a ledger that is made anew is the same, with
+// the same chains.
+func TestBesieged(t *testing.T) {
+	kills, organizations := testenv.Rounds(t, shortSiege, fullSiege), shortBesieged
+	if kills > shortSiege {
+		organizations = fullBesieged
+	}
+	s := besiege(t, kills, organizations)
+	victims := []func(){
+		func() { s.ledgers[0].kill() }, func() { s.database.Restart(t) }, func() { s.ledgers[1].kill() }, s.killBroker,
+	}
+	for stage := range kills {
+		posted := s.post(s.stage)
+		time.Sleep(time.Duration(s.random.Int64N(int64(longestPeace)))) // a random moment of the work, not a wait
+		victims[stage%len(victims)]()
+		s.revive()
+		posted()
+	}
+	s.awaitUsed()
+	s.post(s.rest)()
+	s.awaitUsed()
+	s.awaitFacts()
+	s.compare()
+}
+
+// A siege is what is killed, what is posted to, and what all of it is to come
+// to.
+type siege struct {
+	t          *testing.T
+	random     *rand.Rand
+	killBroker func()
+	database   *testenv.Database
+	variables  map[string]string
+	config     ledger.Config
+	quota      int64
+	ledgers    [2]*process      // one may also end by itself, where it starts while its database is away
+	replicas   []*client.Client // of ingest
+	all        []*besieged
+	pool       *pgxpool.Pool
+
+	mu     sync.Mutex
+	facts  map[string]map[string]bool // ids by organization
+	pushed map[string]map[string]bool // the same that came to webhooks
+}
+
+// A besieged organization posts one request at a time.
+type besieged struct {
+	id, key string
+	random  *rand.Rand
+	posts   int
+	used    int64
+}
+
+// besiegedBroker is a broker and how to kill it. One that the run has given to
+// all tests lives on, unless the test is at its full count: to start an Apache
+// Kafka for four kills takes longer than these.
+func besiegedBroker(t *testing.T, full bool) (brokers []string, kill func()) {
+	t.Helper()
+	if os.Getenv(testenv.EnvBrokers) != "" && !full {
+		return testenv.Kafka(t), func() {}
+	}
+	cluster := testenv.FaultyKafka(t, 1)
+	return cluster.Brokers(), func() { cluster.Nodes[0].Restart(t) }
+}
+
+func besiege(t *testing.T, kills, organizations int) *siege {
+	t.Helper()
+	brokers, killBroker := besiegedBroker(t, kills > shortSiege)
+	s := &siege{
+		t: t, random: testenv.Random(t, rand.Uint64()), killBroker: killBroker, database: testenv.FaultyPostgres(t),
+		quota: int64(quotaOfStage * (kills + 1)), facts: map[string]map[string]bool{}, pushed: map[string]map[string]bool{},
+	}
+	others := contracttest.New(t, "nobody", brokers, 4)
+	others.Consume(contract.TopicLedger, s.fact)
+	certificates, err := localca.Ensure(t.TempDir(), time.Now())
+	must(t, err)
+	s.config = ledger.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL), TierIndieBytes: s.quota}
+	s.variables = map[string]string{
+		"WEIR_DATABASE_URL": s.database.URL, "WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_TIER_INDIE_BYTES": fmt.Sprint(s.quota),
+		"WEIR_TIER_INDIE_REQUESTS": "1000000", "WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey,
+	}
+	s.revive()
+	s.found(organizations)
+	for range 2 {
+		s.replicas = append(s.replicas, s.ingest(certificates.CA))
+	}
+	s.pool, err = pg.Open(t.Context(), s.database.URL, "ledger")
+	must(t, err)
+	t.Cleanup(s.pool.Close)
+	return s
+}
+
+// found has tenants make the organizations, each with a key and a webhook.
+func (s *siege) found(organizations int) {
+	s.t.Helper()
+	receiver := &endpoint{Server: httptest.NewTLSServer(http.HandlerFunc(s.push))}
+	s.t.Cleanup(receiver.Close)
+	people, err := tenants.New(s.t.Context(), tenants.Config{
+		Brokers: s.config.Brokers, DatabaseURL: s.config.DatabaseURL, OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
+		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: receiver.authority(s.t)},
+	}, testenv.Logger(s.t))
+	must(s.t, err)
+	testenv.Run(s.t, people.Run)
+	testenv.Eventually(s.t, startLimit, people.Ready)
+	p := &pushing{people: people}
+	for i := range organizations {
+		b := &besieged{random: rand.New(rand.NewPCG(s.random.Uint64(), 0))}
+		b.id = p.post(s.t, "/v1/organizations", map[string]any{"name": fmt.Sprint("Org ", i), "tier": "indie"}).ID
+		project := p.post(s.t, "/v1/projects", map[string]any{"organization": b.id, "name": "shop"}).ID
+		b.key = p.post(s.t, "/v1/api-keys", map[string]any{"project": project, "environment": "prod", "name": "key"}).Key
+		p.post(s.t, "/v1/organizations/"+b.id+"/webhooks", map[string]any{
+			"url": receiver.URL + "/" + b.id, "events": []string{"quota.threshold_reached", "quota.exhausted"},
+		})
+		s.all = append(s.all, b)
+	}
+}
+
+// ingest starts a replica, and waits until it admits.
+func (s *siege) ingest(authority string) *client.Client {
+	s.t.Helper()
+	address := freeAddress(s.t)
+	serve(s.t, services["INGEST"], s.variables, address)
+	in := connect(s.t, "https://"+address+"/v1", authority, "")
+	last := s.all[len(s.all)-1]
+	testenv.Eventually(s.t, startLimit, func() error { // a request without entries is refused only once it is admitted
+		_, err := in.api.Post(s.t.Context(), last.key, plainly(body()))
+		return wantProblem(err, http.StatusBadRequest, "empty_batch")
+	})
+	return in.api
+}
+
+// revive starts the ledgers that are not running.
+func (s *siege) revive() {
+	s.t.Helper()
+	for i, l := range s.ledgers {
+		if l == nil || l.hasEnded() {
+			variables := maps.Clone(s.variables)
+			variables["WEIR_LISTEN"] = freeAddress(s.t)
+			s.ledgers[i] = launch(s.t, build(s.t, services["LEDGER"]), variables)
+		}
+	}
+}
+
+const entryOfSiege = `{"timestamp":"2026-11-20T12:00:00Z","level":"info","message":"%s"}`
+
+// emptyEntry is the size of an entry whose message is empty.
+const emptyEntry = int64(len(entryOfSiege) - len("%s"))
+
+// post has every organization post, to either replica first, and returns how to
+// wait for all.
+func (s *siege) post(post func(b *besieged, to, other *client.Client)) (wait func()) {
+	var work sync.WaitGroup
+	turns := make(chan struct{}, posters)
+	for i, b := range s.all {
+		work.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			first := (i + b.posts) % len(s.replicas)
+			post(b, s.replicas[first], s.replicas[1-first])
+		})
+	}
+	return work.Wait
+}
+
+// stage posts something, and now and then the same once more to the other
+// replica: that is one request.
+func (s *siege) stage(b *besieged, to, other *client.Client) {
+	size := emptyEntry + int64(b.random.IntN(largestMessage))
+	b.posts++
+	if !b.deliver(s.t, to, size) {
+		return
+	}
+	b.used += size
+	if b.random.IntN(10) == 0 {
+		b.deliver(s.t, other, size)
+	}
+}
+
+// rest posts all that is left of the quota. A replica counts what may have
+// been published until the ledger's account comes, and refuses so long.
+func (s *siege) rest(b *besieged, to, _ *client.Client) {
+	b.posts++
+	size := s.quota - b.used
+	ctx, cancel := context.WithTimeout(s.t.Context(), siegeLimit)
+	defer cancel()
+	for ctx.Err() == nil {
+		accepted, err := to.Post(ctx, b.key, b.batch(size))
+		if err == nil && accepted.BytesUsed == size {
+			b.used = s.quota
+			return
+		}
+		if wantProblem(err, http.StatusTooManyRequests, "quota_exceeded") != nil {
+			break
+		}
+		lifecycle.Pause(ctx, 50*time.Millisecond)
+	}
+	if b.deliver(s.t, to, size) {
+		b.used = s.quota
+	}
+}
+
+// deliver posts a request of a size, however often it takes.
+func (b *besieged) deliver(t *testing.T, to *client.Client, size int64) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), siegeLimit)
+	defer cancel()
+	accepted, err := to.Deliver(ctx, b.key, b.batch(size))
+	if err != nil || accepted.BytesUsed != size {
+		t.Errorf("%s, after %d bytes: post of %d answered %+v, error %v", b.id, b.used, size, accepted, err)
+		return false
+	}
+	return true
+}
+
+// batch is the next post, of a size.
+func (b *besieged) batch(size int64) client.Batch {
+	batch := plainly(body(fmt.Sprintf(entryOfSiege, strings.Repeat("m", int(size-emptyEntry)))))
+	batch.IdempotencyKey = fmt.Sprint("post ", b.posts)
+	return batch
+}
+
+// fact takes a record of weir.ledger.v1.
+func (s *siege) fact(record bus.Record) {
+	s.note(s.facts, string(record.Key), record.Header(contract.HeaderID))
+}
+
+// push takes a message to a webhook, whose path is the organization.
+func (s *siege) push(w http.ResponseWriter, r *http.Request) {
+	s.note(s.pushed, path.Base(r.URL.Path), r.Header.Get("Webhook-Id"))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *siege) note(ids map[string]map[string]bool, organization, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ids[organization] == nil {
+		ids[organization] = map[string]bool{}
+	}
+	ids[organization][id] = true
+}
+
+// awaitUsed waits until the books have all that was accepted, and no more.
+func (s *siege) awaitUsed() {
+	s.t.Helper()
+	testenv.Eventually(s.t, siegeLimit, func() error {
+		used, err := s.used()
+		for _, b := range s.all {
+			if err == nil && used[b.id] != b.used {
+				err = fmt.Errorf("%s used %d by its book, and was accepted %d", b.id, used[b.id], b.used)
+			}
+		}
+		return err
+	})
+}
+
+func (s *siege) used() (map[string]int64, error) {
+	used := map[string]int64{}
+	ctx := s.t.Context()
+	return used, pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT organization, sum(consumed + overage)::bigint FROM books GROUP BY 1`)
+		if err != nil {
+			return err
+		}
+		var organization string
+		var bytes int64
+		_, err = pgx.ForEachRow(rows, []any{&organization, &bytes}, func() error {
+			used[organization] = bytes
+			return nil
+		})
+		return err
+	})
+}
+
+// awaitFacts waits until each fact was published and pushed, each under one id.
+func (s *siege) awaitFacts() {
+	s.t.Helper()
+	testenv.Eventually(s.t, siegeLimit, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, b := range s.all {
+			if len(s.facts[b.id]) != factsOfAll || len(s.pushed[b.id]) != factsOfAll {
+				return fmt.Errorf("%s: published are %v, pushed %v", b.id, s.facts[b.id], s.pushed[b.id])
+			}
+		}
+		return nil
+	})
+}
+
+// compare seals the hours of the siege, and compares the ledger with itself,
+// with the log, and with one that is made anew.
+func (s *siege) compare() {
+	s.t.Helper()
+	for _, l := range s.ledgers {
+		must(s.t, l.stop())
+	}
+	s.config.Clock = func() time.Time { return time.Now().Add(untilSealed) }
+	later, err := ledger.New(s.t.Context(), s.config, testenv.Logger(s.t))
+	must(s.t, err)
+	stop := testenv.Run(s.t, later.Run)
+	testenv.Eventually(s.t, siegeLimit, func() error { return s.chained() })
+	stop()
+	s.config.Clock = nil
+	violations, err := ledger.Verify(s.t.Context(), s.config)
+	must(s.t, err)
+	for _, violation := range violations {
+		s.t.Errorf("%+v", violation)
+	}
+	made, err := ledger.Rebuild(s.t.Context(), s.config, testenv.Logger(s.t))
+	must(s.t, err)
+	for _, difference := range made.Differences {
+		s.t.Error(difference)
+	}
+	s.t.Logf("made anew: %d things of %d organizations are the same", made.Things, len(s.all))
+}
+
+// chained reports whether every organization has a chain.
+func (s *siege) chained() error {
+	var chains int
+	ctx := s.t.Context()
+	err := pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error { return tx.QueryRow(ctx, `SELECT count(*) FROM chains`).Scan(&chains) })
+	if err == nil && chains != len(s.all) {
+		err = fmt.Errorf("%d chains of %d organizations", chains, len(s.all))
+	}
+	return err
+}

@@ -1,0 +1,323 @@
+package resume_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/deploy/allinone/allinonetest"
+	"github.com/weirlog/weir/deploy/backup"
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/doctor"
+	"github.com/weirlog/weir/deploy/resume"
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/bus/topics"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const patience = 30 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A drill is an installation that loses things, and what it has accepted.
+type drill struct {
+	database string
+	brokers  []string
+	dir      string // of the data, and of backups
+	backup   string // the last
+	unknown  string // an API key that the backup does not have
+	bytes    int64  // accepted and not lost
+	entries  int
+}
+
+// Databases are lost and come back, the brokers' logs are lost, and both at
+// once: what is lost is said, everything else is there once, and the books are
+// sound.
+func TestDrill(t *testing.T) {
+	d := &drill{database: testenv.Postgres(t), brokers: testenv.Kafka(t), dir: t.TempDir()}
+	t.Setenv("WEIR_DATABASE_URL", d.database)
+	d.runs(t, "a backup while it runs", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
+		d.post(t, api, env, 3)
+		d.copy(t)
+		key, err := api.CreateAPIKey(t.Context(), env.OperatorToken, env.Project, "dev", "after the backup")
+		must(t, err)
+		d.unknown, env.APIKey = key.Key, key.Key
+		d.post(t, api, env, 4)
+	})
+	t.Run("a backup that is damaged brings nothing back", d.damaged)
+
+	d.loseDatabases(t)
+	d.restore(t)
+	d.resumes(t, "Every position is in its log")
+	d.runs(t, "databases of an earlier hour, the log is there", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
+		d.post(t, api, env, 2)
+		d.refusesUnknown(t, api)
+	})
+	d.sound(t)
+
+	d.loseLogs(t)
+	d.doctorFinds(t, "another topic of that name", "weir resume")
+	d.resumes(t, "made anew: ", contract.TopicLogs, "begins at")
+	d.runs(t, "logs are lost, databases are there", func(t *testing.T, api *client.Client, env allinone.DevEnv) { d.post(t, api, env, 2) })
+	d.sound(t)
+
+	d.loseLogs(t)
+	d.loseDatabases(t)
+	d.restore(t)
+	d.bytes, d.entries = d.kept(t) // what was accepted since the backup was in both
+	d.resumes(t, "made anew: ", contract.TopicLogs)
+	d.resumes(t, "Every position is in its log") // done twice it changes nothing
+	d.runs(t, "both are lost", func(t *testing.T, api *client.Client, env allinone.DevEnv) { d.post(t, api, env, 2) })
+	d.sound(t)
+	d.doctorFinds(t, "restored from the backup of")
+}
+
+// runs has Weir run, until everything that was accepted can be seen.
+func (d *drill) runs(t *testing.T, what string, during func(*testing.T, *client.Client, allinone.DevEnv)) {
+	ok := t.Run(what, func(t *testing.T) {
+		modules, err := allinone.ModulesFromEnvironment()
+		must(t, err)
+		modules.Ledger.CheckInterval = 100 * time.Millisecond
+		app, err := allinone.New(t.Context(), allinone.Config{
+			Listen: "127.0.0.1:0", DataDir: d.dir, DatabaseURL: httpapi.Secret(d.database), Brokers: d.brokers, Modules: modules,
+		}, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+		must(t, err)
+		allinonetest.Run(t, app)
+		env := app.Env()
+		api, err := client.New(env.BaseURL, env.CAFile, 1)
+		must(t, err)
+		defer api.Close()
+		during(t, api, env)
+		testenv.Eventually(t, patience, func() error { return d.seen(t.Context(), api, env) })
+		d.refuses(t)
+	})
+	if !ok {
+		t.FailNow()
+	}
+}
+
+// post has batches accepted.
+func (d *drill) post(t *testing.T, api *client.Client, env allinone.DevEnv, batches int) {
+	for range batches {
+		body := fmt.Sprintf(`{"logs": [{"timestamp": %q, "level": "error", "message": "entry %d", "error": {"type": "E", "message": "e"}}]}`,
+			time.Now().UTC().Format(time.RFC3339Nano), d.entries)
+		var accepted client.Accepted
+		testenv.Eventually(t, patience, func() (err error) { // credentials have to be published first
+			accepted, err = api.Post(t.Context(), env.APIKey, client.Batch{Body: []byte(body)})
+			return err
+		})
+		d.bytes, d.entries = d.bytes+accepted.BytesUsed, d.entries+1
+	}
+	testenv.Eventually(t, patience, func() error { return d.seen(t.Context(), api, env) })
+}
+
+// refusesUnknown posts with the key that the backup does not have.
+func (d *drill) refusesUnknown(t *testing.T, api *client.Client) {
+	t.Helper()
+	_, err := api.Post(t.Context(), d.unknown, client.Batch{Body: []byte(`{"logs": [{"timestamp": "2026-11-20T12:00:00Z", "level": "info", "message": "m"}]}`)})
+	var problem *client.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+		t.Errorf("a key that nobody could revoke: %v", err)
+	}
+}
+
+// seen compares balance, log and error groups with what was accepted.
+func (d *drill) seen(ctx context.Context, api *client.Client, env allinone.DevEnv) error {
+	balance, err := api.Balance(ctx, env.ServiceToken, env.Organization)
+	if err != nil {
+		return err
+	}
+	logs := 0
+	if err := api.EachLog(ctx, env.APIKey, client.LogsQuery{Project: env.Project}, func(client.StoredEntry) error { logs++; return nil }); err != nil {
+		return err
+	}
+	groups, err := api.ErrorGroups(ctx, env.APIKey, env.Project)
+	if err != nil {
+		return err
+	}
+	occurrences := int64(0)
+	for _, group := range groups {
+		occurrences += group.Count
+	}
+	if balance.Consumed != d.bytes || logs != d.entries || occurrences != int64(d.entries) {
+		return fmt.Errorf("%d bytes charged, %d entries stored, %d grouped, want %d, %d and as many", balance.Consumed, logs, occurrences, d.bytes, d.entries)
+	}
+	return nil
+}
+
+func (d *drill) backups() string { return filepath.Join(d.dir, "backups") }
+
+func (d *drill) source() backup.Source { return backup.Source{Brokers: d.brokers, DataDir: d.dir} }
+
+// copy makes a backup, which takes the place of an older one.
+func (d *drill) copy(t *testing.T) {
+	older := filepath.Join(d.backups(), "weir-20200101T030000Z")
+	must(t, os.MkdirAll(older, 0o700))
+	must(t, os.WriteFile(filepath.Join(older, backup.ManifestName), []byte("{}"), 0o600))
+	at := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
+	config := backup.Config{To: d.backups(), Keep: 1, Jobs: 2, Source: d.source(), Clock: func() time.Time { return at }}
+	var out bytes.Buffer
+	if _, err := backup.Make(t.Context(), config, &out); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("a second of that second: %v", err)
+	}
+	at = time.Now()
+	var err error
+	d.backup, err = backup.Make(t.Context(), config, &out)
+	must(t, err)
+	if kept, err := backup.List(d.backups()); err != nil || len(kept) != 1 || kept[0] != d.backup {
+		t.Errorf("kept are %q, %v", kept, err)
+	}
+	m, err := backup.Open(d.backup)
+	must(t, err)
+	if logs := m.Topics[contract.TopicLogs]; len(m.Modules) != 4 || len(logs.Logs) != contract.DefaultLogPartitions || logs.Settings["cleanup.policy"] != "delete" {
+		t.Errorf("the manifest has %d modules, and of the log %+v", len(m.Modules), logs)
+	}
+	raw, err := os.ReadFile(filepath.Join(d.backup, backup.ManifestName))
+	must(t, err)
+	for _, secret := range []string{"org_", "prj_", "entry 0", "password"} {
+		if strings.Contains(string(raw)+out.String(), secret) {
+			t.Errorf("the manifest or the progress has %q:\n%s\n%s", secret, raw, out.String())
+		}
+	}
+}
+
+// damaged changes one byte of a backup.
+func (d *drill) damaged(t *testing.T) {
+	m, err := backup.Open(d.backup)
+	must(t, err)
+	path := filepath.Join(d.backup, m.Modules["ledger"].Files[0].Path)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	broken := bytes.Clone(whole)
+	broken[len(broken)/2] ^= 1
+	must(t, os.WriteFile(path, broken, 0o600))
+	_, err = backup.Restore(t.Context(), backup.RestoreConfig{From: d.backups(), DataDir: d.dir}, t.Output())
+	if err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a damaged backup: %v", err)
+	}
+	must(t, os.WriteFile(path, whole, 0o600))
+	_, err = backup.Restore(t.Context(), backup.RestoreConfig{From: d.backups(), DataDir: d.dir}, t.Output())
+	if err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("over what is there: %v", err)
+	}
+}
+
+func (d *drill) restore(t *testing.T) {
+	t.Helper()
+	_, err := backup.Restore(t.Context(), backup.RestoreConfig{From: d.backups(), Jobs: 2, DataDir: d.dir}, t.Output())
+	must(t, err)
+}
+
+func (d *drill) connect(t *testing.T) *pgx.Conn {
+	conn, err := pgx.Connect(t.Context(), d.database)
+	must(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), `SET weir.organization = '*'`)
+	must(t, err)
+	return conn
+}
+
+func (d *drill) loseDatabases(t *testing.T) {
+	t.Helper()
+	_, err := d.connect(t).Exec(t.Context(), `DROP SCHEMA ingest, ledger, grouping, tenants CASCADE`)
+	must(t, err)
+}
+
+// loseLogs makes every topic anew, as new brokers would have them.
+func (d *drill) loseLogs(t *testing.T) {
+	t.Helper()
+	all := contract.Topics(0, 7*24*time.Hour)
+	var names []string
+	for _, topic := range all {
+		names = append(names, topic.Name)
+	}
+	client := &kafka.Client{Addr: kafka.TCP(d.brokers...), Timeout: patience}
+	answer, err := client.DeleteTopics(t.Context(), &kafka.DeleteTopicsRequest{Topics: names})
+	must(t, err)
+	for _, err := range answer.Errors {
+		must(t, err)
+	}
+	testenv.Eventually(t, patience, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return topics.Ensure(ctx, d.brokers, all)
+	})
+}
+
+// resumes shows what it would do, and does it.
+func (d *drill) resumes(t *testing.T, words ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	config := resume.Config{Source: d.source(), LogPartitions: contract.DefaultLogPartitions}
+	must(t, resume.Run(t.Context(), config, &out))
+	t.Log(out.String())
+	for _, word := range words {
+		if !strings.Contains(out.String(), word) {
+			t.Errorf("nothing of %q", word)
+		}
+	}
+	config.Yes = true
+	must(t, resume.Run(t.Context(), config, &out))
+}
+
+// refuses to move anything while Weir runs.
+func (d *drill) refuses(t *testing.T) {
+	t.Helper()
+	config := resume.Config{Source: d.source(), LogPartitions: contract.DefaultLogPartitions, Yes: true}
+	if err := resume.Run(t.Context(), config, t.Output()); err == nil || !strings.Contains(err.Error(), "stop all services") {
+		t.Errorf("while Weir runs: %v", err)
+	}
+}
+
+// kept is what the ledger has booked.
+func (d *drill) kept(t *testing.T) (sum int64, entries int) {
+	must(t, d.connect(t).QueryRow(t.Context(), `SELECT coalesce(sum(amount), 0), count(*) FROM ledger.transfers WHERE source = 0`).Scan(&sum, &entries))
+	return sum, entries
+}
+
+// sound has the books compared with themselves and the log.
+func (d *drill) sound(t *testing.T) {
+	t.Helper()
+	modules, err := allinone.ModulesFromEnvironment()
+	must(t, err)
+	modules.Ledger.DatabaseURL, modules.Ledger.Brokers = httpapi.Secret(d.database), d.brokers
+	violations, err := ledger.Verify(t.Context(), modules.Ledger)
+	must(t, err)
+	for _, violation := range violations {
+		t.Errorf("%s: %s", violation.Invariant, violation.Detail)
+	}
+	if sum, entries := d.kept(t); sum != d.bytes || entries != d.entries {
+		t.Errorf("%d bytes in %d charges, want %d in %d", sum, entries, d.bytes, d.entries)
+	}
+}
+
+func (d *drill) doctorFinds(t *testing.T, words ...string) {
+	t.Helper()
+	report := doctor.Run(t.Context(), doctor.Config{Brokers: d.brokers, DataDir: d.dir, BackupDir: d.backups(), LogPartitions: contract.DefaultLogPartitions})
+	var table bytes.Buffer
+	must(t, report.Table(&table))
+	for _, word := range words {
+		if !strings.Contains(table.String(), word) {
+			t.Errorf("the doctor has nothing of %q:\n%s", word, table.String())
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/ledger/internal/integrity"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// rebuild makes the ledger anew from the log and the decisions, and fails the
+// test where it is another one.
+func (r *rig) rebuild() app.Rebuilt {
+	r.t.Helper()
+	made, err := app.Rebuild(r.t.Context(), r.config, testenv.Logger(r.t))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, difference := range made.Differences {
+		r.t.Error(difference)
+	}
+	return made
+}
+
+// asSystem runs statements in the ledger's database.
+func (r *rig) asSystem(statements ...string) {
+	r.t.Helper()
+	r.inDatabase(func(ctx context.Context, tx pgx.Tx) error {
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		return nil
+	})
+}
+
+// open connects to the ledger's database.
+func (r *rig) open() *pgxpool.Pool {
+	r.t.Helper()
+	pool, err := pg.Open(r.t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return pool
+}
+
+func (r *rig) inDatabase(fn func(ctx context.Context, tx pgx.Tx) error) {
+	r.t.Helper()
+	ctx, pool := r.t.Context(), r.open()
+	defer pool.Close()
+	if err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error { return fn(ctx, tx) }); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A history is a ledger about which everything is decided that can be, between
+// charges and at their instants.
+type history struct {
+	*rig
+	ledger *app.App
+	bearer string
+	ahead  atomic.Int64
+	frozen atomic.Pointer[time.Time] // what the clock shows; nil: it goes
+}
+
+func (h *history) clock() time.Time {
+	if at := h.frozen.Load(); at != nil {
+		return *at
+	}
+	return time.Now().Add(time.Duration(h.ahead.Load()))
+}
+
+// freeze has all that follows happen at one instant, until the clock goes
+// again.
+func (h *history) freeze() (thaw func()) {
+	at := h.clock()
+	h.frozen.Store(&at)
+	return func() { h.frozen.Store(nil) }
+}
+
+// charge has acme send something at the instant of the clock, and waits until
+// it is booked.
+func (h *history) charge(at time.Time, bytes int64) {
+	h.t.Helper()
+	l := logs("acme", bytes)
+	l.Time = at
+	h.Accept(l)
+	h.booked()
+}
+
+// booked waits by what is in the database: the clock may stand still.
+func (h *history) booked() {
+	h.t.Helper()
+	testenv.Eventually(h.t, patience, func() (err error) {
+		h.inDatabase(func(ctx context.Context, tx pgx.Tx) error {
+			booked, failed := postgres.Positions(ctx, tx)
+			for partition, end := range h.End() {
+				if booked[partition] < end {
+					err = fmt.Errorf("partition %d is booked to %d of %d", partition, booked[partition], end)
+				}
+			}
+			return failed
+		})
+		return err
+	})
+}
+
+func (h *history) decide(method, path, body string) map[string]any {
+	h.t.Helper()
+	return h.decideAbout("acme", h.bearer, method, path, body)
+}
+
+func (h *history) decideAbout(organization, token, method, path, body string) map[string]any {
+	h.t.Helper()
+	status, answer := send(h.t, h.ledger, token, method, organization+"/"+path, "", body)
+	if status/100 != 2 {
+		h.t.Fatalf("%s %s %s: %d %v", method, path, body, status, answer)
+	}
+	return answer
+}
+
+// close has the running period end, and returns it.
+func (h *history) close(statements int) calendar.Period {
+	h.t.Helper()
+	period := calendar.PeriodAt(h.clock(), 1)
+	h.ahead.Store(int64(time.Until(period.End.Add(2 * time.Minute))))
+	testenv.Eventually(h.t, patience, func() error {
+		_, found := get(h.t, h.ledger, h.bearer, "/v1/organizations/acme/statements")
+		if items, _ := found["items"].([]any); len(items) < statements {
+			return fmt.Errorf("%d statements of %d", len(items), statements)
+		}
+		return nil
+	})
+	return period
+}
+
+// live goes through two periods: grants that are used, voided and expire, plans
+// that go up and down, an adjustment of the closed period and charges that come
+// late for it, a suspension, budgets, thresholds.
+func (h *history) live() {
+	thaw := h.freeze()
+	h.charge(h.clock(), 300)
+	h.decide("POST", "grants", `{"amount":500,"reason":"first","priority":1,"rollover_cap":100}`)
+	void := h.decide("POST", "grants", `{"amount":500,"reason":"mistake"}`)
+	h.charge(h.clock(), 450)
+	h.decide("POST", fmt.Sprintf("grants/%s/void", void["id"]), "")
+	h.decide("PUT", "budgets", `[{"key":"key","bytes":4000},{"key":"other","bytes":1}]`)
+	h.charge(h.clock(), 900) // 300 of it are overage, until the plan is larger
+	h.decide("PUT", "subscription", `{"tier":"indie","quota":5000}`)
+	h.decide("PUT", "subscription", `{"tier":"indie","quota":700,"on_exhausted":"overage","overage_cap":900}`) // with the next period
+	thaw()
+	h.decide("PUT", "thresholds", `{"percents":[30,90]}`)
+	h.charge(h.clock(), 40)
+	h.decide("PUT", "subscription", `{"tier":"indie","quota":700,"on_exhausted":"overage","overage_cap":900,"suspended":true}`)
+	h.decide("PUT", "subscription", `{"tier":"indie","quota":700,"on_exhausted":"overage","overage_cap":900,"suspended":false}`)
+	closed := h.close(1)
+	h.charge(closed.End.Add(-time.Hour), 33) // late
+	h.charge(h.clock(), 77)
+	h.decide("POST", "adjustments", fmt.Sprintf(`{"amount":250,"reason":"sent twice","period":%q}`, closed.Start.Format(time.RFC3339)))
+	h.decide("POST", "adjustments", `{"amount":-20,"reason":"forgotten"}`)
+	h.decide("POST", "grants", fmt.Sprintf(`{"amount":90,"reason":"to expire","expires_at":%q}`, h.clock().Add(48*time.Hour).Format(time.RFC3339)))
+	h.charge(h.clock(), 800)
+	h.decide("PUT", "budgets", `[]`)
+	h.close(2)
+	h.charge(h.clock(), 5)
+}
+
+// seal has the hours so far end, and writes their links.
+func (h *history) seal() {
+	h.t.Helper()
+	h.ahead.Add(int64(2 * time.Hour))
+	pool := h.open()
+	defer pool.Close()
+	if err := integrity.Seal(h.t.Context(), pool, h.clock().Truncate(time.Hour)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *history) balance() string {
+	h.t.Helper()
+	_, balance := get(h.t, h.ledger, h.bearer, "/v1/organizations/acme/balance?wait=true")
+	delete(balance, "as_of")
+	delete(balance, "lag_ms")
+	delete(balance, "verified_through")
+	return fmt.Sprint(balance)
+}
+
+// knows waits until a token may be used for an organization.
+func (h *history) knows(organization, token string) {
+	h.t.Helper()
+	testenv.Eventually(h.t, patience, func() error {
+		status, body := get(h.t, h.ledger, token, "/v1/organizations/"+organization+"/subscription")
+		if status != http.StatusOK {
+			return fmt.Errorf("%d %v", status, body)
+		}
+		return nil
+	})
+}
+
+// rehearse goes through three periods of a test.
+func (h *history) rehearse() {
+	h.t.Helper()
+	h.create("trial", "indie")
+	h.awaitAccount("trial")
+	token := h.token("trial", "billing:read", "billing:write")
+	decide := func(method, path, body string) {
+		h.t.Helper()
+		h.decideAbout("trial", token, method, path, body)
+	}
+	h.knows("trial", token)
+	decide("PUT", "test-clock", `{}`)
+	decide("POST", "test-clock/use", `{"bytes":900,"key":"key_0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"}`)
+	decide("POST", "grants", `{"amount":400,"rollover_cap":50}`)
+	decide("POST", "test-clock/use", `{"bytes":200}`)
+	decide("POST", "test-clock/use", `{"bytes":5000}`) // refused
+	decide("PUT", "test-clock", fmt.Sprintf(`{"at":%q}`, h.clock().AddDate(0, 2, 0).Format(time.RFC3339)))
+	decide("POST", "test-clock/use", `{"bytes":1020}`)
+}
+
+func newHistory(t *testing.T) *history {
+	h := &history{}
+	h.rig, h.ledger, h.bearer = billedBy(t, h.clock)
+	return h
+}
+
+// A ledger that is made anew of the log and the decisions has the same
+// balances, grants, budgets, statements and chains as the one that there is; it
+// takes its place, and goes on: what was published is not published again, what
+// was decided is not decided again, and the next charge is booked.
+func TestMadeAnew(t *testing.T) {
+	h := newHistory(t)
+	h.rehearse()
+	h.live()
+	h.seal()
+	if made := h.rebuild(); made.Decisions < 24 || made.Things < 40 {
+		t.Errorf("of %d decisions %d things were made", made.Decisions, made.Things)
+	}
+	before := h.balance()
+	facts := h.awaitEvents(1)
+
+	h.stop()
+	h.asSystem(`ALTER SCHEMA ledger RENAME TO ledger_before`, `ALTER SCHEMA ledger_rebuilt RENAME TO ledger`)
+	h.ledger, h.stop = h.start()
+	awaitReady(t, h.ledger)
+	if after := h.balance(); after != before {
+		t.Errorf("anew %s, before %s", after, before)
+	}
+	if again := h.decide("POST", "grants", `{"amount":1}`); again["amount"] != 1.0 {
+		t.Errorf("a further grant: %v", again)
+	}
+	h.charge(h.clock(), 7)
+	h.verify()
+	if now := h.awaitEvents(1); len(now) != len(facts) {
+		t.Errorf("published again: %v", now[len(facts):])
+	}
+}
+
+// What was booked, and can't be found any more, is not made up: the ledger says
+// what is gone, and leaves nothing behind. What another rebuild has made stays.
+func TestWhatIsGoneIsNotMadeAnew(t *testing.T) {
+	r, ledger, token := billed(t)
+	for r.End()[0] == 0 { // the partition that loses something
+		r.Accept(logs("acme", 1))
+	}
+	for range 2 {
+		if status, made := send(t, ledger, token, "POST", "acme/adjustments", "", `{"amount":1,"reason":"a test"}`); status != http.StatusCreated {
+			t.Fatalf("%d %v", status, made)
+		}
+	}
+	get(t, ledger, token, "/v1/organizations/acme/balance?wait=true")
+	r.stop()
+	refused := func(part string) {
+		t.Helper()
+		if made, err := app.Rebuild(t.Context(), r.config, testenv.Logger(t)); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("made %+v, error %v, want one of %q", made, err, part)
+		}
+	}
+	r.asSystem(`CREATE SCHEMA ledger_rebuilt`)
+	refused("is there already")
+	r.asSystem(`DROP SCHEMA ledger_rebuilt`, `DELETE FROM events WHERE stream = 'decisions' AND version = (SELECT min(version) FROM events)`)
+	refused("decisions are not kept any more")
+	bustest.CutLog(t, r.config.Brokers, contract.TopicLogs, 1)
+	refused("has lost its beginning")
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/process"
+)
+
+func main() {
+	process.Main("weir-ledger-rebuild",
+		"Makes the ledger anew from the log and the decisions that it keeps, in the schema ledger_rebuilt beside it, and compares balances, grants, "+
+			"budgets, statements, usage and chains of both. It changes nothing of the ledger, which may run meanwhile. "+
+			"Where the log or the decisions lack what was booked it refuses.", run)
+}
+
+func run(ctx context.Context, config app.Config, logger *slog.Logger) error {
+	made, err := app.Rebuild(ctx, config, logger)
+	if err != nil {
+		return err
+	}
+	if made.Passed > 0 {
+		fmt.Printf("%d records can't be applied: they are parked\n", made.Passed)
+	}
+	for _, difference := range made.Differences {
+		fmt.Println(difference)
+	}
+	if len(made.Differences) > 0 {
+		return fmt.Errorf("the ledger that was made anew is another one: the first %d differences of %d things are above", len(made.Differences), made.Things)
+	}
+	fmt.Printf("the same: %d things, made of the log and %d decisions\n", made.Things, made.Decisions)
+	return nil
+}

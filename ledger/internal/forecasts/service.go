@@ -1,0 +1,16 @@
+package forecasts
+
+import (
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/balances"
+	"github.com/weirlog/weir/ledger/internal/budgets"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+)
+
+// A Service answers what would be. It decides nothing.
+type Service struct {
+	Reads    *snapshot.Reader
+	Rules    ledger.Rules
+	Balances *balances.Service
+	Budgets  *budgets.Service
+}

@@ -1,0 +1,87 @@
+package forecasts
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/plans"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// A Simulation is what a subscription would change now, and what past periods
+// would have come to under it. Nothing is decided.
+type Simulation struct {
+	Before, After plans.Subscription
+	Granted       [2]int64 // in the running period, before and after
+	Remaining     [2]int64
+	Periods       []ledger.SimulatedPeriod // the running one first
+}
+
+// Simulate finds what a subscription would change.
+func (s *Service) Simulate(ctx context.Context, organization string, wanted ledger.Subscription) (found Simulation, err error) {
+	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
+		if err != nil {
+			return err
+		}
+		opened, err := unitofwork.OpenWhole(ctx, tx, s.Rules, map[string]ledger.Organization{o.ID: o})
+		if err != nil {
+			return err
+		}
+		if found, err = s.simulateChange(opened[o.ID], wanted); err != nil {
+			return err
+		}
+		found.Periods, err = s.simulatePast(ctx, tx, o, wanted.Plan)
+		return err
+	})
+	return found, err
+}
+
+// simulateChange decides in books that nobody saves.
+func (s *Service) simulateChange(books *ledger.Books, wanted ledger.Subscription) (found Simulation, err error) {
+	at := books.Organization.NotBefore(s.Reads.Clock().UTC())
+	if found.Before, found.Granted[0], found.Remaining[0], err = s.stateOf(books, at); err != nil {
+		return found, err
+	}
+	decisions, err := books.Subscribe(wanted, at)
+	for _, decision := range decisions {
+		if err == nil {
+			err = books.Decide(decision, books.DecisionCause(at))
+		}
+	}
+	if err == nil {
+		found.After, found.Granted[1], found.Remaining[1], err = s.stateOf(books, at)
+	}
+	return found, err
+}
+
+func (s *Service) simulatePast(ctx context.Context, tx pgx.Tx, o ledger.Organization, plan ledger.Plan) (simulated []ledger.SimulatedPeriod, err error) {
+	terms, err := plan.Terms(s.Rules.Tiers)
+	if err != nil {
+		return nil, err
+	}
+	periods := o.LastPeriods(o.Now(s.Reads.Clock()), ledger.SimulatedPeriods)
+	days, err := usedByDay(ctx, tx, o.ID, periods[len(periods)-1].Start, periods[0].End)
+	if err != nil {
+		return nil, err
+	}
+	for _, period := range periods {
+		simulated = append(simulated, plan.Simulate(terms, period, days))
+	}
+	return simulated, nil
+}
+
+// stateOf is what an organization subscribes to at an instant,
+// and what it has in the running period.
+func (s *Service) stateOf(books *ledger.Books, at time.Time) (found plans.Subscription, granted, remaining int64, err error) {
+	book, err := books.At(at)
+	if err != nil {
+		return found, 0, 0, err
+	}
+	found, err = plans.NewSubscription(s.Rules.Tiers, books.Organization, book, at)
+	return found, book.Granted(), book.Remaining(), err
+}

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/eventstore"
+)
+
+// A Decided is a decision as it is kept.
+type Decided struct {
+	Organization string
+	Number       int64
+	Decision     ledger.Decision
+	At           time.Time          // at which it was recorded
+	Behind       contract.Positions // the next offsets of the log that were booked before it
+}
+
+// decidedPage is how many decisions are read at once.
+const decidedPage = 1000
+
+// AllDecided are the decisions about all organizations in the order of their
+// commits, without those that are erased. What follows an error is to be left.
+func AllDecided(ctx context.Context, tx pgx.Tx, store *DecisionStore) iter.Seq2[Decided, error] {
+	return func(yield func(Decided, error) bool) {
+		var after eventstore.Cursor
+		for {
+			page, err := store.ReadAll(ctx, tx, after, decidedPage)
+			if err != nil {
+				yield(Decided{}, err)
+				return
+			}
+			if len(page) == 0 {
+				return
+			}
+			for _, recorded := range page {
+				if !yield(decidedOf(recorded)) {
+					return
+				}
+			}
+			after = page[len(page)-1].Cursor
+		}
+	}
+}
+
+// errUndated is the error for decisions of before 2026-11, which were kept
+// without their instant.
+var errUndated = errors.New("it was kept without its instant or without positions of the log")
+
+func decidedOf(recorded eventstore.Recorded[ledger.Decision]) (d Decided, err error) {
+	d = Decided{Organization: recorded.Stream.Organization, Number: recorded.Version, Decision: recorded.Event}
+	at, positions := recorded.Metadata[DecidedAt], recorded.Metadata[BookedBehind]
+	if at == "" || positions == "" {
+		err = errUndated
+	} else if d.At, err = time.Parse(time.RFC3339Nano, at); err == nil {
+		err = json.Unmarshal([]byte(positions), &d.Behind)
+	}
+	if err != nil {
+		return d, fmt.Errorf("cannot read decision %d about organization %q: %w", d.Number, d.Organization, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Difference is what two ledgers that were made of the same do not agree
+// about.
+type Difference struct {
+	Of           string // kind of the thing
+	Key          string // which one it is
+	Before, Anew string // what either has of it; empty: nothing
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s %s: %q before, %q anew", d.Of, d.Key, d.Before, d.Anew)
+}
+
+// compared is a kind of things by which ledgers are compared: their keys and
+// what is in them, of tables that are called x.
+type compared struct {
+	of, key, content, from string
+	pruned                 bool // the older of a ledger are gone: what only the other has is no difference
+}
+
+// Of what is deleted nothing is made again.
+const notDeleted = ` x WHERE NOT EXISTS (SELECT FROM erasures e WHERE e.organization = x.organization AND e.project = '')`
+
+var comparedThings = []compared{
+	{of: "organization", key: `organization`, from: `organizations` + notDeleted,
+		content: `plans, anchor_day, anchors, suspended, pool, closed_through, decisions, decided_at, budgets, thresholds, clock`},
+	{of: "book", key: `organization, period_start`, from: `books` + notDeleted,
+		content: `period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached`},
+	{of: "grant", key: `organization, id`, from: `grants` + notDeleted, content: `amount, remaining, consumed, expired, voided, priority, starts_at, expires_at,
+		rollover_cap, source, reason, created_at, status, announced, ended_at, ahead`},
+	{of: "budget", key: `organization, project, key`, from: `budgets` + notDeleted, content: `bytes, used, period_start, reached, since`},
+	{of: "line", key: `organization, period_start, kind, subject, of_period`, from: `period_lines` + notDeleted, content: `bytes`},
+	{of: "statement", key: `organization, number`, from: `statements` + notDeleted, content: `period_start, period_end, made_at, document`},
+	{of: "usage of a day", key: `organization, day`, content: `sum(bytes), sum(entries), sum(errors)`, pruned: true,
+		from: `usage_days` + notDeleted + ` AND outcome = 'accepted' GROUP BY organization, day`},
+	{of: "link", key: `organization, sequence`, from: `links` + notDeleted, content: `hour, hash`, pruned: true},
+	{of: "chain", key: `organization`, from: `chains` + notDeleted, content: `sequence, hour, hash`},
+	{of: "root", key: `hour`, content: `organizations, root`, pruned: true,
+		from: `seals WHERE NOT EXISTS (SELECT FROM erasures WHERE project = '')`}, // which has the chains of those that are deleted as well
+}
+
+// query reads key and content as texts; NULL is unlike any text.
+func (c compared) query() string {
+	return fmt.Sprintf(`SELECT concat_ws(' ', %s) COLLATE "C" AS place, jsonb_build_array(%s)::text FROM %s ORDER BY place`, c.key, c.content, c.from)
+}
+
+// Differences compares two ledgers, each as its transaction sees it, and
+// returns how many things were compared and at most so many that differ.
+func Differences(ctx context.Context, before, anew pgx.Tx, most int) (found []Difference, things int, err error) {
+	for _, kind := range comparedThings {
+		count, err := kind.compare(ctx, before, anew, func(d Difference) {
+			if len(found) < most {
+				found = append(found, d)
+			}
+		})
+		if err != nil {
+			return nil, 0, fmt.Errorf("cannot compare each %s: %w", kind.of, err)
+		}
+		things += count
+	}
+	return found, things, nil
+}
+
+// compare goes through both in the order of their keys.
+func (c compared) compare(ctx context.Context, before, anew pgx.Tx, differ func(Difference)) (things int, err error) {
+	was, err := openThings(ctx, before, c.query())
+	if err != nil {
+		return 0, err
+	}
+	defer was.rows.Close()
+	is, err := openThings(ctx, anew, c.query())
+	if err != nil {
+		return 0, err
+	}
+	defer is.rows.Close()
+	for was.more || is.more {
+		switch {
+		case !is.more || was.more && was.key < is.key:
+			differ(Difference{Of: c.of, Key: was.key, Before: was.content})
+			was.step()
+		case !was.more || is.key < was.key:
+			if !c.pruned {
+				differ(Difference{Of: c.of, Key: is.key, Anew: is.content})
+			}
+			is.step()
+		default:
+			if was.content != is.content {
+				differ(Difference{Of: c.of, Key: was.key, Before: was.content, Anew: is.content})
+			}
+			was.step()
+			is.step()
+		}
+		things++
+	}
+	return things, cmp.Or(was.err, is.err)
+}
+
+// things are those of a kind, one after the other.
+type things struct {
+	rows         pgx.Rows
+	more         bool
+	key, content string
+	err          error
+}
+
+func openThings(ctx context.Context, tx pgx.Tx, query string) (*things, error) {
+	rows, err := tx.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	t := &things{rows: rows}
+	t.step()
+	return t, nil
+}
+
+func (t *things) step() {
+	if t.more = t.rows.Next(); t.more {
+		t.err = t.rows.Scan(&t.key, &t.content)
+		t.more = t.err == nil
+		return
+	}
+	t.err = t.rows.Err()
+}

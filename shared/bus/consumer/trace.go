@@ -1,0 +1,37 @@
+package consumer
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/tracing"
+)
+
+// traced begins the span of one transaction, linked to the requests that the
+// records came by.
+func (a *assignment) traced(ctx context.Context, records []bus.Record) (context.Context, trace.Span) {
+	c := a.consumer
+	var parents []string
+	if c.cfg.Tracer != nil {
+		parents = traceparents(records)
+	}
+	return c.cfg.Tracer.Transaction(ctx, c.cfg.Group, c.cfg.Topic, len(records), parents)
+}
+
+// traceparents are those of the first sampled requests among records. The parts
+// of one request follow each other.
+func traceparents(records []bus.Record) (found []string) {
+	for _, r := range records {
+		text := r.Header(contract.HeaderTraceparent)
+		if !tracing.IsSampled(text) || len(found) > 0 && found[len(found)-1] == text {
+			continue
+		}
+		if found = append(found, text); len(found) == tracing.MaxLinks {
+			break
+		}
+	}
+	return found
+}

@@ -1,0 +1,228 @@
+package logend
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/produce"
+	"github.com/segmentio/kafka-go/protocol/rawproduce"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// A Mover moves the ends of one topic's logs. Brokers and Topic are required.
+type Mover struct {
+	Brokers []string
+	Dialer  *bus.Dialer // nil: the default
+	Topic   string
+	Drop    bool // what the logs have is not kept: everybody has applied it
+}
+
+// A Move is what became of a partition's log: it begins and, before what was
+// copied, ended at To.
+type Move struct {
+	To     int64
+	Copied int // records that the log had, and has again from To on
+}
+
+// ErrWritten means that somebody else writes to the log, whose offsets can't be
+// moved meanwhile.
+var ErrWritten = errors.New("somebody writes to it")
+
+// Move has a partition's log begin at an offset, or later where the log reaches
+// further. It fills up with empty records, which any broker takes, appends what
+// the log had before behind them, and deletes all before that: no consumer ever
+// sees an empty record. The log has to end where it did when this was decided,
+// and nobody may write meanwhile. After an interruption it goes on from there.
+func (m *Mover) Move(ctx context.Context, partition int, end, to int64) (done Move, err error) {
+	l, err := m.open(ctx, partition)
+	if err != nil {
+		return done, fmt.Errorf("cannot move partition %d of %s: %w", partition, m.Topic, err)
+	}
+	defer l.conn.Close()
+	switch {
+	case l.had.End != end:
+		err = fmt.Errorf("%w: it ended at %d, now at %d", ErrWritten, end, l.had.End)
+	case m.Drop:
+		done, err = l.drop(ctx, to)
+	default:
+		done, err = l.carry(ctx, to)
+	}
+	if err != nil {
+		return done, fmt.Errorf("cannot move partition %d of %s to %d: %w", partition, m.Topic, to, err)
+	}
+	return done, nil
+}
+
+// drop deletes what the log has before it fills up: where it is interrupted,
+// nothing but empty records is left.
+func (l *log) drop(ctx context.Context, to int64) (Move, error) {
+	done := Move{To: max(to, l.had.End)}
+	if err := l.cut(ctx, l.had.End); err != nil {
+		return done, err
+	}
+	if err := l.fill(ctx, done.To); err != nil {
+		return done, err
+	}
+	return done, l.cut(ctx, done.To)
+}
+
+// carry copies what the log has behind where it will begin. At least one empty
+// record lies between, by which an interrupted copy is found.
+func (l *log) carry(ctx context.Context, to int64) (done Move, err error) {
+	if err := l.cut(ctx, l.had.Start); err != nil { // is it allowed to?
+		return done, err
+	}
+	begun, err := l.begun(ctx)
+	if err != nil {
+		return done, err
+	}
+	if begun.kept > l.had.Start {
+		to = max(to, begun.kept+1)
+	}
+	if begun.copies < l.had.End && begun.copies < to {
+		return done, fmt.Errorf("%w: an interrupted move began at %d, before %d", ErrWritten, begun.copies, to)
+	}
+	done.To = max(to, begun.copies)
+	if err := l.fill(ctx, done.To); err != nil {
+		return done, err
+	}
+	if err := l.copy(ctx, l.had.Start+begun.copied, begun.kept); err != nil {
+		return done, err
+	}
+	done.Copied = int(begun.kept - l.had.Start)
+	return done, l.cut(ctx, done.To)
+}
+
+// cut deletes what lies before an offset, unless somebody has written.
+func (l *log) cut(ctx context.Context, before int64) error {
+	bounds, err := l.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if bounds.End != l.end {
+		return fmt.Errorf("%w: it should end at %d and ends at %d", ErrWritten, l.end, bounds.End)
+	}
+	if err := l.conn.DeleteRecords(ctx, l.clientID, l.Topic, l.partition, before); err != nil {
+		return fmt.Errorf("cannot delete records (ACL: Delete): %w", err)
+	}
+	return nil
+}
+
+// A log is that of one partition, over a connection to its leader.
+type log struct {
+	*Mover
+	cluster   *broker.Cluster
+	partition int
+	clientID  string
+	conn      *broker.Connection
+	codec     *zstd.Encoder
+	had       broker.LogBounds
+	end       int64
+}
+
+func (m *Mover) open(ctx context.Context, partition int) (*log, error) {
+	c := broker.NewCluster(m.Brokers, m.Dialer)
+	defer c.Close()
+	logs, err := c.AllLogs(ctx, m.Topic, []int{partition})
+	if err != nil {
+		return nil, err
+	}
+	seen, err := c.Layout(ctx, m.Topic)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	conn, err := broker.Connect(ctx, c.Dialer, seen.LeaderOf(m.Topic, partition))
+	if err != nil {
+		return nil, err
+	}
+	had := logs.Bounds[partition]
+	return &log{Mover: m, cluster: c, partition: partition, clientID: c.Dialer.ClientID, conn: conn, codec: codec, had: had, end: had.End}, nil
+}
+
+func (l *log) bounds(ctx context.Context) (broker.LogBounds, error) {
+	defer l.cluster.Close()
+	logs, err := l.cluster.AllLogs(ctx, l.Topic, []int{l.partition})
+	return logs.Bounds[l.partition], err
+}
+
+// filledAtOnce is how many empty records a batch has: less than a megabyte
+// before it is compressed, the least that topics take.
+const filledAtOnce = 64 << 10
+
+// fill appends empty records up to an offset. One batch is made once and sent
+// again and again: its offsets are the broker's.
+func (l *log) fill(ctx context.Context, to int64) error {
+	full := emptyBatch(min(filledAtOnce, to-l.end))
+	for l.end < to {
+		b := full
+		if left := to - l.end; left < int64(b.Count) {
+			b = emptyBatch(left)
+		}
+		if err := l.append(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func emptyBatch(records int64) *batch.Batch {
+	b := newBatch()
+	for range records {
+		b.Add(batch.Outgoing{}, b.MaxTime)
+	}
+	return b
+}
+
+func newBatch() *batch.Batch {
+	b := batch.New(time.Time{}, 0)
+	b.MaxTime = clock.Now().UnixMilli()
+	return b
+}
+
+// append writes a batch where the log ends, and nowhere else.
+func (l *log) append(ctx context.Context, b *batch.Batch) error {
+	if !b.Sealed {
+		b.Seal(batch.Identity{ID: -1, Epoch: -1}, -1, l.codec)
+	}
+	request := &rawproduce.Request{Acks: int16(kafka.RequireAll), Timeout: int32(broker.RequestTimeout.Milliseconds()),
+		Topics: []rawproduce.RequestTopic{{Topic: l.Topic, Partitions: []rawproduce.RequestPartition{{
+			Partition: int32(l.partition), RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(b.Buffer)}}}}}} //nolint:gosec // a partition
+	answer, err := l.conn.RoundTrip(ctx, 2*broker.RequestTimeout, request)
+	if err != nil {
+		return err
+	}
+	at, err := placeOf(answer.(*produce.Response))
+	if err != nil {
+		return err
+	}
+	if at != l.end {
+		return fmt.Errorf("%w: what was to be at %d is at %d", ErrWritten, l.end, at)
+	}
+	l.end += int64(b.Count)
+	return nil
+}
+
+func placeOf(answer *produce.Response) (offset int64, err error) {
+	if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 1 {
+		return 0, errors.New("the answer to Produce is not about one partition")
+	}
+	p := answer.Topics[0].Partitions[0]
+	if p.ErrorCode != 0 {
+		return 0, kafka.Error(p.ErrorCode)
+	}
+	return p.BaseOffset, nil
+}

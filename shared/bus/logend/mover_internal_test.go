@@ -1,0 +1,134 @@
+package logend
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// What somebody writes while a log is moved is found before anything is
+// deleted.
+func TestSomebodyWrites(t *testing.T) {
+	t.Parallel()
+	brokers, topic := testenv.SharedKafka(t), "test.logend.written"
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	l, err := (&Mover{Brokers: brokers, Topic: topic}).open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.conn.Close()
+	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 1, 1)
+	if err := l.cut(t.Context(), 0); !errors.Is(err, ErrWritten) {
+		t.Errorf("cut: %v", err)
+	}
+	if err := l.fill(t.Context(), 10); !errors.Is(err, ErrWritten) {
+		t.Errorf("filled up: %v", err)
+	}
+	if _, err := l.Move(t.Context(), 0, 0, 10); !errors.Is(err, ErrWritten) {
+		t.Errorf("moved, though it ended elsewhere: %v", err)
+	}
+}
+
+// Wherever a copy is interrupted, the next run ends it, and each record is
+// there once.
+func TestCopyGoesOn(t *testing.T) {
+	t.Parallel()
+	const to, had = 300, 40
+	for name, interrupted := range map[string]func(context.Context, *log) error{
+		"while it fills up":  func(ctx context.Context, l *log) error { return l.fill(ctx, 100) },
+		"filled up":          func(ctx context.Context, l *log) error { return l.fill(ctx, to) },
+		"while it copies":    func(ctx context.Context, l *log) error { return errors.Join(l.fill(ctx, to), l.copy(ctx, 0, 15)) },
+		"before it deletes":  func(ctx context.Context, l *log) error { return errors.Join(l.fill(ctx, to), l.copy(ctx, 0, had)) },
+		"and it was written": func(ctx context.Context, l *log) error { return errors.Join(l.fill(ctx, to), l.copy(ctx, 3, had)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := filling(t, bustest.TopicName("test.logend."+name), had)
+			before := recordsOf(t, l, 0)
+			if err := interrupted(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			done, err := l.Move(t.Context(), 0, l.end, to)
+			if name == "and it was written" {
+				if !errors.Is(err, ErrWritten) {
+					t.Errorf("what follows is no copy: %+v, %v", done, err)
+				}
+				return
+			}
+			if after := recordsOf(t, l, 0); err != nil || done.To != to || !slices.Equal(before, after) {
+				t.Errorf("%+v, %v: %d records of %d", done, err, len(after), had)
+			}
+		})
+	}
+}
+
+// A copy to right behind the log is found, too.
+func TestCopyGoesOnBehindALongerLog(t *testing.T) {
+	t.Parallel()
+	l := filling(t, "test.logend.longer", 40)
+	before := recordsOf(t, l, 0)
+	if err := errors.Join(l.fill(t.Context(), 41), l.copy(t.Context(), 0, 7)); err != nil {
+		t.Fatal(err)
+	}
+	done, err := l.Move(t.Context(), 0, l.end, 20)
+	if after := recordsOf(t, l, 0); err != nil || done.To != 41 || !slices.Equal(before, after) {
+		t.Errorf("%+v, %v: %d records of %d", done, err, len(after), len(before))
+	}
+}
+
+// A log that is dropped is emptied before it fills up, so that what an
+// interruption leaves is seen.
+func TestFilled(t *testing.T) {
+	t.Parallel()
+	l := filling(t, "test.logend.filled", 40)
+	if filled, err := l.Filled(t.Context(), 0, l.end); err != nil || filled {
+		t.Errorf("before: %t, %v", filled, err)
+	}
+	if err := errors.Join(l.cut(t.Context(), l.end), l.fill(t.Context(), 90)); err != nil {
+		t.Fatal(err)
+	}
+	if filled, err := l.Filled(t.Context(), 0, l.end); err != nil || !filled {
+		t.Errorf("filled up: %t, %v", filled, err)
+	}
+	l.Drop = true
+	if done, err := l.Move(t.Context(), 0, l.end, 100); err != nil || done.To != 100 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if bounds, err := l.bounds(t.Context()); err != nil || bounds.Start != 100 || bounds.End != 100 {
+		t.Errorf("%+v, %v", bounds, err)
+	}
+}
+
+func filling(t *testing.T, topic string, records int) *log {
+	t.Helper()
+	brokers := testenv.SharedKafka(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, records, 4)
+	l, err := (&Mover{Brokers: brokers, Topic: topic}).open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.conn.Close() })
+	return l
+}
+
+func recordsOf(t *testing.T, l *log, from int64) (found []string) {
+	t.Helper()
+	bounds, err := l.bounds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.reader().Read(t.Context(), 0, from, bounds.End, func(r bus.Record) {
+		found = append(found, string(r.Key)+" "+string(r.Value)+" "+r.Header(bus.HeaderID))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

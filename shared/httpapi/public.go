@@ -1,0 +1,63 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+)
+
+// Bounds of what a client network may ask a router for without a credential.
+// A browser keeps the files of pages, but an office may open them at once.
+const (
+	documentsPerMinute = 600
+	filesPerMinute     = 3000
+)
+
+// public is what a router answers to anybody, limited by client network: a
+// flood of it would take the processors from those who have a credential.
+type public struct{ documents, files, health *AnonymousLimit }
+
+func newPublic(options Options) public {
+	limited := func(perMinute int) *AnonymousLimit {
+		return NewAnonymousLimit(perMinute, options.Proxies, options.Clock)
+	}
+	return public{limited(documentsPerMinute), limited(filesPerMinute), limited(documentsPerMinute)}
+}
+
+// PublicDocument limits a document, such as a description of the API.
+func PublicDocument(next http.Handler) http.Handler {
+	return publicly(next, func(p *public, r *http.Request) error { return p.documents.Admit(r) })
+}
+
+// PublicFile limits what pages refer to.
+func PublicFile(next http.Handler) http.Handler {
+	return publicly(next, func(p *public, r *http.Request) error { return p.files.Admit(r) })
+}
+
+// publicHealth limits what shows how a service is, but for the probes of the
+// house: one that is refused has the service restarted.
+func publicHealth(next http.Handler) http.Handler {
+	return publicly(next, func(p *public, r *http.Request) error {
+		if ofTheHouse(ClientAddress(r, p.health.proxies)) {
+			return nil
+		}
+		return p.health.Admit(r)
+	})
+}
+
+// ofTheHouse reports whether an address can't be one of the Internet.
+func ofTheHouse(client netip.Addr) bool {
+	return !client.IsValid() || client.IsLoopback() || client.IsPrivate() || client.IsLinkLocalUnicast()
+}
+
+// publicly admits requests to next, as far as their router limits them.
+func publicly(next http.Handler, admit func(p *public, r *http.Request) error) http.Handler {
+	return Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if router := providedTo(r); router != nil {
+			if err := admit(&router.public, r); err != nil {
+				return err
+			}
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}

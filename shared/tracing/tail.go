@@ -1,0 +1,125 @@
+package tracing
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weirlog/weir/shared/rate"
+)
+
+// Bounds of what is held of requests under way that are not sampled, about
+// 16 MB. A request ends by its own limits, and with it what is held.
+const (
+	maxHeld      = 1024 // requests
+	maxHeldSpans = 16   // of each
+)
+
+// slow is how long a request may take without being kept.
+const slow = time.Second
+
+// Clients can be slow, and make requests fail: of what is kept at its end so
+// much a second is, and a hundred at once.
+const (
+	keptPerSecond = 20
+	keptAtOnce    = 100
+)
+
+// A tail passes on what is sampled, and decides about every other request at
+// its end: one that failed by our fault, or was slow, is kept.
+type tail struct {
+	queue *queue
+	slow  time.Duration
+
+	mu   sync.Mutex
+	held map[trace.TraceID][]sdktrace.ReadOnlySpan // bounded by maxHeld
+	kept rate.Bucket
+}
+
+func newTail(queue *queue) *tail {
+	return &tail{queue: queue, slow: slow, held: make(map[trace.TraceID][]sdktrace.ReadOnlySpan)}
+}
+
+// OnStart makes room for what is under a request.
+func (t *tail) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
+	if span.SpanContext().IsSampled() || span.Parent().IsValid() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.held) < maxHeld {
+		t.held[span.SpanContext().TraceID()] = nil
+	}
+}
+
+// OnEnd never waits.
+func (t *tail) OnEnd(span sdktrace.ReadOnlySpan) {
+	switch {
+	case span.SpanContext().IsSampled():
+		t.queue.add(span)
+	case span.Parent().IsValid():
+		t.hold(span)
+	default:
+		t.settle(span)
+	}
+}
+
+func (t *tail) hold(span sdktrace.ReadOnlySpan) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := span.SpanContext().TraceID()
+	spans, open := t.held[id]
+	if !open || len(spans) == maxHeldSpans {
+		t.queue.counted.notHeld.Inc()
+		return
+	}
+	t.held[id] = append(spans, span)
+}
+
+// settle decides about a request that has ended.
+func (t *tail) settle(request sdktrace.ReadOnlySpan) {
+	t.mu.Lock()
+	spans := t.held[request.SpanContext().TraceID()]
+	delete(t.held, request.SpanContext().TraceID())
+	worth := t.isWorth(request)
+	keep := worth && t.takes(request.EndTime())
+	t.mu.Unlock()
+	if keep {
+		t.queue.add(append(spans, request)...)
+	} else if worth {
+		t.queue.counted.tooMany.Add(float64(1 + len(spans)))
+	}
+}
+
+// isWorth reports whether a request failed by our fault or was slow; what was
+// refused may have waited for its pace.
+func (t *tail) isWorth(request sdktrace.ReadOnlySpan) bool {
+	return request.Status().Code == codes.Error || request.EndTime().Sub(request.StartTime()) >= t.slow && !isRefused(request)
+}
+
+func (t *tail) takes(now time.Time) bool {
+	if t.kept.Wait(now.UnixNano(), keptAtOnce, keptPerSecond) > 0 {
+		return false
+	}
+	t.kept.Spend(now.UnixNano(), 1, keptPerSecond)
+	return true
+}
+
+func isRefused(request sdktrace.ReadOnlySpan) bool {
+	for _, a := range request.Attributes() {
+		if a.Key == statusKey {
+			return a.Value.AsInt64()/100 == 4
+		}
+	}
+	return false
+}
+
+// Shutdown ends the export of what is queued.
+func (t *tail) Shutdown(context.Context) error { return t.queue.close() }
+
+// ForceFlush is for OpenTelemetry, which asks for it; nothing of Weir does.
+func (t *tail) ForceFlush(context.Context) error { return nil }

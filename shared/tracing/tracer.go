@@ -1,0 +1,90 @@
+package tracing
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// MaxLinks is to how many requests a transaction is linked at most.
+const MaxLinks = 32
+
+// Limits of a span, whatever is put on it.
+const (
+	maxAttributes = 16
+	maxText       = 128
+)
+
+// A Tracer begins the traces of a service. nil begins none.
+type Tracer struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+func newTracer(service string, described *resource.Resource, sampler sdktrace.Sampler, tail *tail) *Tracer {
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithResource(described), sdktrace.WithSampler(sampler), sdktrace.WithSpanProcessor(tail),
+		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
+			AttributeCountLimit: maxAttributes, AttributeValueLengthLimit: maxText, LinkCountLimit: MaxLinks,
+			AttributePerLinkCountLimit: 1, AttributePerEventCountLimit: 1, EventCountLimit: 1,
+		}),
+	)
+	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/weirlog/weir/" + service)}
+}
+
+// Request begins the trace of an HTTP request. The client's own trace is
+// linked to, never continued: what is sampled costs us, so we decide.
+func (t *Tracer) Request(ctx context.Context, traceparent string) (context.Context, trace.Span) {
+	if t == nil {
+		return ctx, none
+	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
+	if client := parse(traceparent); client.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: client}))
+	}
+	return t.tracer.Start(ctx, "request", options...)
+}
+
+// Transaction begins the trace of a transaction that applies records of topic,
+// where any of them is sampled: traceparents are theirs, at most MaxLinks.
+func (t *Tracer) Transaction(ctx context.Context, group, topic string, records int, traceparents []string) (context.Context, trace.Span) {
+	if t == nil || len(traceparents) == 0 {
+		return ctx, none
+	}
+	links := make([]trace.Link, 0, len(traceparents))
+	for _, text := range traceparents {
+		if from := parse(text); from.IsSampled() {
+			links = append(links, trace.Link{SpanContext: from})
+		}
+	}
+	if len(links) == 0 {
+		return ctx, none
+	}
+	return t.tracer.Start(ctx, "process "+topic, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...), trace.WithAttributes(
+		attribute.String("messaging.system", "kafka"), attribute.String("messaging.operation.type", "process"),
+		attribute.String("messaging.destination.name", topic), attribute.String("messaging.consumer.group.name", group),
+		attribute.Int("messaging.batch.message_count", records),
+	))
+}
+
+// Close exports what is left, within seconds. Spans that end later are lost.
+func (t *Tracer) Close() {
+	if t != nil {
+		_ = t.provider.Shutdown(context.Background()) // spans may be lost, nothing else
+	}
+}
+
+// IsSampled reports whether a traceparent says that its request is sampled.
+func IsSampled(traceparent string) bool { return parse(traceparent).IsSampled() }
+
+func parse(traceparent string) trace.SpanContext {
+	if traceparent == "" {
+		return trace.SpanContext{}
+	}
+	carrier := propagation.MapCarrier{"traceparent": traceparent}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}
