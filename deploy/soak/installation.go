@@ -138,35 +138,50 @@ func (i *installation) stop() (err error) {
 	return err
 }
 
-// Bounds of waiting until everything is applied.
+// Bounds of waiting for what the modules do by themselves.
 const (
-	appliedTimeout = time.Minute
-	appliedPoll    = 5 * time.Millisecond
+	awaitTimeout = time.Minute
+	awaitPoll    = 5 * time.Millisecond
 )
 
 // applied are each consumer's records of the log before its
 // position, less the deferred ones.
-const applied = `SELECT least(
+const applied = `least(
 	(SELECT coalesce(sum(next), 0) FROM ingest.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ingest.bus_deferred),
 	(SELECT coalesce(sum(next), 0) FROM ledger.bus_positions WHERE topic = $1) - (SELECT count(*) FROM ledger.bus_deferred),
 	(SELECT coalesce(sum(next), 0) FROM grouping.bus_positions WHERE topic = $1) - (SELECT count(*) FROM grouping.bus_deferred))::bigint`
 
 // awaitApplied returns once every consumer has applied so many records.
 func (i *installation) awaitApplied(ctx context.Context, records int64) error {
-	ctx, cancel := context.WithTimeout(ctx, appliedTimeout)
+	return i.await(ctx, fmt.Sprintf("every consumer has applied %d records", records), `SELECT `+applied+` >= $2`, contract.TopicLogs, records)
+}
+
+// sealed: what was charged before an instant is in the chains.
+const sealed = `SELECT NOT EXISTS (SELECT FROM ledger.ranges r WHERE booked_at < $1 AND next_offset > coalesce((
+	SELECT max(c.next_offset) FROM ledger.cuts c JOIN ledger.seals s USING (hour) WHERE c.partition = r.partition AND s.root IS NOT NULL), 0))`
+
+// awaitSealed returns once the ledger has sealed what it charged before an
+// instant: ranges stay until then, whatever their age.
+func (i *installation) awaitSealed(ctx context.Context, before time.Time) error {
+	return i.await(ctx, "the charges of before "+before.Format(time.RFC3339)+" are sealed", sealed, before)
+}
+
+// await returns once a query answers true, which what says in words.
+func (i *installation) await(ctx context.Context, what, query string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
 	if _, err := i.db.Exec(ctx, asSystem); err != nil {
 		return err
 	}
 	for {
-		var so int64
-		if err := i.db.QueryRow(ctx, applied, contract.TopicLogs).Scan(&so); err != nil || so >= records {
+		var done bool
+		if err := i.db.QueryRow(ctx, query, args...).Scan(&done); err != nil || done {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d records are applied: %w", so, records, ctx.Err())
-		case <-time.After(appliedPoll):
+			return fmt.Errorf("waited for %s until %s: %w", awaitTimeout, what, ctx.Err())
+		case <-time.After(awaitPoll):
 		}
 	}
 }

@@ -27,12 +27,12 @@ type what struct {
 	Name string
 }
 
-// slack is by how much something may grow beside a tenth: what comes and goes in steps, such as
-// files of a log.
+// slack is by how much something may grow beside a tenth: what comes and
+// goes in steps, such as files of a log.
 var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20}
 
-// Grown lists what is not flat: it exceeded its former maximum in the second half of the time in
-// which it has to be flat, or was more at each look of it, however little.
+// Grown lists what is not flat: in the second half of the time it exceeded
+// its former maximum, or grew at each look.
 func (r Report) Grown() (grown []string) {
 	flat := slices.IndexFunc(r.Looks, func(look Look) bool { return look.Day >= r.FlatFrom })
 	if flat < 0 {
@@ -51,7 +51,8 @@ func (r Report) Grown() (grown []string) {
 	return grown
 }
 
-// byNumber are tables that are bounded by a number of rows which takes them longer to reach.
+// byNumber are tables that are bounded by a number of rows which
+// takes them longer to reach.
 var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts": outbox.Retained}
 
 // leastClimb is how many looks tell growth that is slow from what comes and goes.

@@ -119,6 +119,9 @@ func (r *run) endMonth(ctx context.Context, passed int) error {
 	if err := errors.Join(r.stop(), r.start(ctx)); err != nil {
 		return err
 	}
+	if err := r.awaitSealed(ctx, r.clock.Now().Add(-day/2)); err != nil {
+		return err
+	}
 	if err := r.app.Prune(ctx); err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@ func TestShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Write(t.Output()); err != nil {
-		t.Fatal(err)
-	}
 	for _, grown := range report.Grown() {
 		t.Error(grown)
+	}
+	if err := report.Write(t.Output()); err != nil {
+		t.Fatal(err)
 	}
 	if n := len(report.Looks); n != config.Days/config.Month {
 		t.Errorf("%d looks", n)
