@@ -101,7 +101,7 @@ func TestBudgetsCountTheLog(t *testing.T) {
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100}))
 	b.Found(ingest.Charge{Project: "shop", Key: "k", At: now, Bytes: 60, Partition: 1, Offset: 7})
 	b.Found(ingest.Charge{Project: "blog", Key: "k", At: now, Bytes: 60, Partition: 1, Offset: 8})
-	if _, verdict, _ := b.Reserve("shop", "k", now, 41, (*ingest.Quota).Try); verdict != ingest.Exhausted {
+	if _, verdict, _ := b.Reserve("shop", "k", now, 41, (*ingest.Quota).Try); verdict != ingest.Contended {
 		t.Fatal(verdict)
 	}
 	b.Mark(ingest.Positions{1: 8})

@@ -48,7 +48,7 @@ const (
 	Unknown           // no account of the organization yet
 	Suspended         // the organization may not send anything
 	Exhausted         // the quota does not cover the request, and none until a grant, an upgrade or the next period
-	Contended         // whether it does depends on requests that are under way
+	Contended         // whether it does depends on requests that the ledger may not charge
 )
 
 // A QuotaStatus is an organization's quota as far as this process has it.
@@ -73,8 +73,8 @@ type Quota struct {
 	published []published
 	doubtful  []doubtful
 
-	certainFrom time.Time // start of a period, and
-	certain     int64     // the bytes of published that were accepted since
+	since    time.Time // start of a period, and
+	counting spent     // what is published that was accepted since
 
 	spentPeriod time.Time // the period whose limit did not cover a request,
 	spentLimit  int64     // and that limit
@@ -83,11 +83,28 @@ type Quota struct {
 // published is a request in the log that the ledger counts only
 // with its last record.
 type published struct {
-	at        time.Time // when it was accepted: the ledger counts it in the period of that time
-	partition int
-	offset    int64
-	bytes     int64
+	at         time.Time // when it was accepted: the ledger counts it in the period of that time
+	partition  int
+	offset     int64
+	bytes      int64
+	repeatable bool // the ledger may have charged it already
 }
+
+// spent are bytes in the log.
+type spent struct {
+	all        int64
+	repeatable int64 // of these, what the ledger may have charged already
+}
+
+func (s *spent) add(p published) {
+	s.all += p.bytes
+	if p.repeatable {
+		s.repeatable += p.bytes
+	}
+}
+
+// sure are bytes that the ledger will charge.
+func (s *spent) sure() int64 { return s.all - s.repeatable }
 
 // doubtful is what may be in the log or not.
 type doubtful struct {
@@ -102,7 +119,8 @@ type doubtful struct {
 type Reservation struct {
 	At            time.Time
 	Bytes         int64
-	RetentionDays int // for which the request's entries are kept
+	RetentionDays int  // for which the request's entries are kept
+	Repeatable    bool // the request may repeat a charged one
 }
 
 // maxPublished is how many published requests a Quota keeps apart. Beyond it
@@ -141,8 +159,10 @@ func (q *Quota) Check(now time.Time) Verdict {
 	}
 	period, limit, used := q.current(now)
 	switch {
-	case q.account.Exhausted && period.Start.Equal(q.account.Period.Start), q.isSpent(period, limit), used+q.since(period) >= limit:
+	case q.account.Exhausted && period.Start.Equal(q.account.Period.Start), q.isSpent(period, limit), used+q.spentIn(period).sure() >= limit:
 		return Exhausted
+	case used+q.spentIn(period).all >= limit:
+		return Contended
 	}
 	return Admitted
 }
@@ -153,6 +173,7 @@ func (q *Quota) Check(now time.Time) Verdict {
 func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	before := q.Check(now)
 	reservation, verdict := q.Try(now, bytes)
+	reservation.Repeatable = false
 	if before == Admitted && verdict == Exhausted {
 		period, limit, _ := q.current(now)
 		q.spentPeriod, q.spentLimit = period.Start, limit
@@ -167,21 +188,21 @@ func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 		return Reservation{}, verdict
 	}
 	period, limit, used := q.current(now)
-	switch left := limit - used - q.since(period); {
-	case bytes > left:
+	switch spent := q.spentIn(period); {
+	case bytes > limit-used-spent.sure():
 		return Reservation{}, Exhausted
-	case bytes > left-q.uncertain:
+	case bytes > limit-used-spent.all-q.uncertain:
 		return Reservation{}, Contended
 	}
 	q.uncertain += bytes
-	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays}, Admitted
+	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays, Repeatable: true}, Admitted
 }
 
 // Published reports that the request of a reservation is in the
 // log, with its last record at a position.
 func (q *Quota) Published(r Reservation, partition int, offset int64) {
 	q.uncertain -= r.Bytes
-	q.Found(r.At, r.Bytes, partition, offset)
+	q.count(published{at: r.At, bytes: r.Bytes, partition: partition, offset: offset, repeatable: r.Repeatable})
 }
 
 // Release reports that the request of a reservation is surely
@@ -217,25 +238,30 @@ func (q *Quota) Resolve(before time.Time, ends Positions) {
 	q.settle()
 }
 
-// Found reports a request in the log, accepted at a time, that
-// the ledger may not have counted.
+// Found reports a request in the log, accepted at a time, that the ledger may
+// not have counted. It may be a repeat of one that was charged.
 func (q *Quota) Found(at time.Time, bytes int64, partition int, offset int64) {
-	found := published{at: at, partition: partition, offset: offset, bytes: bytes}
+	q.count(published{at: at, partition: partition, offset: offset, bytes: bytes, repeatable: true})
+}
+
+func (q *Quota) count(found published) {
 	if q.counted(found) {
 		return
 	}
-	if !at.Before(q.certainFrom) {
-		q.certain += bytes
+	if !found.at.Before(q.since) {
+		q.counting.add(found)
 	}
 	if len(q.published) < maxPublished || !q.merge(found) {
 		q.published = append(q.published, found)
 	}
 }
 
-// merge adds found to a record of the same partition and period.
+// merge adds found to one of the same partition and period that
+// is charged alike.
 func (q *Quota) merge(found published) bool {
 	for i := range q.published {
-		if p := &q.published[i]; p.partition == found.partition && p.at.Before(q.certainFrom) == found.at.Before(q.certainFrom) {
+		p := &q.published[i]
+		if p.partition == found.partition && p.repeatable == found.repeatable && p.at.Before(q.since) == found.at.Before(q.since) {
 			if p.bytes += found.bytes; found.at.After(p.at) {
 				p.at = found.at
 			}
@@ -249,7 +275,7 @@ func (q *Quota) merge(found published) bool {
 // Status is the quota for the organization.
 func (q *Quota) Status(now time.Time) QuotaStatus {
 	period, limit, used := q.current(now)
-	used += q.since(period)
+	used += q.spentIn(period).all
 	status := QuotaStatus{Limit: limit, Used: used, Remaining: max(0, limit-used), ResetsAt: period.End, Period: period.End.Sub(period.Start)}
 	if period.Start.Equal(q.account.Period.Start) {
 		status.Since = q.account.Since
@@ -272,21 +298,21 @@ func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
 
-// since is how many bytes of what is published were accepted in
-// period, or after it.
-func (q *Quota) since(period calendar.Period) int64 {
-	if !period.Start.Equal(q.certainFrom) {
-		q.certainFrom = period.Start
+// spentIn is what is published that was accepted in period, or
+// after it.
+func (q *Quota) spentIn(period calendar.Period) *spent {
+	if !period.Start.Equal(q.since) {
+		q.since = period.Start
 		q.addUp()
 	}
-	return q.certain
+	return &q.counting
 }
 
 func (q *Quota) addUp() {
-	q.certain = 0
+	q.counting = spent{}
 	for _, p := range q.published {
-		if !p.at.Before(q.certainFrom) {
-			q.certain += p.bytes
+		if !p.at.Before(q.since) {
+			q.counting.add(p)
 		}
 	}
 }

@@ -132,6 +132,30 @@ func TestQuotaContended(t *testing.T) {
 	}
 }
 
+// What may repeat a charged request exhausts no quota before the
+// ledger has counted it: it may cost nothing.
+func TestRepeatsExhaustNothing(t *testing.T) {
+	now := november.Add(time.Hour)
+	q := newQuota(account(100, 40))
+	r, verdict := q.Try(now, 60)
+	if verdict != ingest.Admitted {
+		t.Fatal(verdict)
+	}
+	q.Published(r, 0, 5)
+	if verdict := q.Check(now); verdict != ingest.Contended {
+		t.Errorf("before the ledger has counted it: %v", verdict)
+	}
+	if _, verdict := q.Reserve(now, 1); verdict != ingest.Contended {
+		t.Errorf("before the ledger has counted it: %v", verdict)
+	}
+	counted := account(100, 40)
+	counted.Version, counted.Counted = 2, ingest.Positions{0: 6}
+	q.Apply(counted)
+	if _, verdict := q.Reserve(now, 60); verdict != ingest.Admitted {
+		t.Errorf("it was a repeat: %v", verdict)
+	}
+}
+
 // Nothing is admitted for an organization that has no account or is suspended.
 func TestQuotaUnknownAndSuspended(t *testing.T) {
 	if verdict := (&ingest.Quota{}).Check(november); verdict != ingest.Unknown {

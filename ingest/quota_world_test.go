@@ -25,24 +25,29 @@ type world struct {
 	quota    *ingest.Quota
 	requests []request // admitted, and not yet answered
 	admitted int
+	spent    map[time.Time]bool // periods of which a request was refused rightly
+	wrong    string             // a refusal as exhausted where the quota is not
 }
 
 type logged struct {
-	at    time.Time
-	bytes int64
+	at     time.Time
+	bytes  int64
+	repeat bool // of a charged request: the ledger charges nothing
 }
 
 type request struct {
 	r         ingest.Reservation
 	bytes     int64
+	repeat    bool
 	landed    bool // it is in the log
 	partition int
 	offset    int64
 }
 
-// One process never admits a byte over the quota of a period, whatever the
-// order of requests, acknowledgements, lost answers, failures, progress and
-// silence of the ledger, ends of periods, and restarts.
+// One process never admits a byte over the quota of a period, and never calls
+// one exhausted that covers the request, whatever the order of requests,
+// repeats, acknowledgements, lost answers, failures, progress and silence of
+// the ledger, ends of periods, and restarts.
 func TestQuotaNeverOvershoots(t *testing.T) {
 	admitted := 0
 	for seed := range uint64(500) {
@@ -51,6 +56,9 @@ func TestQuotaNeverOvershoots(t *testing.T) {
 			w.step()
 			if over := w.overshoot(); over != "" {
 				t.Fatalf("seed %d, step %d: %s", seed, step, over)
+			}
+			if w.wrong != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, w.wrong)
 			}
 		}
 		admitted += w.admitted
@@ -63,7 +71,7 @@ func TestQuotaNeverOvershoots(t *testing.T) {
 func newWorld(seed uint64) *world {
 	w := &world{
 		random: rand.New(rand.NewPCG(seed, 5)), now: november.Add(27 * 24 * time.Hour),
-		counted: ingest.Positions{}, marker: ingest.Positions{}, account: account(1000, 0),
+		counted: ingest.Positions{}, marker: ingest.Positions{}, account: account(1000, 0), spent: map[time.Time]bool{},
 	}
 	w.account.Counted = ingest.Positions{}
 	w.quota = newQuota(w.account)
@@ -75,7 +83,7 @@ func (w *world) overshoot() string {
 	sums := map[time.Time]int64{}
 	for _, partition := range w.log {
 		for _, l := range partition {
-			sums[calendar.PeriodAt(l.at, 1).Start] += l.bytes
+			sums[calendar.PeriodAt(l.at, 1).Start] += l.charged()
 		}
 	}
 	for start, sum := range sums {
@@ -86,15 +94,62 @@ func (w *world) overshoot() string {
 	return ""
 }
 
+// charged is what the ledger charges.
+func (l logged) charged() int64 {
+	if l.repeat {
+		return 0
+	}
+	return l.bytes
+}
+
+// charged is what the ledger will have charged of the log in the
+// period of an instant.
+func (w *world) charged(at time.Time) (bytes int64) {
+	period := calendar.PeriodAt(at, 1)
+	for _, partition := range w.log {
+		for _, l := range partition {
+			if period.Contains(l.at) {
+				bytes += l.charged()
+			}
+		}
+	}
+	return bytes
+}
+
+// send is a request, and sometimes one that may repeat another.
+func (w *world) send() {
+	bytes, repeatable := 1+w.random.Int64N(60), w.random.IntN(3) == 0
+	ask := w.quota.Reserve
+	if repeatable {
+		ask = w.quota.Try
+	}
+	switch r, verdict := ask(w.now, bytes); verdict {
+	case ingest.Admitted:
+		repeat := repeatable && w.random.IntN(2) == 0
+		w.requests = append(w.requests, request{r: r, bytes: bytes, repeat: repeat, partition: w.random.IntN(len(w.log))})
+		w.admitted++
+	case ingest.Exhausted:
+		w.judge(bytes, repeatable)
+	}
+}
+
+// judge notes a refusal as exhausted that is wrong. One that is right holds for
+// the period, unless the request may have been a repeat.
+func (w *world) judge(bytes int64, repeatable bool) {
+	start, charged := calendar.PeriodAt(w.now, 1).Start, w.charged(w.now)
+	switch covered := charged+bytes <= w.account.Limit; {
+	case covered && !w.spent[start]:
+		w.wrong = fmt.Sprintf("%d bytes are refused as exhausted after %d of %d", bytes, charged, w.account.Limit)
+	case !repeatable:
+		w.spent[start] = true
+	}
+}
+
 func (w *world) step() {
 	w.now = w.now.Add(time.Duration(w.random.IntN(int(20 * time.Minute))))
 	switch w.random.IntN(12) {
 	case 0, 1, 2:
-		bytes := 1 + w.random.Int64N(60)
-		if r, verdict := w.quota.Reserve(w.now, bytes); verdict == ingest.Admitted {
-			w.requests = append(w.requests, request{r: r, bytes: bytes, partition: w.random.IntN(len(w.log))})
-			w.admitted++
-		}
+		w.send()
 	case 3, 4:
 		w.land()
 	case 5, 6:
@@ -127,7 +182,7 @@ func (w *world) land() {
 	}
 	r := &w.requests[i]
 	r.landed, r.offset = true, int64(len(w.log[r.partition]))
-	w.log[r.partition] = append(w.log[r.partition], logged{r.r.At, r.bytes})
+	w.log[r.partition] = append(w.log[r.partition], logged{r.r.At, r.bytes, r.repeat})
 }
 
 // answer reports the outcome of a request to the process: where
@@ -176,7 +231,7 @@ func (w *world) publish() {
 	for p, partition := range w.log {
 		for _, l := range partition[:w.counted[p]] {
 			if period.Contains(l.at) {
-				used += l.bytes
+				used += l.charged()
 			}
 		}
 	}

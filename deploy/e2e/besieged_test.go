@@ -24,7 +24,6 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	tenants "github.com/weirlog/weir/tenants/app"
@@ -226,25 +225,10 @@ func (s *siege) stage(b *besieged, to, other *client.Client) {
 	}
 }
 
-// rest posts all that is left of the quota. A replica counts what may have
-// been published until the ledger's account comes, and refuses so long.
+// rest posts all that is left of the quota.
 func (s *siege) rest(b *besieged, to, _ *client.Client) {
 	b.posts++
-	size := s.quota - b.used
-	ctx, cancel := context.WithTimeout(s.t.Context(), siegeLimit)
-	defer cancel()
-	for ctx.Err() == nil {
-		accepted, err := to.Post(ctx, b.key, b.batch(size))
-		if err == nil && accepted.BytesUsed == size {
-			b.used = s.quota
-			return
-		}
-		if wantProblem(err, http.StatusTooManyRequests, "quota_exceeded") != nil {
-			break
-		}
-		lifecycle.Pause(ctx, 50*time.Millisecond)
-	}
-	if b.deliver(s.t, to, size) {
+	if b.deliver(s.t, to, s.quota-b.used) {
 		b.used = s.quota
 	}
 }

@@ -58,7 +58,7 @@ func refusal(refused intake.Refusal) error {
 	case ingest.Unknown:
 		return httpapi.Unavailable("The organization's account is not known yet. Send the whole request again.", time.Second)
 	case ingest.Contended:
-		return errors.Join(overloaded(), errNoFault)
+		return errors.Join(contended(), errNoFault)
 	}
 	quota := refused.Quota
 	resets := quota.ResetsAt.UTC().Format(time.RFC3339)
@@ -68,6 +68,13 @@ func refusal(refused intake.Refusal) error {
 		problem.With("budget", budgetBody{refused.Budget.Project, refused.Budget.Key, quotaOf(refused.Budget.QuotaStatus)})
 	}
 	return problem
+}
+
+// contended is the answer while what counts against the quota may yet turn out
+// to be charged to nobody: the ledger knows within its lag.
+func contended() *httpapi.Problem {
+	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
+		"Whether the quota covers this request depends on requests that are not counted yet. Send the whole request again.").RetryAfter(time.Second)
 }
 
 // whyRefused says which limit does not cover a request, and until when.
