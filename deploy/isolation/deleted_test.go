@@ -30,7 +30,7 @@ import (
 const mark = "QuetzalcoatlusNorthropi"
 
 // What is deleted is found nowhere: in no table, no compacted topic, no state
-// file, no metric and no log. One organization is deleted whole, and one
+// file, no metric, no log and no manifest of a backup. One organization is deleted whole, and one
 // project of another, whose rest stays as it was. Modules rebuilt from the log,
 // which still has it all, don't bring it back.
 func TestDeletedIsFoundNowhere(t *testing.T) {
@@ -85,6 +85,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	places := map[string]string{"metrics": shown, "log": w.log.String(), "server's log": read(t, server.LogFile())}
 	maps.Copy(places, w.tables(t))
 	maps.Copy(places, w.states(t))
+	maps.Copy(places, w.backup(t))
 	for _, topic := range contract.Topics(1, time.Hour) {
 		places["topic "+topic.Name] = w.retained(t, topic)
 	}

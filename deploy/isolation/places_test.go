@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/deploy/backup"
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -64,6 +66,18 @@ func (w *world) states(t *testing.T) map[string]string {
 		t.Errorf("only %d files of state were looked through", len(all))
 	}
 	return all
+}
+
+// backup is what a backup made now says of itself. What it copies
+// are the tables, which it compresses.
+func (w *world) backup(t *testing.T) map[string]string {
+	t.Helper()
+	t.Setenv(endpoint.SharedDatabase, w.database)
+	config := backup.Config{To: t.TempDir(), Jobs: 1, Source: backup.Source{Brokers: w.brokers}}
+	progress := &strings.Builder{}
+	dir, err := backup.Make(t.Context(), config, progress)
+	must(t, err)
+	return map[string]string{"a backup's manifest": read(t, filepath.Join(dir, backup.ManifestName)), "a backup's progress": progress.String()}
 }
 
 // processes are what every user of the machine reads of this process, its
