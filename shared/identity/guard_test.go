@@ -145,7 +145,7 @@ func TestWhoseLimitItIs(t *testing.T) {
 // Whoever tries credentials is stopped, by the network they come
 // from; a valid one passes from there all the same, and made-up
 // sessions are not waited for any more.
-func TestStrangersAreLimited(t *testing.T) {
+func TestAnonymousIsLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d"} {
 		g := newGuarded(t, identity.Limits{AnonymousPerMinute: 2})
 		var codes []string

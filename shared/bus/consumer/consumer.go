@@ -268,18 +268,18 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 // idle is for a member without partitions. It makes sure that others have them all: kafka-go
 // assigns none of a topic that is missing while the group forms, and does not look again.
 func (c *Consumer) idle(ctx context.Context) error {
-	for strangers := 0; ctx.Err() == nil; lifecycle.Pause(ctx, c.cfg.PartitionWatch) {
+	for unclaimed := 0; ctx.Err() == nil; lifecycle.Pause(ctx, c.cfg.PartitionWatch) {
 		claimed, err := c.claimedByOthers(ctx)
 		switch {
 		case err != nil:
 			c.logger.Debug("cannot see whether all partitions are worked on", "error", err)
 		case claimed:
-			strangers = 0
+			unclaimed = 0
 			c.note(func() {
 				c.assigned, c.caughtUp, c.halted, c.stopped = true, true, make(map[int]error), make(map[laneKey]error)
 			})
-		case strangers < 2:
-			strangers++
+		case unclaimed < 2:
+			unclaimed++
 		default:
 			return errors.New("got no partitions, and nobody else has them")
 		}

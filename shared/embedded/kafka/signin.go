@@ -7,13 +7,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// strangersRequestBytes is the largest request taken from a
+// unauthenticatedBytes is the largest request taken from a
 // client that has not signed in.
-const strangersRequestBytes = 64 << 10
+const unauthenticatedBytes = 64 << 10
 
-// strangersRequests are all that an unauthenticated client may send. kfake
+// unauthenticatedRequests are all that an unauthenticated client may send. kfake
 // refuses the others too, but only after reading them.
-var strangersRequests = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
+var unauthenticatedRequests = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
 // signInSteps is how many answers a sign-in takes. kfake sends the last only
 // for a right proof, and hangs up otherwise.
@@ -35,7 +35,7 @@ func (s *signIn) done() bool {
 
 // admits reports whether a request may reach the broker.
 func (s *signIn) admits(size uint32, key kmsg.Key) bool {
-	return s.done() || slices.Contains(strangersRequests, key) && size <= strangersRequestBytes
+	return s.done() || slices.Contains(unauthenticatedRequests, key) && size <= unauthenticatedBytes
 }
 
 func (s *signIn) ask(number uint32) {

@@ -127,7 +127,7 @@ func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 func TestStrangersSendNothingLarge(t *testing.T) {
 	b, _, _ := guarded(t, t.TempDir())
 	large := kmsg.NewPtrSASLAuthenticateRequest()
-	large.SASLAuthBytes = make([]byte, strangersRequestBytes+1)
+	large.SASLAuthBytes = make([]byte, unauthenticatedBytes+1)
 	if err := askRaw(t, b.Addr(), large); !errors.Is(err, io.EOF) {
 		t.Errorf("%v, want that it hangs up", err)
 	}

@@ -48,7 +48,7 @@ func NewPages(kit *pages.Kit, services Services, registerer prometheus.Registere
 // MountOpen adds the pages that lead in.
 func (p *Pages) MountOpen(router chi.Router) {
 	router.Group(func(open chi.Router) {
-		open.Use(p.Protect, p.limitStrangers, p.RequireReady(p.Guard))
+		open.Use(p.Protect, p.limitAnonymous, p.RequireReady(p.Guard))
 		open.Get("/console", p.goHome)
 		open.Get("/console/*", p.Page(p.noPage)) // what no module has
 		open.Get(identity.SignInPath, p.Page(p.showSignIn))
@@ -66,9 +66,9 @@ func (p *Pages) MountOpen(router chi.Router) {
 // session.
 const pagesPerMinute = 600
 
-// limitStrangers limits the pages that anybody may see. What a
+// limitAnonymous limits the pages that anybody may see. What a
 // form sends has limits of its own.
-func (p *Pages) limitStrangers(next http.Handler) http.Handler {
+func (p *Pages) limitAnonymous(next http.Handler) http.Handler {
 	return p.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodGet {
 			if err := p.anonymousLimit.Admit(r); err != nil {
