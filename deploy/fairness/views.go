@@ -1,0 +1,115 @@
+package fairness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/lifecycle"
+)
+
+// Groups that are stored: those of one budget, alike enough to be compared.
+const (
+	storedGroups  = 800
+	groupsPerBody = 100
+	groupsToRead  = 100
+)
+
+// storeGroups sends errors whose kinds and stacks differ in a
+// word, and waits until there are groups of them.
+func storeGroups(ctx context.Context, n *noisy) error {
+	var bodies [][]byte
+	for first := range int64(storedGroups / groupsPerBody) {
+		bodies = append(bodies, newErrors(groupsPerBody, first*groupsPerBody, similarStack))
+	}
+	if err := n.store(ctx, bodies); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if groups, err := n.groups(ctx); err != nil || len(groups) >= groupsToRead {
+			return err
+		}
+		lifecycle.Pause(ctx, 100*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// similarStack is a stack of 60 frames, in which one is the kind's own.
+func similarStack(kind string) string {
+	frames := []string{`"at ` + kind + ` (/srv/shop/src/cart.js:1:7)"`}
+	for i := range int64(60) {
+		frames = append(frames, fmt.Sprintf(`"at step%s (/srv/shop/src/%s.js:%d:7)"`, letters(i), letters(i), i+1))
+	}
+	return `,"stack_trace":[` + strings.Join(frames, ",") + `]`
+}
+
+// groups are the ids of the tenant's newest groups.
+func (n *noisy) groups(ctx context.Context) (ids []string, err error) {
+	answer, err := n.api.Call(ctx, client.Request{
+		Method: http.MethodGet, Path: fmt.Sprintf("/projects/%s/error-groups?limit=%d", n.Tenant.Project, groupsToRead),
+		Header: map[string]string{"X-Api-Key": n.Tenant.Key},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Items []struct {
+			ID string `json:"id"`
+		} `json:"items"`
+	}
+	err = json.Unmarshal(answer.Body, &list)
+	for _, group := range list.Items {
+		ids = append(ids, group.ID)
+	}
+	return ids, err
+}
+
+// compareGroups asks for groups, and for those similar to them.
+func compareGroups(ctx context.Context, n *noisy) error {
+	ids, err := n.groups(ctx)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return errors.New("there are no groups to read")
+	}
+	paths := []string{"", "/similar"}
+	return repeat(ctx, 32, func(worker int) error {
+		return n.get(ctx, "/error-groups/"+ids[worker%len(ids)]+paths[worker%len(paths)])
+	})
+}
+
+// readBills asks for all that the ledger computes for an answer.
+func readBills(ctx context.Context, n *noisy) error {
+	asks := []struct{ method, path, body string }{
+		{http.MethodGet, "/verification", ""}, {http.MethodGet, "/statements?limit=100", ""}, {http.MethodGet, "/forecast", ""},
+		{http.MethodPost, "/dry-run", `{"bytes":1000}`}, {http.MethodPost, "/simulation", `{"tier":"scale"}`},
+		{http.MethodGet, "/grants", ""}, {http.MethodGet, "/entries?reason=charge&limit=100", ""}, {http.MethodGet, "/refusals?limit=100", ""},
+	}
+	return repeat(ctx, 32, func(worker int) error {
+		ask := asks[worker%len(asks)]
+		header := http.Header{"Authorization": {"Bearer " + n.Tenant.Billing}, "Content-Type": {"application/json"}}
+		return n.ask(ctx, ask.method, n.BaseURL+"/organizations/"+n.Tenant.Organization+ask.path, header, []byte(ask.body))
+	})
+}
+
+// readPages looks at the pages of the console.
+func readPages(ctx context.Context, n *noisy) error {
+	browser, err := n.signedIn(ctx)
+	if err != nil {
+		return err
+	}
+	pages := []string{"/usage", "/usage/refusals", "/usage/plan", "/usage/statements", "/errors", "/logs?q=nothing", "/settings", "/projects"}
+	return repeat(ctx, 32, func(worker int) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.ConsoleURL+pages[worker%len(pages)], http.NoBody)
+		if err != nil {
+			return err
+		}
+		return n.send(ctx, browser, r)
+	})
+}
