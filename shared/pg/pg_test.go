@@ -79,6 +79,24 @@ func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// Who names several servers asks for the one that may be written to, for
+// readers too: that their sessions may not write says nothing about it.
+func TestReadersFindThePrimary(t *testing.T) {
+	url := testenv.Postgres(t)
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	readers, err := pg.OpenReaders(t.Context(), url+separator+"target_session_attrs=read-write", schema, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(readers.Close)
+	if err := readers.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Several processes may migrate at once, and again: each file is applied once.
 func TestMigrateIsSafeToRepeat(t *testing.T) {
 	pool := open(t)

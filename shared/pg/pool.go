@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/tracing"
@@ -54,7 +55,10 @@ func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.P
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = min(config.MaxConns, int32(conns)) //nolint:gosec // a few
+	config.MaxConns = min(config.MaxConns, int32(conns))          //nolint:gosec // a few
+	if strings.Contains(url, "target_session_attrs=read-write") { // our sessions are read-only wherever they lead
+		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
 	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema + "-readers"
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(readTimeout.Milliseconds(), 10)
