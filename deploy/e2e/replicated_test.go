@@ -1,0 +1,193 @@
+//go:build replicas
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// lineup are the services in the order in which they are started and upgraded:
+// who publishes what others know them by comes first, the gateway last.
+var lineup = []struct{ name, main string }{
+	{"TENANTS", "tenants/cmd/tenants"}, {"LEDGER", "ledger/cmd/ledger"}, {"GROUPING", "grouping/cmd/grouping"},
+	{"INGEST", "ingest/cmd/ingest"}, {"GATEWAY", "deploy/cmd/gateway"},
+}
+
+const (
+	replicasEach = 2
+	burst        = 32 // requests
+)
+
+// A replicated installation has two replicas of each service, the gateway
+// among them, each pair behind a balancer.
+type replicated struct {
+	t            *testing.T
+	given        map[string]string // variables of every process
+	folder       string            // of the certificates
+	certificates localca.Files
+	services     []*service
+}
+
+type service struct {
+	*balancer
+	name, main string
+	settings   map[string]string // of its own
+	replicas   []*replica
+}
+
+type replica struct {
+	address string
+	metrics string // where it shows them
+	running *process
+}
+
+// replicate starts an installation of a release.
+func replicate(t *testing.T, of release, settings map[string]string) *replicated {
+	t.Helper()
+	r := &replicated{t: t, given: maps.Clone(settings), folder: t.TempDir()}
+	var err error
+	r.certificates, err = localca.Ensure(r.folder, time.Now())
+	must(t, err)
+	maps.Copy(r.given, map[string]string{
+		"WEIR_TLS_CERT_FILE": r.certificates.Server, "WEIR_TLS_KEY_FILE": r.certificates.ServerKey, "WEIR_CA_FILE": r.certificates.CA,
+		"WEIR_OPERATOR_TOKEN": "weirsvc_" + strings.Repeat("fedcba9876543210", 3), "WEIR_TRUSTED_PROXIES": "127.0.0.1",
+	})
+	r.topics(of)
+	for _, s := range lineup {
+		r.services = append(r.services, &service{balancer: balance(t), name: s.name, main: s.main})
+		r.given["WEIR_"+s.name+"_URL"] = "https://" + r.services[len(r.services)-1].address()
+	}
+	for range replicasEach {
+		for _, s := range r.services {
+			r.add(s, of)
+		}
+	}
+	return r
+}
+
+// topics makes the topics that are missing.
+func (r *replicated) topics(of release) {
+	r.t.Helper()
+	topics := launch(r.t, of.program("deploy/cmd/weir"), r.given, "topics")
+	if err := topics.wait(); err != nil {
+		r.t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
+	}
+}
+
+// add starts a further replica of a service.
+func (r *replicated) add(s *service, of release) {
+	r.t.Helper()
+	s.replicas = append(s.replicas, &replica{address: freeAddress(r.t), metrics: freeAddress(r.t)})
+	r.begin(s, s.replicas[len(s.replicas)-1], of)
+}
+
+// begin starts a replica and has the balancer use it once it is ready.
+func (r *replicated) begin(s *service, one *replica, of release) {
+	r.t.Helper()
+	variables := maps.Clone(r.given)
+	maps.Copy(variables, s.settings)
+	variables["WEIR_LISTEN"], variables["WEIR_METRICS_LISTEN"] = one.address, one.metrics
+	one.running = launch(r.t, of.program(s.main), variables)
+	if err := one.running.awaitReady(r.t.Context(), r.connect(one.address), startLimit); err != nil {
+		r.t.Fatalf("%s: %v\n%s", s.main, err, one.running.output)
+	}
+	s.add(one.address)
+}
+
+// end stops a replica in order, once the balancer uses it no more.
+func (r *replicated) end(s *service, one *replica) {
+	r.t.Helper()
+	s.remove(one.address)
+	if err := one.running.stop(); err != nil {
+		r.t.Fatalf("%s did not stop in order: %v\n%s", s.main, err, one.running.output)
+	}
+}
+
+// replace has a replica go on as another release.
+func (r *replicated) replace(s *service, number int, by release) {
+	r.t.Helper()
+	r.end(s, s.replicas[number])
+	r.begin(s, s.replicas[number], by)
+}
+
+// stop stops every replica, the gateways first.
+func (r *replicated) stop() {
+	r.t.Helper()
+	for _, s := range slices.Backward(r.services) {
+		for _, one := range s.replicas {
+			r.end(s, one)
+		}
+	}
+}
+
+// connect makes a client of an address. Releases need not answer by one
+// description of the API, so that none is compared with.
+func (r *replicated) connect(address string) installation {
+	r.t.Helper()
+	api, err := client.New("https://"+address+"/v1", r.certificates.CA, 32)
+	must(r.t, err)
+	r.t.Cleanup(api.Close)
+	return installation{api: api, operator: r.given["WEIR_OPERATOR_TOKEN"]}
+}
+
+// front makes a client of the gateways.
+func (r *replicated) front() installation {
+	return r.connect(r.services[len(r.services)-1].address())
+}
+
+// awaitMixed waits until every replica that is ready has been connected to.
+func (r *replicated) awaitMixed() {
+	r.t.Helper()
+	testenv.Eventually(r.t, setupTimeout, func() error {
+		if err := r.burst(); err != nil {
+			return err
+		}
+		for _, s := range r.services {
+			if idle := s.idle(); len(idle) > 0 {
+				return fmt.Errorf("nobody has connected to %s at %v", s.main, idle)
+			}
+		}
+		return nil
+	})
+}
+
+// burst asks more at once than connections are open: more are made.
+func (r *replicated) burst() error {
+	var work sync.WaitGroup
+	errs := make([]error, burst)
+	for i := range errs {
+		work.Go(func() {
+			in := r.front()
+			defer in.api.Close()
+			errs[i] = in.api.Ready(r.t.Context())
+		})
+	}
+	work.Wait()
+	return errors.Join(errs...)
+}
+
+// verify has the ledger compare its books with its transfers and the log.
+func (r *replicated) verify(by release) {
+	r.t.Helper()
+	variables := maps.Clone(r.given)
+	maps.Copy(variables, r.service("LEDGER").settings)
+	verifying := launch(r.t, by.program("ledger/cmd/ledger-verify"), variables)
+	if err := verifying.wait(); err != nil {
+		r.t.Errorf("ledger-verify: %v\n%s", err, verifying.output)
+	}
+}
+
+func (r *replicated) service(name string) *service {
+	return r.services[slices.IndexFunc(r.services, func(s *service) bool { return s.name == name })]
+}

@@ -1,0 +1,68 @@
+//go:build replicas
+
+package e2e
+
+import (
+	"context"
+	"testing"
+)
+
+// mostTries of a post while replicas are replaced: the gateway may meet one
+// that has just gone, and so may the next try.
+const mostTries = 5
+
+// Every service goes from an earlier version to today's and back, a replica at
+// a time, on one broker and one database, under load. In each state a new
+// organization is made, posts and reads. Nothing is lost or doubled.
+func TestUpgraded(t *testing.T) {
+	before, after := earlier(t), today(t)
+	r := replicate(t, before, backends(t))
+	in := r.front()
+	seen := in.watch()
+	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
+	var made []*newcomer
+	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, underway <-chan struct{}) {
+		made = append(made, r.newcomer(ctx, "before"))
+		r.topics(after)
+		for _, state := range []struct {
+			name   string
+			number int
+			by     release
+		}{{"after beside before", 0, after}, {"after", 1, after}, {"before beside after", 0, before}, {"before again", 1, before}} {
+			for _, s := range r.services {
+				aim(ctx, underway)
+				r.replace(s, state.number, state.by)
+			}
+			r.awaitMixed()
+			made = append(made, r.newcomer(ctx, state.name))
+		}
+	})
+	seen.check(t, mostTries)
+	verify(t, t.Context(), in, loaded, sent)
+	for _, n := range made {
+		verify(t, t.Context(), in, n.tenant, n.sent)
+	}
+	r.stop()
+	r.verify(before)
+	r.verify(after)
+}
+
+// A newcomer is an organization that one state of the installation has made.
+type newcomer struct {
+	tenant
+	sent *history
+}
+
+// newcomer makes one, posts errors of every language, and reads them back.
+func (r *replicated) newcomer(ctx context.Context, name string) *newcomer {
+	r.t.Helper()
+	in, m := r.front(), &maker{mark: name}
+	n := &newcomer{in.tenant(r.t, ctx, name, "scale"), &history{}}
+	for _, language := range languages {
+		entries := append(m.some(9), m.failing(language))
+		deliver(r.t, ctx, in, n.tenant, name+" "+language, plainly(body(texts(entries)...)), entries, n.sent)
+	}
+	verify(r.t, ctx, in, n.tenant, n.sent)
+	r.t.Logf("%s: %s works", name, n.organization)
+	return n
+}
