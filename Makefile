@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-upgrade test-images images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-upgrade test-availability test-images images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -176,13 +176,16 @@ test-faults: ## a million random steps of the books, every fault at full count, 
 			$(KILLED) && exit \$$bus"; embedded=$$?; \
 		$(BACKENDS) -backend=kafka -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault'; bus=\$$?; \
 			$(KILLED) && exit \$$bus" && exit $$embedded
-	@$(MAKE) --no-print-directory test-upgrade
+	@$(MAKE) --no-print-directory test-upgrade test-availability
 
 REPLICATED = $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=stress,replicas ./deploy/e2e
 # Until there is a tag, the commit in a file.
 UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null),$(shell cat deploy/e2e/testdata/upgrade-from))
 test-upgrade: ## an earlier version beside this one under load, from it and back to it; UPGRADE_FROM= names another than the last
 	$(BACKENDS) -- env WEIR_UPGRADE_FROM=$(UPGRADE_FROM) $(REPLICATED) -run='^TestUpgraded$$'
+
+test-availability: ## two replicas of each service under load: restarted, without a broker, PostgreSQL failed over, a certificate expired, scaled
+	$(BACKENDS) -- $(REPLICATED) -run='^Test(Available|Scaled)$$' $(ARGS)
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)

@@ -1,0 +1,135 @@
+//go:build replicas
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// mostTriesInEvents of a post: while nothing can be committed, the answers ask
+// for another try each second.
+const mostTriesInEvents = 20
+
+// Two replicas of each service under load live through what happens to an
+// installation. Nothing is lost or doubled, what should wake somebody does, and
+// outside of these events answers are fast.
+func TestAvailable(t *testing.T) {
+	a := &available{cluster: testenv.FaultyKafka(t, 3), database: newPair(t), programs: today(t)}
+	a.replicated = replicate(t, a.programs, map[string]string{"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.url})
+	in := a.front()
+	a.seen = in.watch()
+	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
+	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, underway <-chan struct{}) {
+		a.happens("a restart of each", a.restart)
+		a.happens("the loss of a broker", func() { a.loseBroker(ctx, underway) })
+		a.happens("a fail-over of PostgreSQL", a.failOver)
+		a.happens("an expired certificate", a.expire)
+		a.seen.calm(t)
+	})
+	a.quiet("WeirRecordsParked", "weir_bus_parked_records_total")
+	a.quiet("WeirConsumerHalted", "weir_bus_halted_partitions")
+	a.quiet("WeirBooksViolated", "weir_ledger_violations_total")
+	a.seen.check(t, mostTriesInEvents)
+	a.seen.fast(t, a.events)
+	verify(t, t.Context(), in, loaded, sent)
+	a.stop()
+	a.verify(a.programs)
+}
+
+// An available installation is one with what can happen to it.
+type available struct {
+	*replicated
+	programs release
+	cluster  *testenv.Cluster
+	database *pair
+	seen     *answers
+	events   []event
+}
+
+// happens has something happen after a while of calm.
+func (a *available) happens(name string, what func()) {
+	a.t.Helper()
+	a.seen.calm(a.t)
+	begun := time.Now()
+	what()
+	a.events = append(a.events, event{begun, time.Now()})
+	a.t.Logf("%s took %s", name, time.Since(begun).Round(time.Millisecond))
+}
+
+// restart restarts each replica in turn.
+func (a *available) restart() {
+	for number := range replicasEach {
+		for _, s := range a.services {
+			a.replace(s, number, a.programs)
+		}
+	}
+}
+
+// loseBroker kills one of three, and starts it once posts go on without it.
+func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}) {
+	aim(ctx, underway)
+	a.cluster.Nodes[0].Kill(a.t)
+	a.seen.calm(a.t)
+	a.cluster.Nodes[0].Start(a.t)
+}
+
+// failOver kills the primary and promotes the standby.
+func (a *available) failOver() {
+	const failed = "weir_bus_failed_transactions_total"
+	before, err := a.shown(failed)
+	must(a.t, err)
+	a.database.failOver(a.t)
+	a.raises("WeirTransactionsFail", failed, func(now []float64) bool { return sum(now) > sum(before) })
+	a.awaitReady()
+}
+
+// expire has all processes show a certificate that is out of date, and then
+// another one.
+func (a *available) expire() {
+	a.certify(time.Now().Add(-longerThanValid))
+	a.awaitRefused("certificate has expired")
+	a.raises("WeirCertificateExpires", "weir_tls_certificate_expiry_timestamp_seconds", func(ends []float64) bool {
+		return slices.Min(ends) < float64(time.Now().Unix())
+	})
+	a.certify(time.Now())
+	a.awaitReady()
+}
+
+// longerThanValid is longer than any certificate lives.
+const longerThanValid = 398 * 24 * time.Hour
+
+// certify replaces the certificate of all processes by one made at that time.
+func (r *replicated) certify(at time.Time) {
+	r.t.Helper()
+	must(r.t, os.Remove(r.certificates.Server))
+	_, err := localca.Ensure(r.folder, at)
+	must(r.t, err)
+}
+
+// awaitRefused waits until a new connection fails for a reason.
+func (r *replicated) awaitRefused(reason string) {
+	r.t.Helper()
+	testenv.Eventually(r.t, setupTimeout, func() error {
+		in := r.front()
+		defer in.api.Close()
+		if err := in.api.Ready(r.t.Context()); err == nil || !strings.Contains(err.Error(), reason) {
+			return fmt.Errorf("a new connection: %w, want %q", orNothing(err), reason)
+		}
+		return nil
+	})
+}
+
+// awaitReady waits until new connections find every module ready.
+func (r *replicated) awaitReady() {
+	r.t.Helper()
+	testenv.Eventually(r.t, setupTimeout, r.burst)
+}

@@ -1,0 +1,125 @@
+//go:build replicas
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+const scalePage = "../docs/scale.md"
+
+// The steps of scale.md under load: another replica of each service, twice the
+// partitions, and the ledger moves to another database by the page's commands.
+// Nothing is lost or doubled.
+func TestScaled(t *testing.T) {
+	brokers, programs := testenv.FaultyKafka(t, 3).Brokers(), today(t)
+	r := replicate(t, programs, map[string]string{"WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_DATABASE_URL": testenv.Postgres(t)})
+	in := r.front()
+	seen := in.watch()
+	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
+	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, _ <-chan struct{}) {
+		for _, s := range r.services {
+			r.add(s, programs)
+		}
+		r.awaitShared(contract.DefaultLogPartitions)
+		seen.calm(t)
+		widen(t, brokers, 2*contract.DefaultLogPartitions)
+		r.awaitShared(2 * contract.DefaultLogPartitions)
+		seen.calm(t)
+		r.move("LEDGER", testenv.Postgres(t), programs)
+		seen.calm(t)
+	})
+	seen.check(t, mostTriesInEvents)
+	verify(t, t.Context(), in, loaded, sent)
+	r.stop()
+	r.verify(programs)
+}
+
+// widen has the log have so many partitions, as kafka-topics.sh does.
+func widen(t *testing.T, brokers []string, partitions int32) {
+	t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(brokers...)}
+	answer, err := client.CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
+		Topics: []kafka.TopicPartitionsConfig{{Name: contract.TopicLogs, Count: partitions}},
+	})
+	must(t, err)
+	must(t, answer.Errors[contract.TopicLogs])
+}
+
+// move has a service go on with another database, by the commands of the page.
+func (r *replicated) move(name, database string, by release) {
+	r.t.Helper()
+	text, err := os.ReadFile(scalePage)
+	must(r.t, err)
+	blocks := commands.FindAllStringSubmatch(string(text), -1)
+	if len(blocks) != 1 {
+		r.t.Fatalf("%s has %d blocks of commands, want those of a move alone", scalePage, len(blocks))
+	}
+	s := r.service(name)
+	for _, one := range s.replicas {
+		r.end(s, one)
+	}
+	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+strings.ReplaceAll(blocks[0][1], "/var/backups", r.t.TempDir()))
+	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "NEW_DATABASE_URL=" + database}
+	for name, value := range r.given {
+		shell.Env = append(shell.Env, name+"="+value)
+	}
+	if out, err := shell.CombinedOutput(); err != nil {
+		r.t.Fatalf("%s: %v\n%s", scalePage, err, out)
+	}
+	s.settings = map[string]string{"WEIR_DATABASE_URL": database}
+	for _, one := range s.replicas {
+		r.begin(s, one, by)
+	}
+}
+
+// consumers are the services that consume the log.
+var consumers = []string{"LEDGER", "GROUPING", "INGEST"}
+
+// assigned finds the partitions of the log that a replica consumes.
+var assigned = regexp.MustCompile(`(?m)^weir_bus_lag_records\{.*partition="(\d+)".*topic="` + regexp.QuoteMeta(contract.TopicLogs) + `"`)
+
+// awaitShared waits until every replica of each consumer has partitions, and
+// all of them together so many.
+func (r *replicated) awaitShared(partitions int) {
+	r.t.Helper()
+	testenv.Eventually(r.t, 2*setupTimeout, func() error {
+		for _, name := range consumers {
+			shares, all, err := r.service(name).shares()
+			if err != nil || slices.Min(shares) == 0 || all != partitions {
+				return fmt.Errorf("of %d partitions, replicas of %s have %v, %d together: %w", partitions, name, shares, all, err)
+			}
+		}
+		return nil
+	})
+}
+
+// shares are how many partitions of the log each replica consumes, and how many
+// all of them do.
+func (s *service) shares() (shares []int, all int, err error) {
+	together := map[string]bool{}
+	for _, one := range s.replicas {
+		text, err := one.show()
+		if err != nil {
+			return nil, 0, err
+		}
+		found := assigned.FindAllStringSubmatch(text, -1)
+		for _, match := range found {
+			together[match[1]] = true
+		}
+		shares = append(shares, len(found))
+	}
+	return shares, len(together), nil
+}

@@ -1,0 +1,81 @@
+//go:build replicas
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// raises waits until a metric that an alert goes by is as it should be.
+func (r *replicated) raises(alert, metric string, is func(values []float64) bool) {
+	r.t.Helper()
+	if !strings.Contains(expression(r.t, alert), metric) {
+		r.t.Fatalf("%s does not go by %s", alert, metric)
+	}
+	testenv.Eventually(r.t, setupTimeout, func() error {
+		values, err := r.shown(metric)
+		if err == nil && !is(values) {
+			err = fmt.Errorf("%s is %v", metric, values)
+		}
+		return err
+	})
+}
+
+// quiet fails the test where a metric of an alert is not 0 everywhere.
+func (r *replicated) quiet(alert, metric string) {
+	r.t.Helper()
+	r.raises(alert, metric, func(values []float64) bool { return len(values) > 0 && slices.Max(values) == 0 })
+}
+
+// shown are the values of a metric's series, of all replicas.
+func (r *replicated) shown(metric string) (values []float64, err error) {
+	for _, s := range r.services {
+		for _, one := range s.replicas {
+			text, err := one.show()
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, valuesOf(text, metric)...)
+		}
+	}
+	return values, nil
+}
+
+// show is the metrics of a replica, as text.
+func (one *replica) show() (string, error) {
+	answer, err := http.Get("http://" + one.metrics + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+func valuesOf(text, metric string) (values []float64) {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name, _, _ = strings.Cut(name, "{"); name != metric {
+			continue
+		}
+		value = value[strings.LastIndex(value, " ")+1:]
+		if number, err := strconv.ParseFloat(value, 64); err == nil {
+			values = append(values, number)
+		}
+	}
+	return values
+}
+
+func sum(values []float64) (all float64) {
+	for _, value := range values {
+		all += value
+	}
+	return all
+}
