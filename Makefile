@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-faults test-upgrade test-availability test-images images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-upgrade test-availability test-images images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -192,6 +192,15 @@ test-containers: ## the same tests against PostgreSQL and Kafka in containers
 
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
 	$(BACKENDS) -- $(GO) test $(TESTFLAGS) -tags=browser ./deploy/browser
+
+# What the API server is compiled of needs a module of its own: Kubernetes' replaces what it stands on.
+test-kubernetes: bin/kubernetes/etcd bin/kubernetes/kube-apiserver ## the Helm chart: rendered, decoded strictly, held against policies, applied to a real API server
+	cd deploy/kubernetes && GOWORK=off $(UNRACED) ./...
+
+bin/kubernetes/etcd: MAIN = go.etcd.io/etcd/server/v3
+bin/kubernetes/kube-apiserver: MAIN = k8s.io/kubernetes/cmd/kube-apiserver
+bin/kubernetes/%: deploy/kubernetes/apiserver/go.mod
+	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(<D) -ldflags='-s -w' -o $(CURDIR)/$@ $(MAIN)
 
 test-images: ## build the images of test-containers here, where none can be pulled (Debian, root)
 	deploy/docker/build-test-images

@@ -1,0 +1,139 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+)
+
+// binaries is where `make test-kubernetes` builds etcd and kube-apiserver.
+const binaries = "../../bin/kubernetes"
+
+// definitions are the custom resources, in the modules of those
+// who publish them.
+var definitions = map[string]string{
+	"github.com/prometheus-operator/prometheus-operator@v0.85.0": "example/prometheus-operator-crd",
+	"github.com/cloudnative-pg/cloudnative-pg@v1.28.0":           "config/crd/bases",
+	"github.com/cert-manager/cert-manager@v1.21.2":               "deploy/crds",
+}
+
+// A cluster is an API server without nodes and controllers: what it takes is
+// kept, and nothing is made of it.
+type cluster struct{ client.Client }
+
+func start(t *testing.T) cluster {
+	t.Helper()
+	server := &envtest.Environment{BinaryAssetsDirectory: binaries, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute}
+	for module, dir := range definitions {
+		server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, filepath.Join(download(t, module), dir))
+	}
+	server.ControlPlane.GetAPIServer().Configure().Set("disable-admission-plugins", "")
+	t.Cleanup(func() { must(t, server.Stop()) })
+	config, err := server.Start()
+	must(t, err)
+	made, err := client.New(config, client.Options{})
+	must(t, err)
+	return cluster{made}
+}
+
+// download is the folder of a module.
+func download(t *testing.T, module string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
+	command.Dir = t.TempDir()
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("cannot download %s: %v: %s", module, err, out)
+	}
+	var downloaded struct{ Dir string }
+	must(t, json.Unmarshal(out, &downloaded))
+	return downloaded.Dir
+}
+
+// apply gives the server a manifest, as `kubectl apply --server-side` does:
+// it refuses what it doesn't know.
+func (c cluster) apply(ctx context.Context, manifest []byte) error {
+	var object unstructured.Unstructured
+	if err := yaml.Unmarshal(manifest, &object.Object); err != nil {
+		return err
+	}
+	object.SetNamespace(namespace)
+	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&object), client.FieldOwner("weir"), client.ForceOwnership)
+}
+
+// admits reports whether a pod may run, without running it.
+func (c cluster) admits(ctx context.Context, name string, of core.PodTemplateSpec) error {
+	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: name, Namespace: namespace, Labels: of.Labels}, Spec: of.Spec}
+	return c.Create(ctx, pod, client.DryRunAll)
+}
+
+// prepare makes a namespace that takes restricted pods alone, and what
+// controllers would make in it.
+func (c cluster) prepare(t *testing.T) {
+	t.Helper()
+	labels := map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	must(t, c.Create(t.Context(), &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: namespace, Labels: labels}}))
+	must(t, c.Create(t.Context(), &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: "default", Namespace: namespace}}))
+}
+
+// A real API server takes what the chart becomes, one variant over the
+// other as an upgrade does, and the pods that follow.
+func TestAPIServer(t *testing.T) {
+	kubernetes := start(t)
+	kubernetes.prepare(t)
+	for _, file := range variants(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) { kubernetes.upgrade(t, file) })
+	}
+	t.Run("companions", kubernetes.takesCompanions)
+	t.Run("refusals", kubernetes.refuses)
+}
+
+func (c cluster) upgrade(t *testing.T, file string) {
+	// A job is removed before it is made again, as its annotation asks for.
+	must(t, c.DeleteAllOf(t.Context(), &batch.Job{}, client.InNamespace(namespace), client.PropagationPolicy(meta.DeletePropagationBackground)))
+	for _, manifest := range documents(t, manifests(t, file)) {
+		if err := c.apply(t.Context(), manifest); err != nil {
+			t.Errorf("%v:\n%s", err, manifest)
+		}
+	}
+	for _, w := range workloads(t, rendered(t, file)) {
+		if err := c.admits(t.Context(), w.name, w.PodTemplateSpec); err != nil {
+			t.Errorf("the pods of %s: %v", w.name, err)
+		}
+	}
+}
+
+func (c cluster) takesCompanions(t *testing.T) {
+	for _, file := range []string{"postgres.yaml", "certificates.yaml"} {
+		for _, manifest := range documents(t, read(t, filepath.Join("companions", file))) {
+			if err := c.apply(t.Context(), manifest); err != nil {
+				t.Errorf("%s: %v:\n%s", file, err, manifest)
+			}
+		}
+	}
+}
+
+// The server does refuse: a field that there is not, and a pod
+// with the rights that pods have by default.
+func (c cluster) refuses(t *testing.T) {
+	misspelled := "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 1}], selektor: {}}\n"
+	if err := c.apply(t.Context(), []byte(misspelled)); err == nil || !strings.Contains(err.Error(), "selektor") {
+		t.Errorf("a field that there is not: %v", err)
+	}
+	pod := core.PodTemplateSpec{Spec: core.PodSpec{Containers: []core.Container{{Name: "x", Image: "x:v1.0.0"}}}}
+	if err := c.admits(t.Context(), "x", pod); err == nil || !strings.Contains(err.Error(), "violates PodSecurity") {
+		t.Errorf("a pod with all rights: %v", err)
+	}
+}

@@ -1,0 +1,83 @@
+package kubernetes
+
+import (
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Each variant is what the types know, and has all five services.
+func TestEverythingIsKnown(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		names := map[string]bool{}
+		for _, object := range weir {
+			kind := object.GetObjectKind().GroupVersionKind().Kind
+			if name := kind + " " + object.GetName(); names[name] {
+				t.Errorf("%s is there twice", name)
+			} else {
+				names[name] = true
+			}
+			if object.GetLabels()["app.kubernetes.io/part-of"] != "weir" {
+				t.Errorf("%s %s does not say whose it is: %v", kind, object.GetName(), object.GetLabels())
+			}
+		}
+		for _, service := range []string{"gateway", "ingest", "ledger", "grouping", "tenants"} {
+			if !names["Deployment "+service] || !names["Service "+service] || !names["PodDisruptionBudget "+service] {
+				t.Errorf("%s is not deployed, reached, or kept", service)
+			}
+		}
+	})
+}
+
+// Values that are missing, misspelled or of another kind are
+// refused by their names.
+func TestWrongValuesAreRefused(t *testing.T) {
+	const version, brokers = "image: {version: v1.4.0}\n", "brokers: {addresses: [\"kafka:9092\"]}\n"
+	for values, complaint := range map[string]string{
+		brokers: "image.version is empty",
+		version: "brokers.addresses is empty",
+		version + "brokers: {addresses: [kafka]}":          "/brokers/addresses/0",
+		brokers + "image: {version: latest}":               "/image/version",
+		version + brokers + "broker: {}":                   "broker",
+		version + brokers + "services: {ingest: {cpu: 1}}": "/services/ingest",
+		version + brokers + "settings: {WEIR_DRAIN: 45}":   "/settings/WEIR_DRAIN",
+	} {
+		given := map[string]any{}
+		must(t, yaml.Unmarshal([]byte(values), &given))
+		if _, err := render(given); err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%q should be refused for %q: %v", values, complaint, err)
+		}
+	}
+}
+
+// A setting of the values goes before the chart's own, in the
+// service that it is of.
+func TestSettingsGoBefore(t *testing.T) {
+	weir := rendered(t, "testdata/everything.yaml")
+	for _, w := range workloads(t, weir) {
+		if level := w.variable("WEIR_LOG_LEVEL"); w.serves != (level == "warn") {
+			t.Errorf("%s logs %q", w.name, level)
+		}
+		if requests := w.variable("WEIR_INGEST_REQUESTS"); (w.name == "ingest") != (requests == "512") {
+			t.Errorf("%s takes %q requests", w.name, requests)
+		}
+	}
+}
+
+// The replicas of what is scaled are nobody else's matter.
+func TestScaledReplicasAreLeftAlone(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		scaled := scalers(weir)
+		for _, deployment := range some[*apps.Deployment](t, weir) {
+			if _, is := scaled[deployment.Name]; is != (deployment.Spec.Replicas == nil) {
+				t.Errorf("%s: scaled %t, replicas %v", deployment.Name, is, deployment.Spec.Replicas)
+			}
+			delete(scaled, deployment.Name)
+		}
+		for name := range scaled {
+			t.Errorf("a scaler is there for %s, which is not", name)
+		}
+	})
+}

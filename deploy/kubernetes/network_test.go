@@ -1,0 +1,123 @@
+package kubernetes
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	network "k8s.io/api/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	https   = 8443
+	metrics = 9464
+)
+
+// Every pod is closed in both directions, but for what policies open.
+func TestNobodyReachesAnybody(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		pods := workloads(t, weir)
+		closed := map[network.PolicyType][]string{}
+		for _, policy := range some[*network.NetworkPolicy](t, weir) {
+			if len(policy.Spec.Ingress) == 0 && len(policy.Spec.Egress) == 0 {
+				for _, direction := range policy.Spec.PolicyTypes {
+					closed[direction] = append(closed[direction], selected(t, pods, &policy.Spec.PodSelector)...)
+				}
+			}
+		}
+		for _, w := range pods {
+			if !slices.Contains(closed[network.PolicyTypeIngress], w.name) || !slices.Contains(closed[network.PolicyTypeEgress], w.name) {
+				t.Errorf("%s is open", w.name)
+			}
+		}
+	})
+}
+
+// Among the pods the gateway alone reaches others: the modules, which speak
+// by events, reach none.
+func TestWhoReachesWhom(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		pods := workloads(t, weir)
+		for _, from := range pods {
+			for _, to := range pods {
+				for _, port := range []int32{https, metrics} {
+					want := from.name == "gateway" && to.name != "gateway" && to.serves && port == https
+					if got := reaches(t, weir, from, to, port); got != want {
+						t.Errorf("%s reaches %s at %d: %t", from.name, to.name, port, got)
+					}
+				}
+			}
+		}
+	})
+}
+
+// reaches reports whether policies let a pod out to another, and let the other
+// have it in.
+func reaches(t *testing.T, weir objects, from, to workload, port int32) bool {
+	t.Helper()
+	var out, in bool
+	for _, policy := range some[*network.NetworkPolicy](t, weir) {
+		if takesIn(t, &policy.Spec.PodSelector, from) {
+			for _, rule := range policy.Spec.Egress {
+				out = out || opens(rule.Ports, port) && among(t, rule.To, to)
+			}
+		}
+		if takesIn(t, &policy.Spec.PodSelector, to) {
+			for _, rule := range policy.Spec.Ingress {
+				in = in || opens(rule.Ports, port) && among(t, rule.From, from)
+			}
+		}
+	}
+	return out && in
+}
+
+func opens(ports []network.NetworkPolicyPort, port int32) bool {
+	return slices.ContainsFunc(ports, func(p network.NetworkPolicyPort) bool { return p.Port == nil || p.Port.IntVal == port })
+}
+
+// among reports whether peers take in a pod of this namespace. Of addresses
+// it supposes that they are of no pod.
+func among(t *testing.T, peers []network.NetworkPolicyPeer, w workload) bool {
+	t.Helper()
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(peer network.NetworkPolicyPeer) bool {
+		return peer.PodSelector != nil && peer.NamespaceSelector == nil && takesIn(t, peer.PodSelector, w)
+	})
+}
+
+func takesIn(t *testing.T, by *meta.LabelSelector, w workload) bool {
+	t.Helper()
+	selector, err := meta.LabelSelectorAsSelector(by)
+	must(t, err)
+	return selector.Matches(labels.Set(w.Labels))
+}
+
+// Each pod gets to the ports outside that its settings name, and
+// to no others.
+func TestWaysOut(t *testing.T) {
+	const names, postgres, collector = 53, 5432, 4318
+	modules, kafka := []int32{names, postgres}, []int32{9093, 9094}
+	want := map[string][]int32{
+		"gateway": {names, collector, https}, "topics": append(kafka, names, collector),
+		"ingest": append(modules, 9093, 9094, collector), "ledger": append(modules, 9093, 9094, collector), "grouping": append(modules, 9093, 9094, collector),
+		"tenants": append(modules, 9093, 9094, collector, 443, 465, 587),
+	}
+	weir := rendered(t, "testdata/everything.yaml")
+	for _, w := range workloads(t, weir) {
+		open := map[int32]bool{}
+		for _, policy := range some[*network.NetworkPolicy](t, weir) {
+			if !takesIn(t, &policy.Spec.PodSelector, w) {
+				continue
+			}
+			for _, rule := range policy.Spec.Egress {
+				for _, port := range rule.Ports {
+					open[port.Port.IntVal] = true
+				}
+			}
+		}
+		if got := slices.Sorted(maps.Keys(open)); !slices.Equal(got, slices.Sorted(slices.Values(want[w.name]))) {
+			t.Errorf("%s gets out to %v, want %v", w.name, got, want[w.name])
+		}
+	}
+}

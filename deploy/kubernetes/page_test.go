@@ -1,0 +1,78 @@
+package kubernetes
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/strvals"
+	"sigs.k8s.io/yaml"
+)
+
+const page = "../docs/kubernetes.md"
+
+// commands are the lines of a page's blocks that begin with a program.
+func commands(t *testing.T, program string) (found []string) {
+	t.Helper()
+	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+	for _, match := range block.FindAllStringSubmatch(string(read(t, page)), -1) {
+		for line := range strings.Lines(strings.ReplaceAll(match[1], "\\\n", " ")) {
+			if strings.HasPrefix(strings.TrimSpace(line), program+" ") {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+	}
+	return found
+}
+
+// What the page installs is what the chart takes.
+func TestThePageInstalls(t *testing.T) {
+	installs := commands(t, "helm install")
+	if len(installs) < 2 {
+		t.Fatalf("the page installs by %q", installs)
+	}
+	for _, install := range installs {
+		values := map[string]any{}
+		words := strings.Fields(strings.ReplaceAll(install, "'", ""))
+		for i, word := range words {
+			switch word {
+			case "--values":
+				must(t, yaml.Unmarshal(read(t, filepath.Join("../..", words[i+1])), &values))
+			case "--set":
+				must(t, strvals.ParseInto(words[i+1], values))
+			}
+		}
+		text, err := render(values)
+		must(t, err)
+		decode(t, text)
+	}
+}
+
+// Each Secret that the chart wants by itself is made by a
+// command of the page.
+func TestThePageMakesTheSecrets(t *testing.T) {
+	made := strings.Join(commands(t, "kubectl"), "\n")
+	for _, w := range workloads(t, rendered(t, "testdata/plain.yaml")) {
+		for _, secret := range secretFiles(w) {
+			secret = strings.Replace(secret, "weir-"+w.name+"-database", `"weir-$module-database"`, 1)
+			if !strings.Contains(made, "create secret generic "+secret) {
+				t.Errorf("the page makes no Secret %s", secret)
+			}
+		}
+	}
+}
+
+// Each file that the page names is there.
+func TestThePageNamesFiles(t *testing.T) {
+	files := regexp.MustCompile(`deploy/[a-z./-]+`).FindAllString(strings.Join(slices.Concat(commands(t, "kubectl"), commands(t, "helm")), "\n"), -1)
+	if len(files) < 6 {
+		t.Fatalf("the page names %q", files)
+	}
+	for _, file := range files {
+		if found, err := filepath.Glob(filepath.Join("../..", file)); len(found) != 1 || err != nil {
+			t.Errorf("%s is not there", file)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package kubernetes
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// others are variables of libraries: of libpq, and of OpenTelemetry.
+var others = []string{"PGSSLMODE", "PGSSLROOTCERT", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+
+// A setting is a line of the page of all settings.
+type setting struct {
+	secret   bool
+	programs []string
+}
+
+// settings are those of the page, which a test of deploy/cmd/weir holds
+// against the programs.
+func settings(t *testing.T) map[string][]setting {
+	t.Helper()
+	known := map[string][]setting{}
+	line := regexp.MustCompile("(?m)^\\| `(WEIR_\\w+)` \\| [^|]* \\| ([^|]*) \\| [^|]* \\| ([^|]*) \\|")
+	for _, match := range line.FindAllStringSubmatch(string(read(t, "../docs/settings.md")), -1) {
+		known[match[1]] = append(known[match[1]], setting{match[2] == "secret", strings.Split(match[3], ", ")})
+	}
+	if len(known) < 100 {
+		t.Fatalf("only %d settings are read from the page", len(known))
+	}
+	return known
+}
+
+// takes reports whether a program takes a variable: a secret also as
+// a file that one with _FILE names.
+func takes(known map[string][]setting, program, variable string) bool {
+	of := func(s setting) bool { return slices.Contains(s.programs, program) }
+	name, isFile := strings.CutSuffix(variable, "_FILE")
+	return slices.ContainsFunc(known[variable], of) ||
+		isFile && slices.ContainsFunc(known[name], func(s setting) bool { return s.secret && of(s) })
+}
+
+// Each variable is a setting of the program that is given it.
+func TestSettingsAreKnown(t *testing.T) {
+	known := settings(t)
+	forVariants(t, func(t *testing.T, weir objects) {
+		for _, w := range workloads(t, weir) {
+			program := w.name
+			if !w.serves {
+				program = "weir"
+			}
+			for _, variable := range w.container().Env {
+				if !slices.Contains(others, variable.Name) && !takes(known, program, variable.Name) {
+					t.Errorf("%s has no setting %s", w.name, variable.Name)
+				}
+				if variable.Value == "" {
+					t.Errorf("%s: %s is empty", w.name, variable.Name)
+				}
+			}
+		}
+	})
+}
+
+const secrets = "/run/secrets/"
+
+// Secrets come in files alone: each that a variable names is there, and none
+// is there that no variable names.
+func TestSecretsAreFiles(t *testing.T) {
+	known := settings(t)
+	forVariants(t, func(t *testing.T, weir objects) {
+		for _, w := range workloads(t, weir) {
+			files := secretFiles(w)
+			for _, variable := range w.container().Env {
+				if slices.ContainsFunc(known[variable.Name], func(s setting) bool { return s.secret }) {
+					t.Errorf("%s shows the secret %s", w.name, variable.Name)
+				}
+				file, isSecret := strings.CutPrefix(variable.Value, secrets)
+				if !isSecret {
+					continue
+				}
+				if files[file] == "" {
+					t.Errorf("%s is not given %s", w.name, variable.Value)
+				}
+				delete(files, file)
+			}
+			for file := range files {
+				t.Errorf("%s is given %s, and no variable names it", w.name, file)
+			}
+		}
+	})
+}
+
+// No module is given another's database, or user at the brokers.
+func TestSecretsAreOnesOwn(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		for _, w := range workloads(t, weir) {
+			for file, secret := range secretFiles(w) {
+				own := file == "database_url" || file == "brokers_password" || file == "brokers_certificate" || file == "brokers_key"
+				if own && !strings.Contains(secret, w.name) {
+					t.Errorf("%s has its %s from %s", w.name, file, secret)
+				}
+			}
+		}
+	})
+}
+
+// secretFiles are the files under /run/secrets, and the Secret that each is of.
+func secretFiles(w workload) map[string]string {
+	files := map[string]string{}
+	for _, volume := range w.Spec.Volumes {
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			for _, item := range source.Secret.Items {
+				files[item.Path] = source.Secret.Name
+			}
+		}
+	}
+	return files
+}

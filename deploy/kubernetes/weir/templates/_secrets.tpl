@@ -1,0 +1,47 @@
+{{/* One file of a Secret: a dict of secret, key and file. */}}
+{{- define "weir.secret" -}}
+- secret:
+    name: {{ .secret }}
+    items: [{key: {{ .key }}, path: {{ .file }}}]
+{{- end }}
+
+{{/* What a program shows the brokers, and knows them by. */}}
+{{- define "weir.brokerSecrets" -}}
+{{- $brokers := .root.Values.brokers }}
+{{- $user := print $brokers.userPrefix .name }}
+{{- with $brokers.authority.secret }}
+{{ include "weir.secret" (dict "secret" . "key" $brokers.authority.key "file" "brokers_authority") }}
+{{- end }}
+{{- if eq $brokers.users "password" }}
+{{ include "weir.secret" (dict "secret" $user "key" "password" "file" "brokers_password") }}
+{{- else if eq $brokers.users "certificate" }}
+{{ include "weir.secret" (dict "secret" $user "key" "user.crt" "file" "brokers_certificate") }}
+{{ include "weir.secret" (dict "secret" $user "key" "user.key" "file" "brokers_key") }}
+{{- end }}
+{{- end }}
+
+{{/* What a module reaches its database with. */}}
+{{- define "weir.databaseSecrets" -}}
+{{- $database := get .root.Values.databases .name }}
+{{ include "weir.secret" (dict "secret" $database.secret "key" $database.key "file" "database_url") }}
+{{- with $database.authority }}
+{{ include "weir.secret" (dict "secret" . "key" "ca.crt" "file" "database_authority") }}
+{{- end }}
+{{- end }}
+
+{{/* The files of a service under /run/secrets. They follow their Secrets while it runs. */}}
+{{- define "weir.serviceSecrets" -}}
+{{- $tls := ternary .root.Values.tls.gatewaySecret .root.Values.tls.secret (eq .name "gateway") }}
+{{ include "weir.secret" (dict "secret" $tls "key" "tls.crt" "file" "tls_certificate") }}
+{{ include "weir.secret" (dict "secret" $tls "key" "tls.key" "file" "tls_key") }}
+{{- if eq .name "gateway" }}
+{{ include "weir.secret" (dict "secret" .root.Values.tls.secret "key" "ca.crt" "file" "tls_authority") }}
+{{- else }}
+{{- include "weir.brokerSecrets" . }}
+{{- include "weir.databaseSecrets" . }}
+{{- end }}
+{{- if eq .name "tenants" }}
+{{ include "weir.secret" (dict "secret" .root.Values.tenants.secret "key" "operator_token" "file" "operator_token") }}
+{{ include "weir.secret" (dict "secret" .root.Values.tenants.secret "key" "webhook_keys" "file" "webhook_keys") }}
+{{- end }}
+{{- end }}
