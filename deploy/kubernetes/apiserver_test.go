@@ -35,7 +35,7 @@ type cluster struct{ client.Client }
 
 func start(t *testing.T) cluster {
 	t.Helper()
-	server := &envtest.Environment{BinaryAssetsDirectory: binaries, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute}
+	server := &envtest.Environment{BinaryAssetsDirectory: binaries, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 5 * time.Minute}
 	for module, dir := range definitions {
 		server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, filepath.Join(download(t, module), dir))
 	}
