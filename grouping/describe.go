@@ -142,8 +142,8 @@ func (g *Grouper) whySite(why Explanation) Explanation {
 		why.Rule = RuleRecursion
 		return why
 	}
-	level := Levels[deciding-1]
-	if why.Rule = RuleFunction; !g.faulty() {
+	level := Levels[deciding]
+	if why.Rule = RuleFunction; !g.fault {
 		why.Rule = RuleSite
 		why.Parts = appendPart(why.Parts, "message", g.words.append(nil, level.Words))
 	}

@@ -9,7 +9,7 @@ import (
 // where they are thrown, such as a null dereference. The innermost own function
 // identifies them: its caller and the value in the message make no other bug.
 func (s *syntax) isFault(typ string) bool {
-	name := typ[strings.LastIndexAny(typ, ".:\\")+1:]
+	name := afterLast(typeBreaks, typ)
 	if faults[name] || s.engine[name] {
 		return true
 	}
@@ -45,7 +45,7 @@ func isOverflow(typ, message string) bool {
 // isGeneric reports whether many functions have this name, or only
 // delegate, so that it does not locate an error.
 func isGeneric(name []byte) bool {
-	last := name[bytes.LastIndexAny(name, ".:#/>")+1:]
+	last := afterLast(callBreaks, name)
 	if generic[string(last)] {
 		return true
 	}
@@ -56,6 +56,12 @@ func isGeneric(name []byte) bool {
 	}
 	return false
 }
+
+// What comes before the last part of a name.
+var (
+	typeBreaks = bytesOf(".:\\")
+	callBreaks = bytesOf(".:#/>")
+)
 
 var generic = wordSet(`
 get set run call apply invoke execute exec handle accept process main fail error panic log warn main init <init> <clinit> .ctor ctor

@@ -26,10 +26,11 @@ type ScopedHash struct {
 	Hash    Hash
 }
 
-// Fingerprint is what errors are compared by. Hashes go from strict to loose.
-// The first Joins decide: an error joins the group of the strictest known one,
-// or creates a group. The rest lead to similar groups. Every hash follows from
-// each stricter one, so Hashes[Joins-1] alone names the group.
+// Fingerprint is what errors are compared by. Hashes are those by which groups
+// are found, from strict to loose. The first Joins decide: an error joins the
+// group of the strictest known one, or creates a group. The rest lead to similar
+// groups. Every hash follows from each stricter one, so Hashes[Joins-1] alone
+// names the group.
 type Fingerprint struct {
 	Hashes []ScopedHash
 	Joins  int
@@ -41,13 +42,22 @@ type Fingerprint struct {
 // same exactly when these are equal.
 func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
 
-// Kept are the hashes by which a group is found: the strictest
-// and the deciding one.
-func (f Fingerprint) Kept() []ScopedHash {
-	if f.Joins == 1 {
-		return []ScopedHash{f.Hashes[0]}
+// Joining returns a copy of the hashes that join, the strictest first.
+func (f Fingerprint) Joining() []ScopedHash { return slices.Clone(f.Hashes[:f.Joins]) }
+
+// Similar is the loosest hash.
+func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
+
+// All returns the hashes at all levels, the strictest first; without a usable
+// stack trace there are no more than Hashes.
+func (f Fingerprint) All() (all []ScopedHash) {
+	if len(f.of.trace.site) == 0 {
+		return slices.Clone(f.Hashes)
 	}
-	return []ScopedHash{f.Hashes[0], f.Deciding()}
+	for _, level := range Levels {
+		all = append(all, f.of.at(level))
+	}
+	return all
 }
 
 // At is the hash at any level, also one not in Levels; without a
@@ -68,11 +78,13 @@ type Grouper struct {
 	kind   []byte   // its type, as it is compared
 	near   int      // how many frames locate it, see reach
 	wide   int      // how many do where errors are compared more strictly
+	fault  bool     // the innermost own frame alone locates it
 	circle [][]byte // the functions that endless recursion went through, where it is that
 	words  wordlist // of the root cause's message
+	text   []byte   // the template of that message
 	key    []byte
 	typ    []byte // a type without its ids
-	hashes [len(Levels)]ScopedHash
+	hashes [stored]ScopedHash
 }
 
 // Fingerprint parses e and returns its hashes, valid until the next call.
@@ -85,12 +97,17 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.root = unwrapped(g.rootCause())
 	g.kind = g.appendTypeName(g.kind[:0], g.root.typ)
 	g.words.read(g.root.message)
+	g.text = appendTemplate(g.text[:0], g.root.message, maxWords)
+	g.fault = g.faulty()
 	g.near, g.wide = g.reach(g.share(), 1), g.reach(twoThirds, strictFault)
 	g.findCircle()
-	for i, level := range Levels {
-		g.hashes[i] = g.at(level)
+	found := g.hashes[:0]
+	for _, level := range Levels {
+		if level.Stored {
+			found = append(found, g.at(level))
+		}
 	}
-	return Fingerprint{Hashes: g.hashes[:], Joins: deciding, of: g}
+	return Fingerprint{Hashes: found, Joins: joining, of: g}
 }
 
 func (g *Grouper) byMessage() Fingerprint {
@@ -127,7 +144,7 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 	t := &g.trace
 	for _, s := range t.spans {
 		key = append(g.appendTypeName(key, s.typ), keyEnd)
-		key = append(appendTemplate(key, s.message, maxWords), keyEnd)
+		key = append(g.appendTemplateOf(key, s.message), keyEnd)
 		var last []byte
 		for i := s.first; i < s.end; i++ {
 			name := t.identity(i)
@@ -144,6 +161,15 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 	return key
 }
 
+// appendTemplateOf appends the template of a message; most often
+// it is that of the root cause, which is known.
+func (g *Grouper) appendTemplateOf(key []byte, message string) []byte {
+	if message == g.root.message {
+		return append(key, g.text...)
+	}
+	return appendTemplate(key, message, maxWords)
+}
+
 func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	if len(g.circle) > 0 { // engines name the type differently
 		return appendLines(append(key, "recursion\n"...), g.circle)
@@ -152,7 +178,7 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	if !g.own() {
 		key = append(key, '-')
 	}
-	if !g.faulty() {
+	if !g.fault {
 		key = g.appendWords(key, level)
 	}
 	key = append(append(key, keyEnd), g.callee(level)...)
@@ -169,7 +195,7 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 // groups all faults are one: a null dereference and an index out of
 // range may be two ways to miss the same thing.
 func (g *Grouper) appendKind(key []byte, level Level) []byte {
-	if level.similar() && g.faulty() {
+	if level.similar() && g.fault {
 		return append(key, "fault"...)
 	}
 	return append(key, g.kind...)
@@ -177,7 +203,7 @@ func (g *Grouper) appendKind(key []byte, level Level) []byte {
 
 func (g *Grouper) appendWords(key []byte, level Level) []byte {
 	if level.Template {
-		key = append(appendTemplate(key, g.root.message, maxWords), keyEnd)
+		key = append(append(key, g.text...), keyEnd)
 	}
 	return g.words.append(key, level.Words)
 }
@@ -236,10 +262,10 @@ func (g *Grouper) reach(s share, fault int) int {
 	switch {
 	case !g.own():
 		n = min(n, foreignReach)
-		if g.faulty() {
+		if g.fault {
 			n = foreignFault
 		}
-	case g.faulty():
+	case g.fault:
 		n = fault
 	}
 	for n = min(n, len(site)); n < len(site) && n < genericReach && isGeneric(g.trace.identity(site[n-1])); n++ {

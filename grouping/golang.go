@@ -48,6 +48,9 @@ func goPlace(s string, i int) (Frame, bool) {
 	return f, true
 }
 
+// notInGo is in no name of a function.
+var notInGo = bytesOf(" \t@:'\"`<>=#$;\\")
+
 // goCall reads "import/path.(*T).Method(args)"; the arguments may be
 // missing when errors print their own stack.
 func goCall(s string) (Frame, bool) {
@@ -69,7 +72,7 @@ func goCall(s string) (Frame, bool) {
 	}
 	slash := strings.LastIndexByte(name, '/')
 	dot := strings.IndexByte(name[slash+1:], '.')
-	if dot < 1 || strings.ContainsAny(name, " \t@:'\"`<>=#$;\\") {
+	if dot < 1 || notInGo.in(name) {
 		return Frame{}, false
 	}
 	dot += slash + 1

@@ -25,6 +25,7 @@ type Level struct {
 	Words    int  // at most so many words of its message
 	Template bool // its message's whole template counts
 	Decides  bool // errors that are the same here are one group
+	Stored   bool // groups are found by it
 }
 
 const everything = 1 << 20
@@ -32,19 +33,23 @@ const everything = 1 << 20
 // Levels are those of errors with a usable stack trace, from strict to loose.
 // Those looser than the deciding one only lead to similar groups.
 var Levels = [...]Level{
-	{Scope: ScopeTrace, Frames: everything, Words: maxWords, Template: true},
+	{Scope: ScopeTrace, Frames: everything, Words: maxWords, Template: true, Stored: true},
 	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
-	{Scope: ScopeSite, Frames: 8, Words: 5, Decides: true},
+	{Scope: ScopeSite, Frames: 8, Words: 5, Decides: true, Stored: true},
 	{Scope: ScopePlace, Frames: 2, Words: 1},
-	{Scope: ScopePoint, Frames: 1},
+	{Scope: ScopePoint, Frames: 1, Stored: true},
 }
 
 // similar reports whether errors that are the same at this level
 // need not be the same.
 func (l Level) similar() bool { return l.Scope == ScopePlace || l.Scope == ScopePoint }
 
-// deciding is how many of Levels join.
-const deciding = 3
+// What Levels come to.
+const (
+	deciding = 2 // the index of the level that decides
+	stored   = 3 // how many are stored; of these
+	joining  = 2 // so many join
+)
 
 // Of an exception's frames these count, whatever the level, and
 // those between them do not.

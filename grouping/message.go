@@ -41,7 +41,7 @@ func (w *wordlist) read(message string) {
 			w.text = w.text[:start]
 			continue
 		}
-		known := w.isUsual(strings.Trim(token, punctuation))
+		known := w.isUsual(wordEnds.trim(token))
 		if w.words = append(w.words, word{start, len(w.text), known}); known {
 			usual++
 		}
@@ -63,7 +63,13 @@ func (w *wordlist) isUsual(s string) bool {
 	return isConstant(s) || isClassName(s)
 }
 
-const punctuation = ".,;:!?()[]{}<>|-'"
+// The punctuation around a word: a value may end in "-", a
+// word of the template in "'".
+var (
+	valueEnds    = bytesOf(".,;:!?()[]{}<>|")
+	templateEnds = bytesOf(".,;:!?()[]{}<>|-")
+	wordEnds     = bytesOf(".,;:!?()[]{}<>|-'")
+)
 
 // append appends the first words.
 func (w *wordlist) append(dst []byte, most int) []byte {
@@ -164,7 +170,7 @@ func appendTemplateToken(dst []byte, token string) []byte {
 	if isValue(token) {
 		return appendStar(dst)
 	}
-	word := strings.Trim(token, ".,;:!?()[]{}<>|-")
+	word := templateEnds.trim(token)
 	if word == "" {
 		return dst
 	}
@@ -182,7 +188,7 @@ func appendStar(dst []byte) []byte {
 // isValue recognises numbers, ids, hashes, paths, URLs, mail
 // addresses and names of hosts.
 func isValue(token string) bool {
-	token = strings.Trim(token, ".,;:!?()[]{}<>|")
+	token = valueEnds.trim(token)
 	switch {
 	case hasDigit(token), strings.IndexByte(token, '@') >= 0, strings.IndexByte(token, '\\') >= 0:
 		return true

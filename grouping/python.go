@@ -5,8 +5,11 @@ import "strings"
 // Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
 // source line and a line of carets below.
 
+// pythonIndent is before a frame: blanks, and the bars of exception groups.
+var pythonIndent = bytesOf(" \t|+")
+
 func pythonFrame(line string) (Frame, bool) {
-	s := strings.TrimLeft(line, " \t|+") // the bars are those of exception groups
+	s := pythonIndent.trimLeft(line)
 	if !strings.HasPrefix(s, `File "`) {
 		return Frame{}, false
 	}

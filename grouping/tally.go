@@ -90,8 +90,8 @@ func (t *Tally) Add(o Occurrence) {
 	c, ok := t.counts[key]
 	if !ok {
 		c = &Count{
-			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: f.Kept(),
-			Similar: f.Hashes[len(f.Hashes)-1].Hash, First: o.At, Last: o.At,
+			Organization: o.Organization, Project: o.Project, Hour: hour, Hashes: f.Joining(),
+			Similar: f.Similar(), First: o.At, Last: o.At,
 		}
 		t.counts[key] = c
 	}

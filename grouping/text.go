@@ -168,6 +168,8 @@ func withoutQuery(s string) string {
 	return s
 }
 
+var notInType = bytesOf(" \t\"'()[]{}=,;/")
+
 // typeAndMessage splits "Type: message" where the first part
 // looks like the name of an error class.
 func typeAndMessage(s string) (typ, message string, ok bool) {
@@ -176,7 +178,7 @@ func typeAndMessage(s string) (typ, message string, ok bool) {
 	if !found {
 		typ = strings.TrimSuffix(s, ":")
 	}
-	if typ == "" || len(typ) > 200 || strings.ContainsAny(typ, " \t\"'()[]{}=,;/") {
+	if typ == "" || len(typ) > 200 || notInType.in(typ) {
 		return "", "", false
 	}
 	return typ, strings.TrimSpace(message), true

@@ -67,8 +67,8 @@ type printedFrame struct {
 func printOf(line int, f grouping.Fingerprint) printed {
 	about, why := f.Describe(), f.Explain()
 	p := printed{Line: line, Title: about.Title, Language: about.Language, Rule: why.Rule.Words(), Parts: []printedPart{}, Exceptions: []printedError{}}
-	for i, h := range f.Hashes {
-		p.Hashes = append(p.Hashes, printedHash{h.Scope, h.Hash.String(), i == f.Joins-1})
+	for _, h := range f.All() {
+		p.Hashes = append(p.Hashes, printedHash{h.Scope, h.Hash.String(), h == f.Deciding()})
 	}
 	for _, part := range why.Parts {
 		p.Parts = append(p.Parts, printedPart{part.Kind, part.Value})
