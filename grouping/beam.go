@@ -10,6 +10,9 @@ func beamFrame(line string) (Frame, bool) {
 	if strings.HasPrefix(strings.TrimLeft(s, "["), "{") {
 		return erlangFrame(strings.TrimLeft(s, "["))
 	}
+	if f, ok := erlangCall(s); ok {
+		return f, true
+	}
 	f := Frame{}
 	if strings.HasPrefix(s, "(") {
 		end := strings.Index(s, ") ")
@@ -56,11 +59,32 @@ func erlangFrame(s string) (Frame, bool) {
 	return f, true
 }
 
+// erlangCall reads what the shell prints: "in function  cart:total/2
+// (src/cart.erl, line 12)", "in call from web:show/2 (src/web.erl, line 9)".
+func erlangCall(s string) (f Frame, ok bool) {
+	if s, ok = strings.CutPrefix(s, "in function "); !ok {
+		if s, ok = strings.CutPrefix(s, "in call from "); !ok {
+			return Frame{}, false
+		}
+	}
+	call, place, _ := strings.Cut(strings.TrimSpace(s), " (")
+	f.Module, f.Function, ok = strings.Cut(call, ":")
+	f.Function, _, _ = strings.Cut(f.Function, "/")
+	file, line, _ := strings.Cut(strings.TrimSuffix(place, ")"), ", line ")
+	f.File, f.Line = file, number(line)
+	return f, ok && f.Function != ""
+}
+
 func beamMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(s, "** ("); ok {
 		if typ, message, ok := strings.Cut(rest, ")"); ok {
 			return mark{header, typ, strings.TrimSpace(message)}
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "** {"); ok { // the reason, and where
+		if typ, _, ok := strings.Cut(rest, ",[{"); ok {
+			return mark{kind: header, typ: typ}
 		}
 	}
 	return classHeader(s)

@@ -37,7 +37,17 @@ func isDartPlace(s string) bool {
 		strings.HasPrefix(s, "org-dartlang")
 }
 
-func dartMark(line string) mark { return classHeader(strings.TrimSpace(line)) }
+// dartMark reads what Flutter prints above a trace: "The following _TypeError
+// was thrown building CartView:", and the message below.
+func dartMark(line string) mark {
+	s := strings.TrimSpace(line)
+	if rest, ok := strings.CutPrefix(s, "The following "); ok {
+		if typ, _, thrown := strings.Cut(rest, " was thrown"); thrown {
+			return mark{kind: heading, typ: typ}
+		}
+	}
+	return classHeader(s)
+}
 
 var dartLibraries = wordSet(`flutter flutter_test flutter_riverpod riverpod bloc flutter_bloc provider http dio get async stack_trace test_api test
 sentry firebase_core rxdart shelf grpc collection mobx go_router`)

@@ -8,11 +8,14 @@ import "strings"
 func dotnetFrame(line string) (Frame, bool) {
 	s, ok := afterAt(line[leadingSpace(line):])
 	if !ok {
-		return Frame{}, false
+		return unityFrame(s)
 	}
 	open := strings.IndexByte(s, '(')
-	if open < 1 || s[open-1] == ' ' {
+	if open < 1 {
 		return Frame{}, false
+	}
+	if s[open-1] == ' ' {
+		return monoFrame(s, open)
 	}
 	end := strings.IndexByte(s[open:], ')')
 	if end < 0 || !isParameters(s[open+1:open+end]) {
@@ -24,9 +27,40 @@ func dotnetFrame(line string) (Frame, bool) {
 	return f, f.Function != "" && strings.IndexByte(s[:open], ' ') < 0 && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
 }
 
+// monoFrame reads "Ns.Type.Method (String s) [0x00012] in /src/C.cs:42" and
+// "in <8f3a9c>:0", where Mono had no symbols. open is where the parameters begin.
+func monoFrame(s string, open int) (f Frame, ok bool) {
+	_, place, ok := strings.Cut(s[open:], ") [0x")
+	if !ok {
+		return Frame{}, false
+	}
+	f.Module, f.Function = dotnetName(s[:open-1])
+	if _, file, found := strings.Cut(place, "] in "); found && file[:1] != "<" {
+		f.File, f.Line, _ = cutNumber(trimEnd(file))
+	}
+	return f, f.Module != "" && strings.IndexByte(s[:open-1], ' ') < 0
+}
+
+// unityFrame reads "Ns.Type:Method (String s) (at Assets/C.cs:42)".
+func unityFrame(s string) (f Frame, ok bool) {
+	call, place, ok := cutLast(s, ") (at ")
+	name, _, called := strings.Cut(call, " (")
+	if !ok || !called || strings.IndexByte(name, ' ') >= 0 {
+		return Frame{}, false
+	}
+	if f.Module, f.Function, ok = strings.Cut(name, ":"); !ok {
+		f.Module, f.Function = dotnetName(name)
+	}
+	f.File, f.Line, ok = cutNumber(strings.TrimSuffix(trimEnd(place), ")"))
+	return f, ok && f.Module != "" && strings.HasSuffix(f.File, ".cs")
+}
+
+var dotnetAt = [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "v ", "in ", "vid ", "ved ", "på ", "bij ", "konum: ", "場所 ", "在 ",
+	"於 ", "위치: "}
+
 // afterAt drops "at", or its translation by the runtime.
 func afterAt(s string) (string, bool) {
-	for _, at := range [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "vid ", "ved ", "på ", "bij ", "場所 ", "在 ", "於 ", "위치: "} {
+	for _, at := range dotnetAt {
 		if rest, ok := strings.CutPrefix(s, at); ok {
 			return rest, true
 		}
@@ -157,8 +191,14 @@ func appendDotnet(dst []byte, name string) []byte {
 	return dst
 }
 
+// isFSharpCounter recognises the line and the number of a closure: "12-1".
+func isFSharpCounter(s string) bool { return s != "" && strings.Trim(s, "0123456789-") == "" }
+
 func dotnetPart(part string) (outer, local string) {
 	part, _, _ = strings.Cut(part, "`")
+	if name, counters, ok := strings.Cut(part, "@"); ok && isFSharpCounter(counters) {
+		part = name
+	}
 	if part == "" || part[0] != '<' {
 		return part, ""
 	}

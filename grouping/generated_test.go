@@ -90,6 +90,24 @@ var runtimes = []runtime{
 	{name: "erlang", call: func(n noise, fn string, _ int) string {
 		return fmt.Sprintf(` {shop,%s,%s,[{file,"%s/src/shop.erl"},{line,%d}]},`, fn, []string{"2", "[7,{a,1}]"}[n.IntN(2)], n.path(), n.line())
 	}},
+	{name: "mono", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("  at Acme.Shop.%s (System.Int32 id) [0x%05x] in %s", title(fn), n.IntN(999), []string{fmt.Sprintf("<%016x>:0 ", n.Uint64()), n.path() + "/Shop.cs:" + fmt.Sprint(n.line()) + " "}[n.IntN(2)])
+	}, after: []string{"  at System.Threading.Tasks.Task.Execute () [0x00010] in <0a1b2c3d>:0 "}},
+	{name: "unity", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("Acme.Shop%s%s (System.Int32 id) (at Assets/%s.cs:%d)", []string{":", "."}[n.IntN(2)], title(fn), fn, n.line())
+	}},
+	{name: "windows", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf(`shop!Cart::%s+0x%x%s`, fn, n.IntN(999), []string{"", fmt.Sprintf(` [C:\src\%s.cpp @ %d]`, fn, n.line())}[n.IntN(2)])
+	}, after: []string{"KERNEL32!BaseThreadInitThunk+0x14"}},
+	{name: "boost", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf(" %d# shop::%s(int) at %s/src/%s.cpp:%d", i, fn, n.path(), fn, n.line())
+	}},
+	{name: "erlang's shell", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("    in %s shop:%s/2 (%s/src/shop.erl, line %d)", []string{"function ", "call from"}[min(i, 1)], fn, n.path(), n.line())
+	}, after: []string{"    in call from proc_lib:init_p_do_apply/3 (proc_lib.erl, line 240)"}},
+	{name: "hermes", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("    at %s (%s%s/index.android.bundle:1:%d)", fn, []string{"", "address at "}[n.IntN(2)], n.path(), n.line())
+	}, after: []string{"    at apply (native)"}},
 	{name: "powershell", call: func(n noise, fn string, _ int) string {
 		return fmt.Sprintf(`at %s, %s/%s.ps1: line %d`, fn, n.path(), fn, n.line())
 	}, after: []string{"at <ScriptBlock>, <No file>: line 1"}},

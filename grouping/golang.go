@@ -115,6 +115,10 @@ func goMark(line string) mark {
 	case strings.HasPrefix(line, "panic: "):
 		return mark{kind: header, message: strings.TrimSuffix(line[len("panic: "):], " [recovered]")}
 	}
+	if _, served, ok := strings.Cut(line, "http: panic serving "); ok { // an address, and what the handler panicked with
+		_, message, _ := strings.Cut(served, ": ")
+		return mark{kind: header, message: message}
+	}
 	return mark{}
 }
 

@@ -17,7 +17,7 @@ type kin struct {
 	other map[string]Error
 }
 
-var allKin = [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin, identifiedKin, generatedKin, chainKin, causeKin, depthKin, nativeKin, dartKin, beamKin, scriptKin}
+var allKin = [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin, identifiedKin, generatedKin, chainKin, causeKin, depthKin, nativeKin, dartKin, beamKin, scriptKin, fieldKin}
 
 func thrown(typ, message, stack string) Error {
 	return Error{Type: typ, Message: message, StackTrace: strings.Split(strings.Trim(stack, "\n"), "\n")}

@@ -34,7 +34,7 @@ func javaFrame(line string) (Frame, bool) {
 // withoutTool drops indentation and prefixes of build tools and
 // mails, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
-	s := line[leadingSpace(line):]
+	s := withoutLogcat(line[leadingSpace(line):])
 	for range 4 {
 		end := -1
 		switch {
@@ -48,6 +48,17 @@ func withoutTool(line string) string {
 		}
 		s = s[end+1:]
 		s = s[leadingSpace(s):]
+	}
+	return s
+}
+
+// withoutLogcat drops "E/AndroidRuntime( 1234): ".
+func withoutLogcat(s string) string {
+	if len(s) < len("E/a: ") || s[1] != '/' || !isUpper(s[0]) {
+		return s
+	}
+	if _, rest, ok := strings.Cut(s, ": "); ok {
+		return rest[leadingSpace(rest):]
 	}
 	return s
 }
@@ -163,7 +174,12 @@ func javaPlumbing(f *Frame) bool {
 	case strings.HasPrefix(f.Function, "access$"), strings.HasPrefix(m, "_COROUTINE"):
 		return true
 	}
-	return strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
+	return strings.Contains(m, "$$Lambda") || isCallSite(f) || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
+}
+
+// isCallSite recognises the class that Groovy makes of a call: "Cart$total$0.call".
+func isCallSite(f *Frame) bool {
+	return f.File == "Unknown Source" && strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0
 }
 
 // appendJavaClass appends a class name up to its generated part, without

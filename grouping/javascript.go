@@ -27,7 +27,7 @@ func v8Frame(s string) (Frame, bool) {
 		return Frame{}, false
 	}
 	f := Frame{Function: v8Name(s[:open])}
-	place := s[open+2 : len(s)-1]
+	place := strings.TrimPrefix(s[open+2:len(s)-1], "address at ") // as Hermes has it
 	if strings.HasPrefix(place, "eval at ") {
 		place = evalOrigin(place)
 	}
@@ -72,7 +72,7 @@ func geckoFrame(s string) (Frame, bool) {
 	at := geckoAt(file)
 	if at < 0 {
 		isURL := strings.Contains(file, "://") && strings.IndexByte(file, ' ') < 0
-		return Frame{File: file, Line: line, Column: column}, isURL
+		return Frame{File: file, Line: line, Column: column}, isURL && column > 0 // Node prints where it threw without a column
 	}
 	f := Frame{Function: file[:at], File: file[at+1:], Line: line, Column: column}
 	if i := strings.Index(f.File, " line "); i > 0 {
@@ -109,7 +109,9 @@ func javascriptMark(line string) mark {
 			return named(cause, rest)
 		}
 	}
-	s = strings.TrimPrefix(s, "Uncaught ")
+	for _, intro := range [...]string{"error: ", "Uncaught ", "(in promise) "} {
+		s = strings.TrimPrefix(s, intro)
+	}
 	return classHeader(s)
 }
 
@@ -117,7 +119,7 @@ func javascriptInApp(f *Frame) bool {
 	switch {
 	case f.File == "" || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || strings.HasPrefix(f.File, "index "):
 		return false
-	case strings.HasPrefix(f.File, "node:") || strings.HasPrefix(f.File, "internal/") || strings.HasPrefix(f.File, "wasm://"):
+	case beginsWithAny(f.File, javascriptRuntime) || nodeCore[f.File]:
 		return false
 	case strings.Contains(f.File, "node_modules") || strings.Contains(f.File, "-extension://"):
 		return false
@@ -126,6 +128,13 @@ func javascriptInApp(f *Frame) bool {
 	}
 	return !javascriptLibrary(baseName(withoutQuery(f.File)))
 }
+
+// javascriptRuntime is how places in engines and runtimes begin.
+var javascriptRuntime = strings.Fields("node: internal/ wasm:// ext: deno: bun: https://deno.land/")
+
+// nodeCore are the files of Node before release 16, which have no folder.
+var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
+events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
 
 // javascriptLibrary recognizes files of libraries that pages load separately.
 func javascriptLibrary(file string) bool {

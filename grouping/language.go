@@ -1,5 +1,7 @@
 package grouping
 
+import "strings"
+
 // Language is the runtime whose way of printing stack traces was recognised.
 type Language string
 
@@ -49,6 +51,9 @@ type syntax struct {
 	// engine holds error types of the runtime, whose messages
 	// differ between runtimes.
 	engine map[string]bool
+	// at: "at " begins frames, at most behind blanks. Frames of
+	// other runtimes never begin so.
+	at bool
 	// twoLines: the place of a call is on a line of its own.
 	twoLines bool
 	// callees: every build and version of the runtime prints the
@@ -70,6 +75,7 @@ type markKind uint8
 const (
 	noMark     markKind = iota
 	header              // names the exception whose frames follow
+	heading             // is followed by the message of the exception whose frames follow
 	trailer             // names the exception whose frames came before
 	cause               // the cause of the exceptions so far begins
 	wrapper             // an exception around those so far begins
@@ -83,17 +89,17 @@ const (
 
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true},
-	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine},
+	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
+	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine, at: true},
 	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity},
+	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
 	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity},
-	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, twoLines: true},
+	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, twoLines: true, at: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
-	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity},
+	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
 	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
 	{language: Lua, frame: luaFrame, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
 	{language: Julia, frame: juliaFrame, mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
@@ -121,9 +127,12 @@ const detectLead = 2
 func detect(lines []string) *syntax {
 	var score [len(syntaxes)]int
 	for _, line := range lines {
+		at := strings.HasPrefix(line[leadingSpace(line):], "at ")
 		for i := range syntaxes {
-			if _, ok := syntaxes[i].frame(line); ok {
-				score[i]++
+			if s := &syntaxes[i]; !at || s.at {
+				if _, ok := s.frame(line); ok {
+					score[i]++
+				}
 			}
 		}
 		if best, lead := leader(score[:]); lead >= detectLead {

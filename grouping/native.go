@@ -10,6 +10,8 @@ import "strings"
 //	./shop(_ZN4Cart5totalEv+0x15) [0x400e]                             glibc
 //	#01 pc 0004a1b2  /data/app/libshop.so (Cart::total()+12)           Android
 //	3   Shop    0x0000000104a5 -[Cart total:] + 84                     Apple
+//	 1# shop::Cart::total() at /src/cart.cpp:54                        Boost
+//	shop!Cart::total+0x1c [C:\src\cart.cpp @ 54]                       Windows
 
 func nativeFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -17,25 +19,55 @@ func nativeFrame(line string) (Frame, bool) {
 		if f, ok := addressedFrame(rest); ok {
 			return f, true
 		}
-		if s[0] == '#' {
-			return gdbCall(rest)
+		if strings.IndexByte(s[:len(s)-len(rest)], '#') >= 0 {
+			return gdbCall(withoutImage(rest))
 		}
 		return appleFrame(rest)
+	}
+	if f, ok := windowsFrame(s); ok {
+		return f, true
 	}
 	return glibcFrame(s)
 }
 
-// cutIndex takes "#12 " or "12  " off the start of a line.
+// cutIndex takes "#12 ", "12  " or "12# " off the start of a line.
 func cutIndex(s string) (rest string, ok bool) {
 	digits := strings.TrimPrefix(s, "#")
 	n := 0
 	for n < len(digits) && isDigit(digits[n]) {
 		n++
 	}
-	if n == 0 || n > 4 || n == len(digits) || digits[n] != ' ' {
+	rest = strings.TrimPrefix(digits[n:], "#")
+	if n == 0 || n > 4 || rest == "" || rest[0] != ' ' {
 		return s, false
 	}
-	return strings.TrimLeft(digits[n:], " "), true
+	return strings.TrimLeft(rest, " "), true
+}
+
+// withoutImage drops " (shop+0x4b1c2e)" behind a place, as
+// ThreadSanitizer prints it.
+func withoutImage(s string) string {
+	s = withoutBuild(s)
+	if i := strings.LastIndex(s, " ("); i > 0 && s[len(s)-1] == ')' && strings.Contains(s[i:], "+0x") {
+		if _, placed := nativePlace(s[strings.LastIndexByte(s[:i], ' ')+1 : i]); placed {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// windowsFrame reads "shop!Cart::total+0x1c [C:\src\cart.cpp @ 12]".
+func windowsFrame(s string) (Frame, bool) {
+	image, call, ok := strings.Cut(s, "!")
+	if !ok || image == "" || strings.IndexByte(image, ' ') >= 0 {
+		return Frame{}, false
+	}
+	call, place, _ := strings.Cut(call, " [")
+	f := Frame{Module: image, Function: withoutOffset(call)}
+	if file, line, ok := strings.Cut(strings.TrimSuffix(place, "]"), " @ "); ok {
+		f.File, f.Line = file, number(line)
+	}
+	return f, len(f.Function) < len(call)
 }
 
 // addressedFrame reads a frame that begins with an address:
@@ -187,7 +219,14 @@ func nativeMark(line string) mark {
 		return mark{kind: header, typ: typ}
 	}
 	s := strings.TrimSpace(line)
-	for _, begin := range [...]string{"freed by thread", "previously allocated by", "SUMMARY: ", "Uninitialized value was created", "Thread "} {
+	if _, message, ok := strings.Cut(s, ": Fatal error: "); ok { // Swift
+		return mark{kind: header, message: message}
+	}
+	if _, what, ok := strings.Cut(s, "WARNING: ThreadSanitizer: "); ok {
+		what, _, _ = strings.Cut(what, " (pid")
+		return mark{kind: header, typ: what}
+	}
+	for _, begin := range [...]string{"Previous ", "freed by thread", "previously allocated by", "SUMMARY: ", "Uninitialized value was created", "Thread "} {
 		if strings.HasPrefix(s, begin) {
 			return mark{kind: stack}
 		}
@@ -196,16 +235,17 @@ func nativeMark(line string) mark {
 }
 
 func nativeInApp(f *Frame) bool {
-	return !beginsWithAny(f.File, nativePaths) && f.Function != "" && !nativeLibrary(f.Module) && !nativeRuntime(f.Function)
+	return !beginsWithAny(f.File, nativePaths) && !nativeLibc[f.Function] && f.Function != "" && !nativeLibrary(f.Module) && !nativeRuntime(f.Function)
 }
 
-var nativePaths = strings.Fields("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ /rustc/")
+var nativePaths = strings.Fields("/usr/ /lib /system/ /apex/ /System/ /build/glibc ../sysdeps/ csu/../sysdeps/ ./nptl/ ./stdlib/ /rustc/")
 
 // nativeLibrary recognizes images of systems and runtimes.
 func nativeLibrary(image string) bool { return beginsWithAny(image, nativeImages) }
 
 var nativeImages = strings.Fields(`libc. libc- libc++ libstdc++ libpthread libm. ld-linux libsystem_ libdispatch libobjc libswift dyld UIKit Foundation
-CoreFoundation AppKit SwiftUI GraphicsServices QuartzCore libart. libandroid libgcc linux-vdso`)
+CoreFoundation AppKit SwiftUI GraphicsServices QuartzCore libart. libandroid libgcc linux-vdso
+libasan libubsan libtsan ntdll KERNEL32 KERNELBASE ucrtbase VCRUNTIME`)
 
 // nativeRuntime recognizes functions below every program's own.
 func nativeRuntime(name string) bool {
@@ -213,7 +253,12 @@ func nativeRuntime(name string) bool {
 }
 
 var nativeFunctions = strings.Fields(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __assert __stack_chk _start std::
-fuzzer:: swift_ objc_ _assertionFailure abort raise gsignal start_thread clone`)
+fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ __pthread_ __scrt_ _assertionFailure abort raise gsignal start_thread clone`)
+
+// nativeLibc are functions of the standard library that sanitizers replace:
+// they are printed as if the program had them.
+var nativeLibc = wordSet(`calloc free malloc memchr memcmp memcpy memmove memset pthread_create pthread_kill read realloc realpath strcat strchr strcmp strcpy
+strdup strlen strncat strncmp strncpy strtol vsnprintf write`)
 
 func beginsWithAny(s string, beginnings []string) bool {
 	for _, begin := range beginnings {

@@ -62,8 +62,9 @@ func phpMark(line string) mark {
 	if rest, ok := strings.CutPrefix(s, "Next "); ok {
 		return named(wrapper, rest)
 	}
-	if i := strings.Index(s, "Uncaught "); i >= 0 {
-		s = s[i+len("Uncaught "):]
+	if _, uncaught, ok := strings.Cut(s, "Uncaught "); ok {
+		uncaught, _, _ = cutLast(uncaught, " in ") // where it was thrown
+		return named(header, uncaught)
 	}
 	return classHeader(s)
 }

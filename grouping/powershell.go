@@ -2,22 +2,42 @@ package grouping
 
 import "strings"
 
-// PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12".
+// PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and in an error's own
+// words "At C:\shop\cart.ps1:12 char:5". "at" and "line" may be translated.
 
 func powershellFrame(line string) (Frame, bool) {
-	s, ok := strings.CutPrefix(line[leadingSpace(line):], "at ")
+	s := line[leadingSpace(line):]
+	if strings.HasPrefix(s, "At ") {
+		return powershellPlace(s)
+	}
+	s, ok := afterAt(s)
 	if !ok {
 		return Frame{}, false
 	}
 	name, place, ok := strings.Cut(s, ", ")
-	file, n, numbered := cutLast(place, ": line ")
-	if !ok || !numbered || !allDigits(n) {
+	place, n, numbered := cutLast(place, " ")
+	file, _, placed := cutLast(place, ": ")
+	if !ok || !numbered || !placed || !allDigits(n) {
 		return Frame{}, false
 	}
 	return Frame{Function: name, File: file, Line: number(n)}, name != ""
 }
 
-func powershellMark(line string) mark { return classHeader(strings.TrimSpace(line)) }
+func powershellPlace(s string) (Frame, bool) {
+	place, _, ok := strings.Cut(s[len("At "):], " char:")
+	file, line, numbered := cutNumber(place)
+	return Frame{File: file, Line: line}, ok && numbered
+}
+
+// powershellMark reads the exception of an error's category: "+ CategoryInfo :
+// ObjectNotFound: (C:\a:String) [Get-Item], ItemNotFoundException".
+func powershellMark(line string) mark {
+	s := strings.TrimSpace(line)
+	if _, typ, ok := cutLast(s, "], "); ok && strings.HasPrefix(s, "+ CategoryInfo") {
+		return mark{kind: trailer, typ: typ}
+	}
+	return classHeader(s)
+}
 
 func powershellInApp(f *Frame) bool {
 	_, module := after(f.File, "/WindowsPowerShell/", "/PowerShell/Modules/", "/powershell/Modules/")

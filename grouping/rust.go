@@ -33,13 +33,20 @@ func rustName(s string) string {
 }
 
 func rustMark(line string) mark {
-	if _, message, ok := strings.Cut(line, "' panicked at "); ok {
-		if said, _, quoted := strings.Cut(message, "', "); quoted && message[0] == '\'' { // before release 1.73
-			message = said[1:]
-		}
+	if message, ok := strings.CutPrefix(line, "Error: "); ok { // what main returned
 		return mark{kind: header, message: message}
 	}
-	return mark{}
+	_, message, ok := strings.Cut(line, " panicked at ")
+	if !ok || !strings.HasPrefix(line, "thread ") {
+		return mark{}
+	}
+	if said, _, quoted := strings.Cut(message, "', "); quoted && message[0] == '\'' { // before release 1.73
+		return mark{kind: header, message: said[1:]}
+	}
+	if strings.HasSuffix(message, ":") { // a place; what was said is on the next line
+		return mark{kind: heading}
+	}
+	return mark{kind: header, message: message}
 }
 
 func rustInApp(f *Frame) bool {
@@ -67,8 +74,11 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 }
 
 // appendUnhashed appends a name without what the compiler
-// counts: "{closure#1}" is "{closure}".
+// counts: "{closure#1}" and "{{closure}}" are "{closure}".
 func appendUnhashed(dst []byte, name string) []byte {
+	for before, rest, found := strings.Cut(name, "{{closure}}"); found; before, rest, found = strings.Cut(name, "{{closure}}") {
+		dst, name = append(appendUnhashed(dst, before), "{closure}"...), rest
+	}
 	for {
 		before, rest, found := strings.Cut(name, "#")
 		dst = append(dst, before...)

@@ -59,13 +59,16 @@ func (t *trace) reset() {
 
 // read goes through the lines.
 func (t *trace) read() {
-	for _, line := range t.lines {
+	for i, line := range t.lines {
 		f, ok := t.syntax.frame(line)
 		m := mark{}
 		if !ok {
 			m = t.syntax.mark(line)
 		} else if t.syntax.opens != nil {
 			m = t.syntax.opens(line)
+		}
+		if m.kind == heading && i+1 < len(t.lines) {
+			m = mark{header, m.typ, t.lines[i+1]}
 		}
 		if m.kind != noMark && !t.apply(m, line) {
 			return
@@ -89,6 +92,14 @@ func (t *trace) collect(pieces []string) {
 }
 
 func (t *trace) line(line string) {
+	for isTerm(line) {
+		i := strings.Index(line, erlangNext)
+		if i < 0 {
+			break
+		}
+		t.keep(line[:i+len("]},")])
+		line = line[i+len("]},"):]
+	}
 	for len(line) > len(") at ") {
 		i := strings.Index(line, ") at ")
 		if i < 0 || !isCall(line[i+len(") at "):]) {
@@ -104,6 +115,14 @@ func (t *trace) line(line string) {
 	if line != "" {
 		t.keep(line)
 	}
+}
+
+// erlangNext is between two calls that Erlang prints on one line.
+const erlangNext = "]},{"
+
+// isTerm reports whether a line begins as a term of Erlang does, or its report.
+func isTerm(line string) bool {
+	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
 }
 
 // isCall distinguishes "a.B.c(B.java:1)" and "a.js:1:2" from
