@@ -251,7 +251,7 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 func isScriptName(part string) bool {
 	switch part {
 	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
-		"eval", "<computed>", "global code", "eval code", "module code", "window", "self":
+		"eval", "<computed>", "global code", "eval code", "module code", "window", "self", "Anonymous function", "Global code":
 		return false
 	}
 	return part != "" && part[0] != '<'

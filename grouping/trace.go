@@ -18,6 +18,7 @@ const (
 type trace struct {
 	syntax *syntax
 	lines  []string
+	spare  []string // the lines without their prefix
 	frames []Frame
 	spans  []span  // the root cause first
 	names  []byte  // identities, one after another
@@ -42,7 +43,7 @@ type span struct {
 func (t *trace) parse(e *Error) {
 	t.reset()
 	t.collect(e.stack())
-	if t.syntax = detect(t.lines); t.syntax == &unknownSyntax && len(e.StackTrace) == 0 {
+	if t.detect(); t.syntax == &unknownSyntax && len(e.StackTrace) == 0 {
 		t.lines = t.lines[:0] // a message of several lines, but no trace
 	}
 	t.spans = append(t.spans, span{})
@@ -50,6 +51,17 @@ func (t *trace) parse(e *Error) {
 	t.order(e)
 	t.name()
 	t.locate()
+}
+
+// detect finds the syntax, if need be behind a prefix of all lines.
+func (t *trace) detect() {
+	if t.syntax = detect(t.lines); t.syntax != &unknownSyntax {
+		return
+	}
+	t.spare = withoutPrefix(t.spare[:0], t.lines)
+	if s := detect(t.spare); s != &unknownSyntax {
+		t.syntax, t.lines, t.spare = s, t.spare, t.lines
+	}
 }
 
 func (t *trace) reset() {
@@ -83,10 +95,14 @@ func (t *trace) read() {
 // flattened into one line are split as well.
 func (t *trace) collect(pieces []string) {
 	for _, piece := range pieces {
+		end := lineBreak(piece)
 		for more := true; more; {
 			var line string
-			line, piece, more = strings.Cut(piece, "\n")
-			t.line(trimEnd(line))
+			line, piece, more = strings.Cut(piece, end)
+			if end != "\n" {
+				line = strings.TrimPrefix(line, `\t`)
+			}
+			t.line(trimEnd(withoutColors(line)))
 		}
 	}
 }
