@@ -177,9 +177,14 @@ func javaPlumbing(f *Frame) bool {
 	return strings.Contains(m, "$$Lambda") || isCallSite(f) || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
 }
 
-// isCallSite recognises the class that Groovy makes of a call: "Cart$total$0.call".
+// isCallSite recognises the class that Groovy makes of a call,
+// "Cart$total$0.call", and those by which Quarkus intercepts one.
 func isCallSite(f *Frame) bool {
-	return f.File == "Unknown Source" && strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0
+	if f.File != "Unknown Source" {
+		return false
+	}
+	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 ||
+		strings.HasSuffix(f.Module, "_Subclass") || strings.HasSuffix(f.Module, "_ClientProxy")
 }
 
 // appendJavaClass appends a class name up to its generated part, without
@@ -231,7 +236,7 @@ func appendUncounted(dst []byte, s string) []byte {
 // and "__", in "$Proxy12", "GeneratedMethodAccessor12", "_closure2",
 // "lambda-3", "CodegenStage3" and "jdk.proxy2".
 func isJavaCounted(s string) bool {
-	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "CodegenStage", "jdk.proxy"} {
+	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy"} {
 		if strings.HasSuffix(s, end) {
 			return true
 		}

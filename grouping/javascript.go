@@ -245,7 +245,19 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	if !isScriptName(last) || built && len(last) < 3 {
 		return dst
 	}
+	if strings.HasSuffix(last, "_listener") { // by Angular, which counts them
+		return appendWithoutDigits(dst, last)
+	}
 	return append(dst, last...)
+}
+
+func appendWithoutDigits(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			dst = append(dst, s[i])
+		}
+	}
+	return dst
 }
 
 func isScriptName(part string) bool {

@@ -55,7 +55,7 @@ org.apache.tools org.apache.xbean org.apache.xerces org.apache.xalan org.aspectj
 org.eclipse org.flywaydb org.glassfish org.gradle org.hibernate org.jboss org.jetbrains org.joda org.jruby org.junit
 org.mockito org.mortbay org.mozilla org.objectweb org.osgi org.postgresql org.quartz org.reactivestreams org.slf4j
 org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml play reactor redis.clients retrofit2 rx sbt
-scala software.amazon sun sunw ch.qos`, '.')
+scala software.amazon sun sunw ch.qos zio cats monix slick`, '.')
 
 var dotnetLibraries = prefixesOf(`
 Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft NHibernate

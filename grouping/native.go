@@ -10,6 +10,8 @@ import "strings"
 //	./shop(_ZN4Cart5totalEv+0x15) [0x400e]                             glibc
 //	#01 pc 0004a1b2  /data/app/libshop.so (Cart::total()+12)           Android
 //	3   Shop    0x0000000104a5 -[Cart total:] + 84                     Apple
+//	frame #1: 0x000055 shop`total(n=1) at cart.c:54:3                  lldb
+//	shop_total+0x1c/0x80 [shop]                                        Linux
 //	 1# shop::Cart::total() at /src/cart.cpp:54                        Boost
 //	shop!Cart::total+0x1c [C:\src\cart.cpp @ 54]                       Windows
 
@@ -24,8 +26,10 @@ func nativeFrame(line string) (Frame, bool) {
 		}
 		return appleFrame(rest)
 	}
-	if f, ok := windowsFrame(s); ok {
-		return f, true
+	for _, read := range [...]func(string) (Frame, bool){windowsFrame, lldbFrame, kernelFrame} {
+		if f, ok := read(s); ok {
+			return f, true
+		}
 	}
 	return glibcFrame(s)
 }
@@ -68,6 +72,30 @@ func windowsFrame(s string) (Frame, bool) {
 		f.File, f.Line = file, number(line)
 	}
 	return f, len(f.Function) < len(call)
+}
+
+// lldbFrame reads "* frame #0: 0x0000000100003f24 shop`find(id=7) at cart.c:12:3".
+func lldbFrame(s string) (Frame, bool) {
+	place, call, ok := strings.Cut(s, "`")
+	if !ok || !strings.Contains(place, "frame #") {
+		return Frame{}, false
+	}
+	if f, ok := gdbCall(call); ok {
+		return f, true
+	}
+	return Frame{Module: place[strings.LastIndexByte(place, ' ')+1:], Function: withoutOffset(call)}, true
+}
+
+// kernelFrame reads "shop_find+0x1c/0x80 [shop]", also behind "RIP: 0010:".
+func kernelFrame(s string) (Frame, bool) {
+	call, offset, ok := strings.Cut(s, "+0x")
+	at, rest, sized := strings.Cut(offset, "/0x")
+	size, module, _ := strings.Cut(rest, " ")
+	name := call[strings.LastIndexAny(call, " :")+1:]
+	if !ok || !sized || name == "" || !isHexTail(at) || !isHexTail(size) {
+		return Frame{}, false
+	}
+	return Frame{Function: name, Module: strings.Trim(module, "[]")}, true
 }
 
 // addressedFrame reads a frame that begins with an address:

@@ -60,13 +60,27 @@ func phpCall(s string) (class, function string) {
 func phpMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(s, "Next "); ok {
-		return named(wrapper, rest)
+		thrown, _ := withoutPlace(rest)
+		return named(wrapper, thrown)
 	}
-	if _, uncaught, ok := strings.Cut(s, "Uncaught "); ok {
-		uncaught, _, _ = cutLast(uncaught, " in ") // where it was thrown
-		return named(header, uncaught)
+	_, uncaught, found := strings.Cut(s, "Uncaught ")
+	if !found {
+		uncaught = s
+	}
+	if thrown, ok := withoutPlace(uncaught); ok || found {
+		return named(header, thrown)
 	}
 	return classHeader(s)
+}
+
+// withoutPlace drops where an exception was thrown: " in /app/a.php:12".
+func withoutPlace(s string) (string, bool) {
+	before, place, _ := cutLast(s, " in ")
+	_, _, ok := cutNumber(place)
+	if !ok {
+		return s, false
+	}
+	return before, true
 }
 
 func phpInApp(f *Frame) bool {
@@ -76,7 +90,7 @@ func phpInApp(f *Frame) bool {
 	if f.Module != "" {
 		return !phpLibraries.hold(f.Module, '\\')
 	}
-	return !strings.Contains(f.File, "/vendor/") && f.File != "[internal function]"
+	return !isVendored(f.File) && f.File != "[internal function]"
 }
 
 // phpOwn goes by paths: a function is in the file from which the
@@ -88,7 +102,7 @@ func phpOwn(frames []Frame) {
 		if above == "" || above == "[internal function]" || f.Function == "{main}" {
 			continue
 		}
-		f.InApp = lastIndexSlashed(above, "/vendor/") < 0
+		f.InApp = !isVendored(above)
 	}
 	first := &frames[0]
 	for i := range frames[1:] {
@@ -97,6 +111,12 @@ func phpOwn(frames []Frame) {
 			return
 		}
 	}
+}
+
+// isVendored recognises files of packages, and of WordPress itself.
+func isVendored(path string) bool {
+	_, ok := after(path, "/vendor/", "/wp-includes/")
+	return ok
 }
 
 // phpPlumbing are functions of the language that call others.

@@ -91,7 +91,7 @@ func lineBreak(piece string) string {
 	if strings.IndexByte(piece, '\n') >= 0 || strings.IndexByte(piece, '\\') < 0 {
 		return "\n"
 	}
-	for _, begin := range [...]string{`\tat `, `    at `, `  File "`, `#1 `} {
+	for _, begin := range [...]string{`\tat `, `    at `, `  File "`, `#1 `, `\t/`} {
 		if strings.Contains(piece, `\n`+begin) {
 			return `\n`
 		}

@@ -70,6 +70,11 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 	if i := strings.LastIndex(name, "::h"); i > 0 && len(name) == i+3+16 && isHexTail(name[i+3:]) {
 		name = name[:i]
 	}
+	if crate, rest, ok := strings.Cut(name, "["); ok { // "shop[5c1a2b3c4d5e6f70]::main"
+		if hash, path, ok := strings.Cut(rest, "]::"); ok && isHexWord(hash, 8) {
+			return appendUnhashed(append(append(dst, crate...), "::"...), path)
+		}
+	}
 	return appendUnhashed(dst, name)
 }
 

@@ -118,7 +118,7 @@ func (t *trace) line(line string) {
 	}
 	for len(line) > len(") at ") {
 		i := strings.Index(line, ") at ")
-		if i < 0 || !isCall(line[i+len(") at "):]) {
+		if i < 0 || strings.Contains(line[:i], "frame #") || !isCall(line[i+len(") at "):]) {
 			break
 		}
 		if first := strings.Index(line[:i], " at "); first > 0 && first > leadingSpace(line) {
