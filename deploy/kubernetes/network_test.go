@@ -53,24 +53,53 @@ func TestWhoReachesWhom(t *testing.T) {
 	})
 }
 
+// Whoever else runs in the cluster reaches the gateway alone.
+func TestOthersReachTheGateway(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		for _, to := range workloads(t, weir) {
+			for _, port := range []int32{https, metrics} {
+				restricted := slices.ContainsFunc(some[*network.NetworkPolicy](t, weir), func(p *network.NetworkPolicy) bool {
+					return p.Name == release+"-clients" && len(p.Spec.Ingress[0].From) > 0
+				})
+				want := to.name == "gateway" && port == https && !restricted
+				if got := letsIn(t, weir, workload{name: "another"}, to, port); got != want {
+					t.Errorf("another pod reaches %s at %d: %t", to.name, port, got)
+				}
+			}
+		}
+	})
+}
+
 // reaches reports whether policies let a pod out to another, and let the other
 // have it in.
 func reaches(t *testing.T, weir objects, from, to workload, port int32) bool {
 	t.Helper()
-	var out, in bool
+	return letsIn(t, weir, from, to, port) && slices.ContainsFunc(of(t, weir, from), func(policy *network.NetworkPolicy) bool {
+		return slices.ContainsFunc(policy.Spec.Egress, func(rule network.NetworkPolicyEgressRule) bool {
+			return opens(rule.Ports, port) && among(t, rule.To, to)
+		})
+	})
+}
+
+// letsIn reports whether policies let a pod have another in.
+func letsIn(t *testing.T, weir objects, from, to workload, port int32) bool {
+	t.Helper()
+	return slices.ContainsFunc(of(t, weir, to), func(policy *network.NetworkPolicy) bool {
+		return slices.ContainsFunc(policy.Spec.Ingress, func(rule network.NetworkPolicyIngressRule) bool {
+			return opens(rule.Ports, port) && among(t, rule.From, from)
+		})
+	})
+}
+
+// of are the policies for a pod.
+func of(t *testing.T, weir objects, w workload) (found []*network.NetworkPolicy) {
+	t.Helper()
 	for _, policy := range some[*network.NetworkPolicy](t, weir) {
-		if takesIn(t, &policy.Spec.PodSelector, from) {
-			for _, rule := range policy.Spec.Egress {
-				out = out || opens(rule.Ports, port) && among(t, rule.To, to)
-			}
-		}
-		if takesIn(t, &policy.Spec.PodSelector, to) {
-			for _, rule := range policy.Spec.Ingress {
-				in = in || opens(rule.Ports, port) && among(t, rule.From, from)
-			}
+		if takesIn(t, &policy.Spec.PodSelector, w) {
+			found = append(found, policy)
 		}
 	}
-	return out && in
+	return found
 }
 
 func opens(ports []network.NetworkPolicyPort, port int32) bool {
@@ -106,10 +135,7 @@ func TestWaysOut(t *testing.T) {
 	weir := rendered(t, "testdata/everything.yaml")
 	for _, w := range workloads(t, weir) {
 		open := map[int32]bool{}
-		for _, policy := range some[*network.NetworkPolicy](t, weir) {
-			if !takesIn(t, &policy.Spec.PodSelector, w) {
-				continue
-			}
+		for _, policy := range of(t, weir, w) {
 			for _, rule := range policy.Spec.Egress {
 				for _, port := range rule.Ports {
 					open[port.Port.IntVal] = true
