@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -79,7 +80,33 @@ func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}) {
 	aim(ctx, underway)
 	a.cluster.Nodes[0].Kill(a.t)
 	a.seen.calm(a.t)
+	a.diagnose("broker", a.cluster.Nodes[0].Address())
 	a.cluster.Nodes[0].Start(a.t)
+}
+
+// diagnose has the doctor find this fault, which no metric of Weir's shows, and
+// no other.
+func (a *available) diagnose(check, subject string) {
+	a.t.Helper()
+	doctor := launch(a.t, a.programs.program("deploy/cmd/weir"), a.given, "doctor", "--json")
+	_ = doctor.wait() // it fails, as it has found something
+	var report struct {
+		Findings []struct{ Check, Subject, Level, Seen string }
+	}
+	if err := json.Unmarshal([]byte(doctor.output.String()), &report); err != nil {
+		a.t.Errorf("the doctor: %v: %s", err, doctor.output)
+	}
+	found := false
+	for _, f := range report.Findings {
+		this := f.Check == check && f.Subject == subject
+		if f.Level == "fail" && !this {
+			a.t.Errorf("the doctor finds a fault with %s %s, too: %s", f.Check, f.Subject, f.Seen)
+		}
+		found = found || f.Level == "fail" && this
+	}
+	if !found {
+		a.t.Errorf("the doctor finds no fault with %s %s", check, subject)
+	}
 }
 
 // failOver kills the primary and promotes the standby.

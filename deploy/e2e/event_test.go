@@ -17,7 +17,7 @@ var slowest = flag.Duration("p99", time.Second, "how slow p99 of the answers to 
 
 // Around events.
 const (
-	calmAnswers = 300             // posts accepted between two
+	calmAnswers = 200             // posts accepted between two
 	settled     = 5 * time.Second // after one, still its own
 )
 
