@@ -33,7 +33,7 @@ BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backen
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
-		printf '  make %-16s %s\n' "$${line%%:*}" "$${line#*## }";; esac; done <$(firstword $(MAKEFILE_LIST))
+		printf '  make %-17s %s\n' "$${line%%:*}" "$${line#*## }";; esac; done <$(firstword $(MAKEFILE_LIST))
 
 run: bin/weir ## start everything in one process, with a demo organization; data under .weir/
 	@exec bin/weir run $(ARGS)
