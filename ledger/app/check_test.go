@@ -65,7 +65,7 @@ func TestVerifyFinds(t *testing.T) {
 
 func (r *rig) tamper(statement string) {
 	r.t.Helper()
-	pool, err := pg.Open(r.t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
+	pool, err := pg.Open(r.t.Context(), r.owning().DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		r.t.Fatal(err)
 	}

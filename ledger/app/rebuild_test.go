@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,15 +19,37 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
+
+// owning is the configuration of a program whose role owns the schema.
+func (r *rig) owning() app.Config {
+	config := r.config
+	config.DatabaseURL = httpapi.Secret(testenv.Owner(config.DatabaseURL.Reveal()))
+	return config
+}
+
+// grant lets a ledger that was made anew be served, as weir migrate does.
+func (r *rig) grant() {
+	r.t.Helper()
+	pool, serving := r.open(), testenv.Serving(r.owning().DatabaseURL.Reveal())
+	defer pool.Close()
+	role, err := url.Parse(serving)
+	if err == nil {
+		err = pg.Grant(r.t.Context(), pool, app.Schema(), role.User.Username())
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
 
 // rebuild makes the ledger anew from the log and the decisions, and fails the
 // test where it is another one.
 func (r *rig) rebuild() app.Rebuilt {
 	r.t.Helper()
-	made, err := app.Rebuild(r.t.Context(), r.config, testenv.Logger(r.t))
+	made, err := app.Rebuild(r.t.Context(), r.owning(), testenv.Logger(r.t))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -49,10 +72,10 @@ func (r *rig) asSystem(statements ...string) {
 	})
 }
 
-// open connects to the ledger's database.
+// open connects to the ledger's database as the role that owns the schema.
 func (r *rig) open() *pgxpool.Pool {
 	r.t.Helper()
-	pool, err := pg.Open(r.t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
+	pool, err := pg.Open(r.t.Context(), r.owning().DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -255,6 +278,7 @@ func TestMadeAnew(t *testing.T) {
 
 	h.stop()
 	h.asSystem(`ALTER SCHEMA ledger RENAME TO ledger_before`, `ALTER SCHEMA ledger_rebuilt RENAME TO ledger`)
+	h.grant()
 	h.ledger, h.stop = h.start()
 	awaitReady(t, h.ledger)
 	if after := h.balance(); after != before {
@@ -286,7 +310,7 @@ func TestWhatIsGoneIsNotMadeAnew(t *testing.T) {
 	r.stop()
 	refused := func(part string) {
 		t.Helper()
-		if made, err := app.Rebuild(t.Context(), r.config, testenv.Logger(t)); err == nil || !strings.Contains(err.Error(), part) {
+		if made, err := app.Rebuild(t.Context(), r.owning(), testenv.Logger(t)); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("made %+v, error %v, want one of %q", made, err, part)
 		}
 	}

@@ -18,7 +18,7 @@ const table = `CREATE TABLE kept (organization text, key bytea, input bytea, ans
 // A request is known again by its key and input; another input is refused, and
 // without a key, or of another organization, it is new.
 func TestRequests(t *testing.T) {
-	pool := pgtest.Open(t, "answerstest", pg.MigrationSet{Name: "kept", FS: fstest.MapFS{"migrations/0001_kept.sql": {Data: []byte(table)}}})
+	pool := pgtest.Open(t, "answerstest", pg.MigrationSet{Name: "kept", FS: fstest.MapFS{"migrations/0001_kept.sql": {Data: []byte(table)}}, Rights: pg.Rights{"kept": "SELECT, INSERT"}})
 	ask := func(organization, key, input string) (answer string, known bool, err error) {
 		err = pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 			r := answers.NewRequest("kept", organization, key, []byte(input))

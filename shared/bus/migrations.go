@@ -11,4 +11,11 @@ var migrations embed.FS
 
 // Migrations makes the tables bus_positions, bus_parked and bus_relays. Every
 // module that consumes or relays applies it to its own schema.
-func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "bus", FS: migrations} }
+func Migrations() pg.MigrationSet {
+	return pg.MigrationSet{Name: "bus", FS: migrations, Rights: pg.Rights{
+		"bus_positions": "SELECT, INSERT, UPDATE",
+		"bus_relays":    "SELECT, INSERT, UPDATE",
+		"bus_deferred":  "SELECT, INSERT, UPDATE, DELETE",
+		"bus_parked":    "SELECT, INSERT, UPDATE, DELETE",
+	}}
+}

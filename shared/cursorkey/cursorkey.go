@@ -17,7 +17,9 @@ import (
 var migrations embed.FS
 
 // Migrations make the key, once for all.
-func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "cursorkey", FS: migrations} }
+func Migrations() pg.MigrationSet {
+	return pg.MigrationSet{Name: "cursorkey", FS: migrations, Rights: pg.Rights{"cursor_key": "SELECT"}}
+}
 
 // Bound is that of its table, for a prune.Pruner.
 func Bound() prune.Bound {

@@ -21,7 +21,9 @@ import (
 var migrations embed.FS
 
 // Migrations creates the table of what is deleted.
-func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "erasure", FS: migrations} }
+func Migrations() pg.MigrationSet {
+	return pg.MigrationSet{Name: "erasure", FS: migrations, Rights: pg.Rights{"erasures": "SELECT, INSERT, UPDATE"}}
+}
 
 // Bound is that of the table.
 func Bound() prune.Bound {

@@ -32,7 +32,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // a row of each of some projects for each day.
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool := pgtest.Open(t, "erasuretest", erasure.Migrations())
+	pool := pgtest.OpenOwned(t, "erasuretest", pg.Partitions(), erasure.Migrations())
 	system(t, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `
 			CREATE TABLE things (organization text, project text, n int);

@@ -33,7 +33,7 @@ type reader struct {
 
 func newReader(t *testing.T, name string) *reader {
 	t.Helper()
-	pool := pgtest.Open(t, "inboxtest", inbox.Migrations(), bus.Migrations())
+	pool := pgtest.OpenOwned(t, "inboxtest", pg.Partitions(), inbox.Migrations(), bus.Migrations())
 	if _, err := pool.Exec(t.Context(), `CREATE TABLE verdicts (event text, verdict int)`); err != nil {
 		t.Fatal(err)
 	}

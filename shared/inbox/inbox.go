@@ -17,7 +17,13 @@ var migrations embed.FS
 
 // Migrations creates the tables of an inbox; every module that consumes
 // weir.logs.v1 applies it to its schema.
-func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "inbox", FS: migrations} }
+func Migrations() pg.MigrationSet {
+	return pg.MigrationSet{Name: "inbox", FS: migrations, Rights: pg.Rights{
+		"inbox":             "SELECT, INSERT", // goes by the day
+		"inbox_idempotency": "SELECT, INSERT, UPDATE, DELETE",
+		"inbox_held":        "SELECT, INSERT, DELETE",
+	}}
+}
 
 // IdempotencyWindow is how long an Idempotency-Key is bound to its first request.
 const IdempotencyWindow = 24 * time.Hour

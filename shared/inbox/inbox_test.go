@@ -35,7 +35,13 @@ const (
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	return pgtest.Open(t, "inboxtest", inbox.Migrations(), bus.Migrations())
+	return pgtest.Open(t, "inboxtest", pg.Partitions(), inbox.Migrations(), bus.Migrations())
+}
+
+// openOwned is for tests that make the past up.
+func openOwned(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	return pgtest.OpenOwned(t, "inboxtest", pg.Partitions(), inbox.Migrations(), bus.Migrations())
 }
 
 func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict) {
@@ -344,7 +350,7 @@ func TestCopiesRace(t *testing.T) {
 
 // What lies more than a week back is removed, and nothing younger.
 func TestTables(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
 	filter(t, pool, old, young)
 	forgotten, today := keyed("", "", noon.AddDate(0, 0, -9), parts("3", 1)...), keyed("", "", noon.AddDate(0, 0, -9), parts("4", 1)...)
@@ -399,7 +405,7 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 // whether it comes with it or later; of one that was remembered
 // without a checksum nobody can tell.
 func TestAnotherRecordOfAPartConflicts(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	first, other := record("1", 1), record("1", 1)
 	other.Bytes++
 	if got := filter(t, pool, first, other, first); !slices.Equal(got, []inbox.Verdict{fresh, inbox.Conflicting, duplicate}) {

@@ -43,7 +43,7 @@ func park(t *testing.T, pool *pgxpool.Pool, key string) {
 // A part that was parked completes its request when it is replayed, though
 // the inbox has forgotten the day by then.
 func TestAPartIsReplayedLate(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
 	park(t, pool, "")
 	prunedAtNoon(t, pool)
@@ -59,7 +59,7 @@ func TestAPartIsReplayedLate(t *testing.T) {
 // Parts that nobody waits for go after a week, also where the one that
 // is missing was parked and is discarded.
 func TestPartsThatNobodyWaitsForGo(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
 	park(t, pool, "")
 	asSystem(t, pool, `UPDATE bus_parked SET header_names = '{}', header_values = '{}'`)
@@ -72,7 +72,7 @@ func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 // A part that is replayed late does not count where the request was sent again
 // and counted, however long that is ago.
 func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	filter(t, pool, keyed("key", "same", longAgo, parts("1", 1, 2)...)...)
 	filter(t, pool, keyed("key", "same", longAgo, parts("2", 1, 2, 3)...)...)
 	park(t, pool, "key")
@@ -85,7 +85,7 @@ func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 // A lane that is more than a week behind finds all that the inbox has
 // seen of it, though the others are current.
 func TestALaneIsAWeekBehind(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	asSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
 		VALUES ('acme', 'test', 'weir.logs.v1', 0, gen_random_uuid(), 0, 9, 10, 10, '`+longAgo.Format(time.RFC3339)+`')`)
 	single := idempotent("2", "key", "same", longAgo)
@@ -101,7 +101,7 @@ func TestALaneIsAWeekBehind(t *testing.T) {
 // A lane that was behind and is no more has its parts as well:
 // they outlive the day of the inbox.
 func TestAPartOutlivesItsDay(t *testing.T) {
-	pool := open(t)
+	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1)...)...)
 	asSystem(t, pool, `DROP TABLE inbox_`+longAgo.Format("20060102"))
 	if got := filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...); !slices.Equal(got, []inbox.Verdict{duplicate, partial}) {

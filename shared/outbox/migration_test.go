@@ -33,7 +33,7 @@ func TestPositionsOfBefore(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := pg.MigrationSet{Name: "outbox", FS: fstest.MapFS{"migrations/0001_facts.sql": {Data: migrationFile(t, "0001_facts.sql")}}}
-			pool := pgtest.Open(t, "outboxtest", bus.Migrations(), before)
+			pool := pgtest.OpenOwned(t, "outboxtest", bus.Migrations(), before)
 			var position int64
 			var leased bool
 			err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -19,7 +19,9 @@ import (
 var migrations embed.FS
 
 // Migrations creates the table of an outbox.
-func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "outbox", FS: migrations} }
+func Migrations() pg.MigrationSet {
+	return pg.MigrationSet{Name: "outbox", FS: migrations, Rights: pg.Rights{"facts": "SELECT, INSERT, DELETE"}}
+}
 
 // A Fact is an event to publish.
 type Fact struct {

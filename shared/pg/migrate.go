@@ -24,8 +24,9 @@ type Schema struct {
 // order of their names whatever the folder, each once. A released file
 // is never edited; it may move to another folder.
 type MigrationSet struct {
-	Name string // "bus", "ledger"
-	FS   fs.FS
+	Name   string // "bus", "ledger"
+	FS     fs.FS
+	Rights Rights // on what it makes
 }
 
 // Files lists the paths of the migrations by name. Each name is
@@ -53,10 +54,18 @@ func (s MigrationSet) Files() ([]string, error) {
 // transaction of its own: its locks are free while the next one works, and it
 // stays applied if a later one fails. Several processes may call it at once:
 // one works at a file, the others wait and then find it applied. It refuses a
-// login role that bypasses row level security.
+// login role that bypasses row level security. One that doesn't own the schema
+// changes nothing: for it, ErrNotMigrated means that something is missing.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
 	if err := refuseBypass(ctx, pool); err != nil {
 		return err
+	}
+	foreign, err := isForeign(ctx, pool, schema)
+	if err != nil {
+		return err
+	}
+	if foreign {
+		return refuseUnready(ctx, pool, schema, sets)
 	}
 	if err := InTx(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, schema) }); err != nil {
 		return fmt.Errorf("cannot prepare schema %q: %w", schema, err)
@@ -92,15 +101,37 @@ func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) 
 	if err != nil {
 		return nil, err
 	}
-	missing, _, err := Migrated(ctx, pool, sets...)
-	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("%w: schema %q lacks %s", ErrNotMigrated, schema, strings.Join(missing, ", "))
-	}
-	if err != nil {
+	if err := refuseOutdated(ctx, pool, schema, sets); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return pool, nil
+}
+
+// isForeign reports whether another role owns the schema.
+func isForeign(ctx context.Context, pool *pgxpool.Pool, schema string) (foreign bool, err error) {
+	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1 AND NOT pg_has_role(nspowner, 'USAGE'))`, schema).Scan(&foreign)
+	if err != nil {
+		return false, fmt.Errorf("cannot read who owns schema %q: %w", schema, err)
+	}
+	return foreign, nil
+}
+
+// refuseUnready is for a role that can't bring the schema up to date.
+func refuseUnready(ctx context.Context, pool *pgxpool.Pool, schema string, sets []MigrationSet) error {
+	if err := InTx(ctx, pool, func(tx pgx.Tx) error { return refuseUnfinished(ctx, tx, schema) }); err != nil {
+		return fmt.Errorf("cannot use schema %q: %w", schema, err)
+	}
+	return refuseOutdated(ctx, pool, schema, sets)
+}
+
+// refuseOutdated fails with ErrNotMigrated where a migration is missing.
+func refuseOutdated(ctx context.Context, pool *pgxpool.Pool, schema string, sets []MigrationSet) error {
+	missing, _, err := Migrated(ctx, pool, sets...)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("%w: schema %q lacks %s (weir migrate adds them, as the role that owns the schema)", ErrNotMigrated, schema, strings.Join(missing, ", "))
+	}
+	return err
 }
 
 // Migrated lists the migrations that are not applied, and those that are

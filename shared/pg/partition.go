@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 )
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Partitions are the functions that make and remove partitions: every schema
+// with a partitioned table has them.
+func Partitions() MigrationSet { return MigrationSet{Name: "partitions", FS: migrations} }
 
 // DayPartition is the name of table's partition for the UTC day
 // of at: rows are copied straight into it.
@@ -32,7 +40,7 @@ func EnsureValue(ctx context.Context, tx pgx.Tx, table string, value int, column
 		return err
 	}
 	if missing, err = missingUnderLock(ctx, tx, table, partition); err == nil && len(missing) > 0 {
-		err = attach(ctx, tx, table, partition, fmt.Sprintf(`IN (%d)`, value), ` PARTITION BY RANGE (`+pgx.Identifier{column}.Sanitize()+`)`)
+		err = attach(ctx, tx, table, nil, &value, &column)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot create partition %q: %w", partition, err)
@@ -68,7 +76,7 @@ func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, day time
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return attach(ctx, tx, table, partition, fmt.Sprintf(`FROM ('%s') TO ('%s')`, day.Format(time.RFC3339), day.Add(24*time.Hour).Format(time.RFC3339)), "")
+	return attach(ctx, tx, table, &day, nil, nil)
 }
 
 // missingUnderLock takes the advisory lock and looks again.
@@ -81,17 +89,32 @@ func missingUnderLock(ctx context.Context, tx pgx.Tx, table, partition string) (
 	return missingRelations(ctx, tx, []string{partition})
 }
 
-// attach makes the partition as a table of its own and attaches it. CREATE
-// TABLE … PARTITION OF would lock table until the commit, and everybody behind
-// the longest reader. Row level security is not copied: requests never name a
-// partition, and COPY needs one without it.
-func attach(ctx context.Context, tx pgx.Tx, table, partition, bound, partitioned string) error {
-	parent, child := pgx.Identifier{table}.Sanitize(), pgx.Identifier{partition}.Sanitize()
-	if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)%s`, child, parent, partitioned)); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES %s`, parent, child, bound))
+// attach has the owner of table make the partition as a table of its own and
+// attach it. CREATE TABLE … PARTITION OF would lock table until the commit, and
+// everybody behind the longest reader. Row level security is not copied:
+// requests never name a partition, and COPY needs one without it.
+func attach(ctx context.Context, tx pgx.Tx, table string, day *time.Time, value *int, by *string) error {
+	_, err := tx.Exec(ctx, `SELECT attach_partition($1::text::regclass, $2::date, $3::int, $4::text::name)`, pgx.Identifier{table}.Sanitize(), day, value, by)
 	return err
+}
+
+// HoldDay keeps others from writing to table's partition of a day until the
+// transaction ends.
+func HoldDay(ctx context.Context, tx pgx.Tx, table string, day time.Time) error {
+	_, err := tx.Exec(ctx, `SELECT hold_day($1::text::regclass, $2::date)`, pgx.Identifier{table}.Sanitize(), day.UTC())
+	if err != nil {
+		return fmt.Errorf("cannot hold partition %q: %w", DayPartition(table, day), err)
+	}
+	return nil
+}
+
+// DropDay drops table's partition of a day.
+func DropDay(ctx context.Context, tx pgx.Tx, table string, day time.Time) error {
+	_, err := tx.Exec(ctx, `SELECT drop_day($1::text::regclass, $2::date)`, pgx.Identifier{table}.Sanitize(), day.UTC())
+	if err != nil {
+		return fmt.Errorf("cannot drop partition %q: %w", DayPartition(table, day), err)
+	}
+	return nil
 }
 
 // missingRelations reads the catalogue itself: to_regclass would
@@ -134,24 +157,28 @@ func Days(ctx context.Context, tx pgx.Tx, table string) ([]time.Time, error) {
 	})
 }
 
+// SummarizeDays has the block range indexes of table's partitions of some days
+// cover what was written since.
+func SummarizeDays(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
+	_, err := tx.Exec(ctx, `SELECT summarize_days($1::text::regclass, $2::date, $3::date)`, pgx.Identifier{table}.Sanitize(), from.UTC(), to.UTC())
+	return err
+}
+
 // DropDaysBefore drops table's partitions of days before the UTC
 // day of at, and returns their names.
-func DropDaysBefore(ctx context.Context, tx pgx.Tx, table string, at time.Time) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT child.relname
-		FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
-		WHERE inhparent = to_regclass($1) AND child.relname < $2 ORDER BY 1`,
-		pgx.Identifier{table}.Sanitize(), DayPartition(table, at))
+func DropDaysBefore(ctx context.Context, tx pgx.Tx, table string, at time.Time) (names []string, err error) {
+	days, err := Days(ctx, tx, table)
 	if err != nil {
 		return nil, err
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if _, err := tx.Exec(ctx, `DROP TABLE `+pgx.Identifier{name}.Sanitize()); err != nil {
-			return nil, fmt.Errorf("cannot drop partition %q: %w", name, err)
+	for _, day := range days {
+		if !day.Before(at.UTC().Truncate(24 * time.Hour)) {
+			break
 		}
+		if err := DropDay(ctx, tx, table, day); err != nil {
+			return nil, err
+		}
+		names = append(names, DayPartition(table, day))
 	}
 	return names, nil
 }

@@ -29,7 +29,7 @@ var notes = pg.MigrationSet{Name: "notes", FS: fstest.MapFS{
 		ALTER TABLE notes FORCE ROW LEVEL SECURITY;
 		CREATE POLICY organization ON notes USING (organization = current_setting('weir.organization', true)
 			OR current_setting('weir.organization', true) = '*');`)},
-}}
+}, Rights: pg.Rights{"notes": "SELECT, INSERT"}}
 
 var day = time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC)
 
@@ -40,7 +40,7 @@ func open(t *testing.T) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if err := pg.Migrate(t.Context(), pool, schema, notes); err != nil {
+	if err := pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes); err != nil {
 		t.Fatal(err)
 	}
 	return pool
@@ -103,15 +103,15 @@ func TestMigrateIsSafeToRepeat(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if err := pg.Migrate(t.Context(), pool, schema, notes); err != nil {
+			if err := pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes); err != nil {
 				t.Errorf("Migrate = %v", err)
 			}
 		})
 	}
 	group.Wait()
 	var applied int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM migrations`).Scan(&applied); err != nil || applied != 1 {
-		t.Errorf("%d files noted as applied, %v; want 1", applied, err)
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM migrations`).Scan(&applied); err != nil || applied != 2 {
+		t.Errorf("%d files noted as applied, %v; want 2", applied, err)
 	}
 }
 

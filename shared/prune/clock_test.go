@@ -26,7 +26,7 @@ func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table 
 // By a clock that the database contradicts nothing is removed, whether it is
 // ahead or behind; once it is set right, what is old is.
 func TestAWrongClockPrunesNothing(t *testing.T) {
-	pool := pgtest.Open(t, "prunetest")
+	pool := pgtest.OpenOwned(t, "prunetest")
 	for _, ahead := range []time.Duration{365 * 24 * time.Hour, 2 * time.Hour, -2 * time.Hour} {
 		table := &fakeTable{name: "full", left: 5}
 		p := onSystemClock(t, pool, ahead, table)
@@ -51,7 +51,7 @@ func TestAWrongClockPrunesNothing(t *testing.T) {
 
 // Rows go by the earlier of the two clocks as well while these are close together.
 func TestTheEarlierClockDecides(t *testing.T) {
-	pool := pgtest.Open(t, "prunetest")
+	pool := pgtest.OpenOwned(t, "prunetest")
 	for _, ahead := range []time.Duration{30 * time.Minute, -30 * time.Minute} {
 		p := onSystemClock(t, pool, ahead, &fakeTable{name: "empty"})
 		if err := p.RunOnce(t.Context()); err != nil {

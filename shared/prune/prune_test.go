@@ -56,7 +56,7 @@ func newPruner(t *testing.T, log *slog.Logger, tables ...Table) (*Pruner, *prome
 	t.Helper()
 	metrics := prometheus.NewRegistry()
 	return New(Config{
-		Pool: pgtest.Open(t, "prunetest"), Tables: fixed(tables...), Clock: func() time.Time { return noon }, Metrics: metrics, Logger: log,
+		Pool: pgtest.OpenOwned(t, "prunetest"), Tables: fixed(tables...), Clock: func() time.Time { return noon }, Metrics: metrics, Logger: log,
 	}), metrics
 }
 

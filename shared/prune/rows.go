@@ -21,6 +21,8 @@ type Rows struct {
 	Age    string           // the column, or expression, by which rows age
 	Before func() time.Time // rows of before that go; see Ago
 	Only   string           // further condition of the rows that may go, of which "t" is the table; empty: all
+
+	AppendOnly bool // rows never change, so nobody holds one that is to go: no right to UPDATE is needed
 }
 
 // Ago is an instant a span before now.
@@ -34,15 +36,22 @@ func (r Rows) Name() string { return r.Table }
 // Keeps implements Table.
 func (r Rows) Keeps() string { return r.Bound }
 
-// Prune implements Table. It skips locked rows.
+// Prune implements Table. It skips locked rows, unless the table is AppendOnly.
 func (r Rows) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
 	tag, err := tx.Exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(
-		SELECT ctid FROM %[1]s AS t WHERE %[2]s < $1%[3]s LIMIT %[4]d FOR UPDATE SKIP LOCKED))`, r.Table, r.Age, r.and(), batch),
+		SELECT ctid FROM %[1]s AS t WHERE %[2]s < $1%[3]s LIMIT %[4]d%[5]s))`, r.Table, r.Age, r.and(), batch, r.lock()),
 		r.Before())
 	return tag.RowsAffected(), tag.RowsAffected() == batch, err
+}
+
+func (r Rows) lock() string {
+	if r.AppendOnly {
+		return ""
+	}
+	return " FOR UPDATE SKIP LOCKED"
 }
 
 func (r Rows) and() string {

@@ -15,7 +15,7 @@ import (
 // Rows go once they are old, as far as their condition goes; those that
 // somebody works with go later. All tables are measured.
 func TestRows(t *testing.T) {
-	pool := pgtest.Open(t, "prunetest")
+	pool := pgtest.OpenOwned(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (id int, at timestamptz, over boolean);
 		INSERT INTO things SELECT n, '2026-11-22 12:00Z'::timestamptz - n * interval '1 day', n % 2 = 0 FROM generate_series(1, 20) AS n`)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestRows(t *testing.T) {
 
 // Rows that do not age yet keep nobody from pruning the others.
 func TestRowsThatDoNotAge(t *testing.T) {
-	pool := pgtest.Open(t, "prunetest")
+	pool := pgtest.OpenOwned(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (ended timestamptz); INSERT INTO things VALUES (NULL)`)
 	if err != nil {
 		t.Fatal(err)

@@ -40,11 +40,14 @@ func newName() string { return "weir_test_" + strings.ToLower(rand.Text()[:12]) 
 
 // create makes a role and an empty database of one name.
 func create(ctx context.Context, conn *pgx.Conn, name string) error {
-	err := execAll(ctx, conn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, secretOf(name)), fmt.Sprintf("GRANT %s TO CURRENT_USER", name))
-	if err != nil {
+	if err := createRole(ctx, conn, name); err != nil {
 		return err
 	}
 	return createDatabase(ctx, conn, name, name, "template1")
+}
+
+func createRole(ctx context.Context, conn *pgx.Conn, name string) error {
+	return execAll(ctx, conn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, secretOf(name)), fmt.Sprintf("GRANT %s TO CURRENT_USER", name))
 }
 
 // createDatabase copies files where the server does not flush them anyway:

@@ -3,6 +3,8 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,7 +13,8 @@ import (
 
 // PostgresOf is Postgres for a database filled by fill, once per server and
 // name, and copied for each test. All copies have the same owner. So the name
-// must cover everything that fill depends on.
+// must cover everything that fill depends on. Serving is the address for a role
+// beside the owner, which has no right but what fill gives it.
 func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
 	t.Helper()
 	template := template{admin: adminURL(t), name: "weir_template_" + name, fill: fill}
@@ -20,6 +23,32 @@ func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url st
 		t.Fatalf("testenv: %s: %v", template.name, err)
 	}
 	return template.copy(t)
+}
+
+// servingSuffix ends the name of the role beside the owner.
+const servingSuffix = "_serving"
+
+// Serving is the address of a database of PostgresOf for the role
+// beside its owner.
+func Serving(owner string) string {
+	u, err := url.Parse(owner)
+	if err != nil {
+		panic("no URL of PostgresOf")
+	}
+	role := u.User.Username() + servingSuffix
+	u.User = url.UserPassword(role, role)
+	return u.String()
+}
+
+// Owner is the address whose Serving is the given one; one of an owner stays.
+func Owner(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		panic("no URL of PostgresOf")
+	}
+	role := strings.TrimSuffix(u.User.Username(), servingSuffix)
+	u.User = url.UserPassword(role, role)
+	return u.String()
 }
 
 // templates are those that this process has made sure of.
@@ -58,11 +87,14 @@ func (p template) ensure(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (p template) make(ctx context.Context, conn *pgx.Conn) error {
-	err := execAll(ctx, conn, "DROP DATABASE IF EXISTS "+p.name, "DROP ROLE IF EXISTS "+p.name)
+	err := execAll(ctx, conn, "DROP DATABASE IF EXISTS "+p.name, "DROP ROLE IF EXISTS "+p.name+", "+p.name+servingSuffix)
 	if err != nil {
 		return err
 	}
 	if err := create(ctx, conn, p.name); err != nil {
+		return err
+	}
+	if err := createRole(ctx, conn, p.name+servingSuffix); err != nil {
 		return err
 	}
 	if err := p.fill(ctx, urlOf(p.admin, p.name, p.name)); err != nil {

@@ -204,7 +204,7 @@ func TestVerifyAtTheServer(t *testing.T) {
 // sql runs statements on the schema, as the system.
 func (w world) sql(t *testing.T, statements ...string) {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), w.database, "tenants")
+	pool, err := pg.Open(t.Context(), testenv.Owner(w.database), "tenants")
 	if err != nil {
 		t.Fatal(err)
 	}

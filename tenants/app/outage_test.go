@@ -55,7 +55,7 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 	n := w.follow(t)
 	acme := p.tenant(t, "Acme")
 	n.knows(t, acme.secret, nil)
-	pool, err := pg.Open(t.Context(), w.database, "other")
+	pool, err := pg.Open(t.Context(), testenv.Owner(w.database), "other")
 	if err != nil {
 		t.Fatal(err)
 	}

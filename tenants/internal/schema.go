@@ -20,6 +20,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		bus.Migrations(), relay.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "tenants", FS: migrations},
+		bus.Migrations(), relay.Migrations(), eventstorepg.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		{Name: "tenants", FS: migrations, Rights: rights()},
 	}
 }

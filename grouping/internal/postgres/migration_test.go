@@ -18,7 +18,7 @@ import (
 func TestIndexesAreBuiltBesideReaders(t *testing.T) {
 	const founding, budgets = "migrations/0001_groups.sql", "migrations/0002_budgets.sql"
 	set := ownMigrations(t, founding)
-	pool := pgtest.Open(t, "groupingupgrade", pg.MigrationSet{Name: set.Name, FS: fstest.MapFS{founding: {Data: textOf(t, set.FS, founding)}}})
+	pool := pgtest.OpenOwned(t, "groupingupgrade", pg.MigrationSet{Name: set.Name, FS: fstest.MapFS{founding: {Data: textOf(t, set.FS, founding)}}})
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		for statement := range strings.SplitSeq(string(textOf(t, set.FS, budgets)), ";\n") {
 			var lockedOut []string

@@ -16,7 +16,7 @@ import (
 // minutes: a page costs what it holds and the minute in which it
 // ends, however many groups there are.
 func TestListsHaveIndexes(t *testing.T) {
-	pool := pgtest.Open(t, Schema, Migrations()...)
+	pool := pgtest.OpenOwned(t, Schema, Migrations()...)
 	fill(t, pool)
 	since, place := time.Unix(100, 0), GroupCursor{LastSeen: time.Unix(1900, 0), ID: "grp"}
 	for _, test := range []struct {

@@ -22,8 +22,8 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
-		{Name: "grouping", FS: migrations},
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		{Name: "grouping", FS: migrations, Rights: rights},
 	}
 }
 

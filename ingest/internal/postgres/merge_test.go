@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ingest"
@@ -41,7 +42,18 @@ func (r *rig) merge() {
 
 func (r *rig) system(fn func(tx pgx.Tx) error) {
 	r.t.Helper()
-	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+	r.within(r.pool, fn)
+}
+
+// spoil does as the owner of the tables what serving can't.
+func (r *rig) spoil(fn func(tx pgx.Tx) error) {
+	r.t.Helper()
+	r.within(r.owner, fn)
+}
+
+func (r *rig) within(pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
+	r.t.Helper()
+	err := pg.InTx(r.t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
 			return err
 		}
@@ -253,7 +265,7 @@ func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
 		blocks = append(blocks, r.block(fmt.Sprint("org_", i%2), "prj_1", r.entry(noon.Unix()+i, "")))
 	}
 	r.keep(blocks...)
-	r.system(func(tx pgx.Tx) error {
+	r.spoil(func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `UPDATE blocks SET data = '' WHERE block = $1`, blocks[2].ID)
 		return err
 	})
@@ -299,7 +311,7 @@ func TestReplicasShareMerges(t *testing.T) {
 func (r *rig) holdBlocks() (letGo func()) {
 	r.t.Helper()
 	ctx := context.WithoutCancel(r.t.Context())
-	tx, err := r.pool.Begin(ctx)
+	tx, err := r.owner.Begin(ctx)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 // Tables are those of the log store, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{&blocks{clock: clock}, blockDays{clock}, prune.Rows{
-		Table: "merged_blocks", Bound: "an hour, for pages under way", Age: "merged_at", Before: prune.Ago(time.Hour, clock),
+		Table: "merged_blocks", Bound: "an hour, for pages under way", Age: "merged_at", Before: prune.Ago(time.Hour, clock), AppendOnly: true,
 	}}
 }
 
@@ -83,10 +83,7 @@ func (b *blocks) drop(ctx context.Context, tx pgx.Tx, d day) error {
 	if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `DROP TABLE `+pgx.Identifier{d.partition()}.Sanitize()); err != nil {
-		return fmt.Errorf("cannot drop partition %q: %w", d.partition(), err)
-	}
-	return nil
+	return pg.DropDay(ctx, tx, d.class(), d.begins)
 }
 
 // blockDays are the days whose blocks may be past their retention.

@@ -265,7 +265,7 @@ func older(t *testing.T, file string) []pg.MigrationSet {
 // them, however many there are: searches and older replicas continue. Older
 // blocks are found as before, and go with the longest retention.
 func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
-	pool := pgtest.Open(t, Schema, older(t, "0003_retention.sql")...)
+	pool := pgtest.OpenOwned(t, Schema, older(t, "0003_retention.sql")...)
 	keepBefore(t, pool, 0, 1)
 	if work := migrateUntil(t, pool, "0005"); len(work) > 0 {
 		t.Errorf("for the column: %q", work)

@@ -26,13 +26,15 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 type rig struct {
 	t       *testing.T
 	pool    *pgxpool.Pool
+	owner   *pgxpool.Pool // may spoil what serving can't
 	metrics *prometheus.Registry
 	entries int
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	return &rig{t: t, pool: pgtest.Open(t, postgres.Schema, postgres.Migrations()...)}
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	return &rig{t: t, pool: pool, owner: pgtest.Owner(t, pool)}
 }
 
 // store is the store with limits, and with metrics of its own.
@@ -244,16 +246,10 @@ func TestEnvironmentsLeaveBlocksPacked(t *testing.T) {
 // forgetEnvironments has all blocks be as those of before.
 func (r *rig) forgetEnvironments() {
 	r.t.Helper()
-	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(r.t.Context(), tx); err != nil {
-			return err
-		}
+	r.spoil(func(tx pgx.Tx) error {
 		_, err := tx.Exec(r.t.Context(), `UPDATE blocks SET environments = 0`)
 		return err
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // The newest page of an organization is found in its newest blocks, whatever

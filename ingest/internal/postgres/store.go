@@ -29,7 +29,8 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		bus.Migrations(), relay.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(), {Name: "ingest", FS: migrations},
+		pg.Partitions(), bus.Migrations(), relay.Migrations(), inbox.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		{Name: "ingest", FS: migrations, Rights: rights},
 	}
 }
 

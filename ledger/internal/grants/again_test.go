@@ -29,7 +29,7 @@ func TestRequestsOfBeforeTheMoveAreKnown(t *testing.T) {
 	}
 	for input, request := range inputs {
 		hash := sha256.Sum256([]byte(input))
-		l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `INSERT INTO answers (organization, key, input, answer, answered_at) VALUES ('acme', $1, $2, '{}', $3)
 				ON CONFLICT (organization, key) DO UPDATE SET input = excluded.input`, key[:], hash[:], l.Now())
 			return err

@@ -152,7 +152,7 @@ func TestVerifyOneOrganization(t *testing.T) {
 		`UPDATE links SET bytes = bytes + 1`:                                    ledger.ChainHolds,
 	} {
 		tampered := sealed(t)
-		tampered.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		tampered.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, tamper+` WHERE organization = 'acme'`)
 			return err
 		})
@@ -278,7 +278,7 @@ func TestChainsFindWhatWasChanged(t *testing.T) {
 		t.Run(tamper, func(t *testing.T) {
 			l := sealed(t)
 			l.CheckSound(t)
-			l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+			l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 				if _, err := tx.Conn().PgConn().Exec(ctx, tamper).ReadAll(); err != nil {
 					return err
 				}
@@ -309,7 +309,7 @@ func TestTheRestOfAChainHolds(t *testing.T) {
 	}
 	l.As(t, forget)
 	l.CheckSound(t)
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE transfers SET key = 'another' WHERE "offset" = 2`); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func TestChecksFindTransfersByBooking(t *testing.T) {
 	if report := checker.Report(); report.Ranges != days || len(report.Violations) > 0 {
 		t.Errorf("the checks end with %+v", report)
 	}
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		var left, indexes int
 		err := tx.QueryRow(ctx, `SELECT coalesce(sum(brin_summarize_new_values(i.indexrelid)), 0), count(*) FROM pg_inherits JOIN pg_index i ON indrelid = inhrelid
 			JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam

@@ -116,9 +116,21 @@ func (l *Ledger) As(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error)
 	}
 }
 
+// AsOwner is As for the role that owns the schema: it spoils what serving can't.
+func (l *Ledger) AsOwner(t testing.TB, fn func(ctx context.Context, tx pgx.Tx) error) {
+	t.Helper()
+	if err := try(t.Context(), pgtest.Owner(t, l.Pool), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Try is As for what may fail.
 func (l *Ledger) Try(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	return pg.InTx(ctx, l.Pool, func(tx pgx.Tx) error {
+	return try(ctx, l.Pool, fn)
+}
+
+func try(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return pg.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (l checkedLedger) checked(t *testing.T, check *postgres.BookCheck, r ledger
 
 func (l checkedLedger) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, statement, args...)
 		return err
 	})

@@ -44,14 +44,25 @@ func (d transferDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more
 	if err != nil || len(days) == 0 || !days[0].Before(since) {
 		return 0, false, err
 	}
-	day, partition := days[0], pgx.Identifier{pg.DayPartition("transfers", days[0])}.Sanitize()
-	for _, statement := range []string{`LOCK TABLE ` + partition + ` IN SHARE MODE`, fmt.Sprintf(foldDay, partition), `DROP TABLE ` + partition} {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return 0, false, fmt.Errorf("cannot fold %s: %w", partition, err)
-		}
+	if err := fold(ctx, tx, days[0]); err != nil {
+		return 0, false, err
 	}
-	_, err = tx.Exec(ctx, `DELETE FROM usage_days WHERE day = $1::date`, day)
-	return 1, len(days) > 1 && days[1].Before(since), err
+	return 1, len(days) > 1 && days[1].Before(since), nil
+}
+
+func fold(ctx context.Context, tx pgx.Tx, day time.Time) error {
+	if err := pg.HoldDay(ctx, tx, "transfers", day); err != nil {
+		return err
+	}
+	partition := pgx.Identifier{pg.DayPartition("transfers", day)}.Sanitize()
+	if _, err := tx.Exec(ctx, fmt.Sprintf(foldDay, partition)); err != nil {
+		return fmt.Errorf("cannot fold %s: %w", partition, err)
+	}
+	if err := pg.DropDay(ctx, tx, "transfers", day); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM usage_days WHERE day = $1::date`, day)
+	return err
 }
 
 func (transferDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {

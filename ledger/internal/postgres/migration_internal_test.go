@@ -38,7 +38,7 @@ func before(t *testing.T, name string) []pg.MigrationSet {
 // Usage of before it was by key stays, of each organization, as
 // what was accepted, and is sound.
 func TestUsageOfBeforeStays(t *testing.T) {
-	pool := pgtest.Open(t, Schema, before(t, "0004_usage.sql")...)
+	pool := pgtest.OpenOwned(t, Schema, before(t, "0004_usage.sql")...)
 	asSystem := func(fn func(tx pgx.Tx) error) {
 		t.Helper()
 		err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -22,10 +22,12 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 		},
 		prune.Rows{
 			Table: "links", Bound: fmt.Sprintf("%d months", kept.Hours), Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
+			AppendOnly: true,
 		},
 		prune.Rows{
 			Table: "cuts", Bound: "as links", Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
-			Only: "t.hour < (SELECT max(hour) FROM seals WHERE root IS NOT NULL)", // the last says where the next hour begins
+			Only:       "t.hour < (SELECT max(hour) FROM seals WHERE root IS NOT NULL)", // the last says where the next hour begins
+			AppendOnly: true,
 		},
 		prune.Rows{
 			Table: "replays", Bound: "as links", Age: "coalesce(hour, 'infinity')", Before: func() time.Time { return kept.HoursSince(clock()) },
@@ -35,14 +37,14 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 			Only: "t.root IS NOT NULL",
 		},
 		prune.Rows{Table: "tallies", Bound: "31 days after the last", Age: "at", Before: prune.Ago(talliesKept, clock)},
-		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock)},
+		prune.Rows{Table: "refusals", Bound: "90 days", Age: "at", Before: prune.Ago(refusalsKept, clock), AppendOnly: true},
 		prune.Rows{
 			Table: "books", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
 			Before: func() time.Time { return kept.BooksSince(clock()) },
 		},
 		prune.Rows{
 			Table: "statements", Bound: fmt.Sprintf("%d months after their period", kept.Books), Age: "period_end",
-			Before: func() time.Time { return kept.BooksSince(clock()) },
+			Before: func() time.Time { return kept.BooksSince(clock()) }, AppendOnly: true,
 		},
 		prune.Rows{
 			Table: "grants", Bound: fmt.Sprintf("%d months after their end", kept.Books), Age: "coalesce(ended_at, expires_at, 'infinity')",
@@ -50,7 +52,7 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 		},
 		pastDecisions{kept, clock},
 		prune.Rows{
-			Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock),
+			Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true,
 		},
 	}
 }

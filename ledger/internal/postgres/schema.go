@@ -25,7 +25,7 @@ var migrations embed.FS
 // Migrations are all tables of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
-		bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
-		eventstorepg.Migrations(), {Name: "ledger", FS: migrations},
+		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),
+		eventstorepg.Migrations(), {Name: "ledger", FS: migrations, Rights: rights},
 	}
 }

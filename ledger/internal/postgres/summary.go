@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // Summarize has the block range indexes of transfers cover what was booked
@@ -15,11 +17,7 @@ func Summarize(ctx context.Context, tx pgx.Tx, from, to time.Time) error {
 	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '100ms'`); err != nil { // below deadlock_timeout, at which a vacuum is cancelled
 		return err
 	}
-	_, err := tx.Exec(ctx, `SELECT brin_summarize_new_values(i.indexrelid) FROM pg_inherits d JOIN pg_index i ON i.indrelid = d.inhrelid
-			JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = d.inhrelid
-		WHERE d.inhparent = 'transfers'::regclass AND c.relam = (SELECT oid FROM pg_am WHERE amname = 'brin')
-			AND right(t.relname, 8) BETWEEN to_char($1::timestamptz, 'YYYYMMDD') AND to_char($2::timestamptz, 'YYYYMMDD')`, from, to)
-	return err
+	return pg.SummarizeDays(ctx, tx, "transfers", from, to)
 }
 
 // Unchecked is between which instants what no one has checked took effect;

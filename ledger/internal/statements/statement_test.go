@@ -122,7 +122,7 @@ func TestStatementsAreListed(t *testing.T) {
 // statement, and the next one has.
 func TestPeriodsOfBeforeHaveNoStatement(t *testing.T) {
 	l := ledgertest.Acme(t)
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM period_lines`)
 		return err
 	})
@@ -139,7 +139,7 @@ func TestSpoiledStatementsAreFound(t *testing.T) {
 	l.SetClock(time.Date(2026, 12, 1, 0, 1, 0, 0, time.UTC))
 	l.AdvanceAll(t)
 	l.CheckSound(t)
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE statements SET document = jsonb_set(jsonb_set(document, '{totals,expired}', '99'), '{totals,consumed}', '1')
 			WHERE number = 3`)
 		return err

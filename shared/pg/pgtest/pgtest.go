@@ -8,17 +8,24 @@ import (
 	"io/fs"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Open returns a pool on a database of this test's own, with
-// schema migrated. Both go with the test.
+// Open returns a pool on a database of this test's own, with schema migrated,
+// as the role that serves: it has the sets' rights and no other. Both go with
+// the test.
 func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), URL(t, schema, sets...), schema)
+	return open(t, URL(t, schema, sets...), schema)
+}
+
+func open(t testing.TB, url, schema string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), url, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,20 +33,49 @@ func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 	return pool
 }
 
-// URL is the address of such a database. The migrations run once
+// URL is the address of such a database for that role. The migrations run once
 // for all tests that need the same.
 func URL(t testing.TB, schema string, sets ...pg.MigrationSet) string {
 	t.Helper()
+	return testenv.Serving(Owned(t, schema, sets...))
+}
+
+// OpenOwned is Open as the role that owns the schema.
+func OpenOwned(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
+	t.Helper()
+	return open(t, Owned(t, schema, sets...), schema)
+}
+
+// Owner is a pool on the same database as one of Open, as the role that owns
+// the schema: for tests that spoil what serving can't.
+func Owner(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	config := pool.Config().ConnConfig
+	return open(t, testenv.Owner(config.ConnString()), config.RuntimeParams["search_path"])
+}
+
+// Owned is URL for the role that owns the schema.
+func Owned(t testing.TB, schema string, sets ...pg.MigrationSet) string {
+	t.Helper()
 	return testenv.PostgresOf(t, schema+"_"+digest(t, sets), func(ctx context.Context, url string) error {
-		pool, err := pg.OpenMigrated(ctx, url, schema, sets...)
-		if err == nil {
-			pool.Close()
-		}
-		return err
+		return fill(ctx, url, pg.Schema{Name: schema, Migrations: sets})
 	})
 }
 
-// digest changes with any migration.
+func fill(ctx context.Context, url string, schema pg.Schema) error {
+	pool, err := pg.OpenMigrated(ctx, url, schema.Name, schema.Migrations...)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	serving, err := pgx.ParseConfig(testenv.Serving(url))
+	if err != nil {
+		return err
+	}
+	return pg.Grant(ctx, pool, schema, serving.User)
+}
+
+// digest changes with any migration, and with what serving may do.
 func digest(t testing.TB, sets []pg.MigrationSet) string {
 	t.Helper()
 	sum := sha256.New()
@@ -55,6 +91,7 @@ func digest(t testing.TB, sets []pg.MigrationSet) string {
 			}
 			fmt.Fprintf(sum, "%s %s %d\n%s", set.Name, file, len(text), text)
 		}
+		fmt.Fprintln(sum, set.Rights)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }

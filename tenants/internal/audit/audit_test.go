@@ -27,7 +27,7 @@ const perOrganization = 27
 // Neither a mistake nor a command that slipped in changes the audit: the
 // application may not, and who may is refused.
 func TestAuditIsOnlyAddedTo(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	for _, statement := range []string{
 		`UPDATE audit_events SET actor = 'somebody else'`, `DELETE FROM audit_events`, `TRUNCATE audit_events`,
 		`INSERT INTO audit_events SELECT * FROM audit_events ON CONFLICT (organization, sequence) DO UPDATE SET actor = 'x'`,
@@ -91,7 +91,7 @@ func unguard(t *testing.T, pool *pgxpool.Pool) {
 // Tampering beside the guards is found, whatever it is: lines no longer follow
 // from each other, or, where they were made to, not from the events.
 func TestTamperingIsFound(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	unguard(t, pool)
 	if err := asSystem(t, pool, `CREATE TABLE kept AS SELECT * FROM audit_events`); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func restore(t *testing.T, pool *pgxpool.Pool) {
 // An installation that had no audit gets one that begins at its beginning,
 // the same as if it had always been there.
 func TestAuditOfBeforeIsMadeUp(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
 	unguard(t, pool)
 	if err := asSystem(t, pool, `DELETE FROM audit_events`); err != nil {
@@ -185,7 +185,7 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 // A replica without an audit leaves lines out; the next append
 // writes them, in the order of commits.
 func TestAuditCatchesUp(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
 	unguard(t, pool)
 	if err := asSystem(t, pool, `DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 3`); err != nil {

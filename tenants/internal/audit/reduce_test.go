@@ -54,7 +54,7 @@ func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 // Lines of what is deleted keep who did what, and the chain holds: while it is
 // erased, and after that by its last event.
 func TestReducedLinesAreAttested(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	decided(t, pool, 0, tenants.DeletionRequested{Deletable: doomed, At: tenantstest.Noon}, tenants.DeletionBegun{Deletable: doomed, At: tenantstest.Noon})
 	left := reduced(t, pool)
 	if got := checkAudit(t, pool, "org_a"); got.Faults != nil || left.Lines != 1 {

@@ -73,7 +73,7 @@ func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, ev
 // renames the project half a year later.
 func openWithProject(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool, noon := tenantstest.Open(t), tenantstest.Noon
+	pool, noon := tenantstest.OpenOwned(t), tenantstest.Noon
 	happen(t, pool, "session", "ses_x", 0, tenants.SessionStarted{
 		Session: "ses_x", Organization: "org_a", Member: "mem_a", Role: tenants.Admin, At: noon, ExpiresAt: noon.Add(time.Hour),
 		Digest: tenants.SecretDigest{Hash: strings.Repeat("e", 64), First: "ab12", Last: "9f3e"},

@@ -17,7 +17,7 @@ import (
 // However much waits of a project that is to be deleted, which is hidden
 // for days, a claim does not look at it.
 func TestWhatIsHiddenIsNotLookedAt(t *testing.T) {
-	pool, now := tenantstest.Open(t), tenantstest.Noon
+	pool, now := tenantstest.OpenOwned(t), tenantstest.Noon
 	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
 		for _, statement := range []string{
 			`UPDATE projects SET deletion = 'deleting' WHERE id = 'prj_a'`,

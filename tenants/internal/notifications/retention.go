@@ -25,7 +25,7 @@ func Tables(clock func() time.Time) []prune.Table {
 		oldDeliveries{prune.Rows{
 			Table: "deliveries", Bound: "30 days, and 10,000 of each webhook", Age: "created_at", Before: prune.Ago(kept, clock),
 		}, perWebhook, atOnce},
-		prune.Rows{Table: "webhook_answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(kept, clock)},
+		prune.Rows{Table: "webhook_answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(kept, clock), AppendOnly: true},
 	}
 }
 

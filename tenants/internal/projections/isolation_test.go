@@ -89,7 +89,7 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 // Queries name the organization themselves: where row level security does not
 // hold, they show nothing foreign either.
 func TestQueriesNameTheOrganization(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events"} {
 		if _, err := pool.Exec(t.Context(), "ALTER TABLE "+table+" NO FORCE ROW LEVEL SECURITY"); err != nil { // does not bind its owner
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestWritesStayAtHome(t *testing.T) {
 
 // The tables can be made again from the events, and are the same then.
 func TestProjectionsCanBeRebuilt(t *testing.T) {
-	pool := tenantstest.Open(t)
+	pool := tenantstest.OpenOwned(t)
 	before := contents(t, pool)
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
@@ -249,7 +249,7 @@ func TestSessionsOfBeforeAreKnown(t *testing.T) {
 		before[file] = &fstest.MapFile{Data: text}
 	}
 	own.FS = before
-	pool := pgtest.Open(t, schema.Name, sets...)
+	pool := pgtest.OpenOwned(t, schema.Name, sets...)
 	future := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
 	old := eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, _ []eventstore.Recorded[tenants.Event]) error {

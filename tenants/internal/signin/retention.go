@@ -19,7 +19,7 @@ func Tables(clock func() time.Time) []prune.Table {
 			Table: "sessions", Bound: "20 open ones of each member, and a day of those that have expired", Age: "expires_at",
 			Before: prune.Ago(sessionsKept, clock),
 		},
-		prune.Rows{Table: "devices", Bound: "10 of each member, until they expire", Age: "expires_at", Before: now},
+		prune.Rows{Table: "devices", Bound: "10 of each member, until they expire", Age: "expires_at", Before: now, AppendOnly: true},
 		prune.Rows{
 			Table: "sign_in_failures", Bound: "a row for each member who has some, until a day after they were reported", Age: "told_at",
 			Before: prune.Ago(failuresKept, clock), Only: "failed + refused = 0",

@@ -25,7 +25,18 @@ var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // org_b, which have one of everything.
 func Open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
+	return furnished(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
+}
+
+// OpenOwned is Open as the role that owns the schema, for tests that spoil what
+// serving can't.
+func OpenOwned(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	return furnished(t, pgtest.OpenOwned(t, schema.Name, schema.Migrations()...))
+}
+
+func furnished(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
 	for _, name := range []string{"a", "b"} {
 		furnish(t, projections.NewEvents(pool), name)
 	}

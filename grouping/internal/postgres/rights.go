@@ -1,0 +1,11 @@
+package postgres
+
+import "github.com/weirlog/weir/shared/pg"
+
+// rights are what serving needs of each table.
+var rights = pg.Rights{
+	"error_groups":  "SELECT, INSERT, UPDATE, DELETE",
+	"group_budgets": "SELECT, INSERT, UPDATE, DELETE",
+	"group_hashes":  "SELECT, INSERT, DELETE",
+	"occurrences":   "SELECT, INSERT, UPDATE, DELETE",
+}

@@ -1,0 +1,123 @@
+package pg_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// The role that serves makes and drops days, and reads and writes what it has a
+// right to, as one organization, though it owns nothing. It can do no more.
+func TestServing(t *testing.T) {
+	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
+	for _, organization := range []string{"org_1", "org_2"} {
+		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows := count(t, pool, asOrganization("org_1")); rows != 1 {
+		t.Errorf("org_1 sees %d rows", rows)
+	}
+	for _, statement := range []string{
+		`UPDATE notes SET text = ''`, `DELETE FROM notes`, `TRUNCATE notes`, `DROP TABLE notes`, `ALTER TABLE notes DISABLE ROW LEVEL SECURITY`,
+		`UPDATE notes_20261121 SET text = ''`, `DROP TABLE notes_20261121`, `CREATE TABLE more (id int)`, `CREATE TABLE public.more (id int)`,
+		`DELETE FROM migrations`, `DROP SCHEMA pgtest CASCADE`,
+		`SELECT attach_partition('migrations', '2026-11-21', NULL, NULL)`, `SELECT hold_day('migrations', '2026-11-21')`, `SELECT drop_day('migrations', '2026-11-21')`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("%s: %v, want it refused", statement, err)
+		}
+	}
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		return errors.Join(pg.HoldDay(t.Context(), tx, "notes", day), pg.DropDay(t.Context(), tx, "notes", day))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Everybody else may do nothing: roles of other modules neither look into the
+// schema nor call its functions.
+func TestServingIsForOneRole(t *testing.T) {
+	owner := pgtest.OpenOwned(t, schema, pg.Partitions(), notes)
+	var public int
+	err := owner.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_namespace, aclexplode(nspacl) WHERE nspname = $1 AND grantee = 0)
+		+ (SELECT count(*) FROM pg_class, aclexplode(relacl) WHERE relnamespace = $1::regnamespace AND grantee = 0)
+		+ (SELECT count(*) FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE pronamespace = $1::regnamespace AND grantee = 0)`,
+		schema).Scan(&public)
+	if err != nil || public != 0 {
+		t.Errorf("everybody has %d rights, %v", public, err)
+	}
+}
+
+// Grant gives and takes: afterwards the role has what the sets say, also on
+// partitions that were there before.
+func TestGrantTakesWhatIsNoLongerNeeded(t *testing.T) {
+	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
+	owner, serving := connectTo(t, url), connectTo(t, testenv.Serving(url))
+	if err := insert(t, serving, "org_1", asOrganization("org_1")); err != nil {
+		t.Fatal(err)
+	}
+	role := serving.Config().ConnConfig.User
+	for rights, want := range map[string]bool{"SELECT, INSERT, DELETE": true, "SELECT": false} {
+		now := notes
+		now.Rights = pg.Rights{"notes": rights}
+		if err := pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), now}}, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range []string{`DELETE FROM notes`, `DELETE FROM notes_20261121`} {
+			if _, err := serving.Exec(t.Context(), statement); (err == nil) != want {
+				t.Errorf("with %s, %s: %v", rights, statement, err)
+			}
+		}
+	}
+}
+
+func connectTo(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pg.Open(t.Context(), url, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// A role that doesn't own the schema migrates nothing, and says what is
+// missing and who adds it.
+func TestServingDoesNotMigrate(t *testing.T) {
+	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
+	more := pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
+	if err := pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes); err != nil {
+		t.Errorf("of what is up to date: %v", err)
+	}
+	err := pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes, more)
+	if !errors.Is(err, pg.ErrNotMigrated) || !strings.Contains(err.Error(), "more/0001_more.sql") || !strings.Contains(err.Error(), "weir migrate") {
+		t.Errorf("of what is missing: %v", err)
+	}
+}
+
+// What a restore has left unfinished isn't served by a role that can't migrate
+// it either.
+func TestServingRefusesAPart(t *testing.T) {
+	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
+	owner, serving := connectTo(t, url), connectTo(t, testenv.Serving(url))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(pg.InTx(t.Context(), owner, func(tx pgx.Tx) error { return pg.Comment(t.Context(), tx, schema, pg.Unfinished) }))
+	if err := pg.Migrate(t.Context(), serving, schema, pg.Partitions(), notes); err == nil || !strings.Contains(err.Error(), "part of a backup") {
+		t.Errorf("Migrate = %v", err)
+	}
+}

@@ -1,0 +1,30 @@
+package schema
+
+import (
+	"strings"
+
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// byNeed are the tables of all rooms by what serving needs of them.
+var byNeed = map[string]string{
+	"SELECT, INSERT, DELETE": "challenges devices webhook_answers withdrawals",
+	"SELECT, INSERT, UPDATE": "audit_anchors deletions",
+	"SELECT, INSERT, UPDATE, DELETE": "api_keys api_key_usage api_key_users deliveries invitations members organizations passkeys projects " +
+		"security_policies service_tokens sessions sign_in_failures webhooks",
+	"SELECT, INSERT, DELETE, " + reduced: "audit_events",
+}
+
+// reduced is what a deletion takes from a line of the audit.
+const reduced = "UPDATE (actor_name), UPDATE (address), UPDATE (client), UPDATE (request), UPDATE (target_name), UPDATE (before), UPDATE (after), " +
+	"UPDATE (reduced_by)"
+
+func rights() pg.Rights {
+	all := pg.Rights{}
+	for needed, tables := range byNeed {
+		for table := range strings.FieldsSeq(tables) {
+			all[table] = needed
+		}
+	}
+	return all
+}
