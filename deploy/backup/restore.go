@@ -103,7 +103,7 @@ func (r *restoration) isEmpty(ctx context.Context, name string) error {
 	if !kept {
 		return errors.New("the backup does not have it")
 	}
-	database, err := endpoint.DatabaseURL(name, r.DataDir)
+	database, err := endpoint.MigratingDatabaseURL(name, r.DataDir)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func advised(err error, conn *pgx.Conn, schema string) error {
 // so that it can be tried again.
 func (r *restoration) bringBack(ctx context.Context, name string) error {
 	module, begun := r.manifest.Modules[name], time.Now()
-	database, err := endpoint.DatabaseURL(name, r.DataDir)
+	database, err := endpoint.MigratingDatabaseURL(name, r.DataDir)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type source struct {
 // module.
 func openSource(ctx context.Context, name, dataDir string) (s *source, err error) {
 	s = &source{name: name, Module: Module{Schema: endpoint.Schemas[name].Name}}
-	if s.database, err = endpoint.DatabaseURL(name, dataDir); err != nil {
+	if s.database, err = endpoint.MigratingDatabaseURL(name, dataDir); err != nil {
 		return nil, err
 	}
 	if s.conn, err = connect(ctx, s.database, s.Schema); err != nil {

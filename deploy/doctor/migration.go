@@ -20,7 +20,7 @@ func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
 		return false
 	case len(missing) > 0:
 		e.report.add(Fail, "migrations", o.name, fmt.Sprintf("%d are missing: %s", len(missing), some(missing)),
-			"Start the service of this version: it applies them. Its log says what keeps it from that.")
+			"weir migrate applies them, or the service of this version where its role owns the schema: its log says what keeps it from that.")
 		return false
 	case len(unknown) > 0:
 		e.report.add(Warn, "migrations", o.name, fmt.Sprintf("%d are of another version: %s", len(unknown), some(unknown)),

@@ -58,12 +58,12 @@ func catalogue() (all []settings.Setting, err error) {
 type names map[string]bool
 
 func variables(all []settings.Setting) names {
-	known := names{}
+	known := names{endpoint.MigratingDatabase: true}
 	for _, s := range all {
 		known[s.Variable] = true
 	}
 	for _, m := range modules {
-		known[endpoint.DatabaseOf(m.name)] = true
+		known[endpoint.DatabaseOf(m.name)], known[endpoint.MigratingDatabaseOf(m.name)] = true, true
 	}
 	return known
 }

@@ -21,24 +21,57 @@ func DatabaseOf(module string) string {
 	return "WEIR_" + strings.ToUpper(module) + "_DATABASE_URL"
 }
 
+// MigratingDatabase is the setting for the database of all modules, as the role
+// that owns their schemas where that is another one than serves.
+const MigratingDatabase = "WEIR_MIGRATE_DATABASE_URL"
+
+// MigratingDatabaseOf is MigratingDatabase for one module.
+func MigratingDatabaseOf(module string) string {
+	return "WEIR_" + strings.ToUpper(module) + "_MIGRATE_DATABASE_URL"
+}
+
 // DatabaseURL is the address of a module's database. It comes from the
 // environment or from a file, never from a flag: it holds a password.
 func DatabaseURL(module, dataDir string) (httpapi.Secret, error) {
-	for _, variable := range []string{DatabaseOf(module), SharedDatabase} {
-		if url := os.Getenv(variable); url != "" {
-			return httpapi.Secret(url), process.CheckDatabaseURL(url)
-		}
-		if file := os.Getenv(variable + process.FileSuffix); file != "" {
-			url, err := process.SecretIn(file, variable+process.FileSuffix)
-			if err == nil {
-				err = process.CheckDatabaseURL(url)
-			}
-			return httpapi.Secret(url), err
-		}
+	if url, err := given(DatabaseOf(module), SharedDatabase); url != "" || err != nil {
+		return url, err
 	}
 	url, err := postgres.Running(filepath.Join(dataDir, "postgres"))
 	if errors.Is(err, postgres.ErrNotRunning) {
 		return "", fmt.Errorf("neither %s nor %s is set, and no weir run is at work in the data directory %s", DatabaseOf(module), SharedDatabase, dataDir)
 	}
 	return httpapi.Secret(url), err
+}
+
+// MigratingDatabaseURL is DatabaseURL for the role that owns the schema: the
+// same where no other is set.
+func MigratingDatabaseURL(module, dataDir string) (httpapi.Secret, error) {
+	if url, err := given(MigratingDatabaseOf(module), MigratingDatabase); url != "" || err != nil {
+		return url, err
+	}
+	return DatabaseURL(module, dataDir)
+}
+
+// MigratesApart reports whether a role of its own is set that owns the schema.
+func MigratesApart(module string) bool {
+	url, err := given(MigratingDatabaseOf(module), MigratingDatabase)
+	return url != "" || err != nil
+}
+
+// given is the first that is set of some variables, or of files that they name;
+// empty where none is.
+func given(variables ...string) (httpapi.Secret, error) {
+	for _, variable := range variables {
+		url := os.Getenv(variable)
+		if file := os.Getenv(variable + process.FileSuffix); url == "" && file != "" {
+			var err error
+			if url, err = process.SecretIn(file, variable+process.FileSuffix); err != nil {
+				return "", err
+			}
+		}
+		if url != "" {
+			return httpapi.Secret(url), process.CheckDatabaseURL(url)
+		}
+	}
+	return "", nil
 }

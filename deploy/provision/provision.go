@@ -15,7 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Databases are the modules that have a database and a role of their own.
+// Databases are the modules that have a database of their own, a role that owns
+// it and one that serves.
 var Databases = []string{"ingest", "ledger", "grouping", "tenants"}
 
 // Names of files in the directory. The certificates are in
@@ -29,8 +30,12 @@ const (
 	Certificates     = "tls"
 )
 
-// DatabaseURL is the file with the address of a module's database.
+// DatabaseURL is the file with the address of a module's database for the role
+// that serves.
 func DatabaseURL(module string) string { return module + "_database_url" }
+
+// MigrateDatabaseURL is that for the role that owns the database.
+func MigrateDatabaseURL(module string) string { return module + "_migrate_database_url" }
 
 // The containers run as users that this machine doesn't know, so files are read
 // by everybody: the directory lets nobody in but its owner.
@@ -73,11 +78,15 @@ func secrets(dir string) error {
 func databases(dir, host string) error {
 	var script strings.Builder
 	for _, module := range Databases {
-		address := fmt.Sprintf("postgres://%[1]s:%s@%s/%[1]s", module, random(16), host)
-		if err := ensure(dir, DatabaseURL(module), address); err != nil {
+		const address = "postgres://%s:%s@%s/%s"
+		err := errors.Join(
+			ensure(dir, DatabaseURL(module), fmt.Sprintf(address, module, random(16), host, module)),
+			ensure(dir, MigrateDatabaseURL(module), fmt.Sprintf(address, module+"_owner", random(16), host, module)),
+		)
+		if err != nil {
 			return err
 		}
-		statements, err := role(filepath.Join(dir, DatabaseURL(module)))
+		statements, err := roles(filepath.Join(dir, MigrateDatabaseURL(module)), filepath.Join(dir, DatabaseURL(module)))
 		if err != nil {
 			return err
 		}

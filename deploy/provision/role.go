@@ -1,36 +1,67 @@
 package provision
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
 )
 
-// roleScript makes a role that owns one database and can reach no other, and
-// gives it the password that it should have. It may run again and again.
+// roleScript makes a role, and gives it the password that it should have. It
+// may run again and again, as the other.
 const roleScript = `SELECT 'CREATE ROLE %[1]s LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %[2]s)\gexec
 ALTER ROLE %[1]s PASSWORD %[3]s;
-SELECT 'CREATE DATABASE %[4]s OWNER %[1]s' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = %[5]s)\gexec
-REVOKE ALL ON DATABASE %[4]s FROM PUBLIC;
 `
 
-// role is the script for the role and the database in the address in a file.
-func role(file string) (string, error) {
+// databaseScript makes a database that one role owns, with all in it, and
+// another may connect to: nobody else.
+const databaseScript = `SELECT 'CREATE DATABASE %[1]s' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = %[2]s)\gexec
+ALTER DATABASE %[1]s OWNER TO %[3]s;
+REVOKE ALL ON DATABASE %[1]s FROM PUBLIC;
+GRANT CONNECT ON DATABASE %[1]s TO %[4]s;
+\connect %[1]s
+REASSIGN OWNED BY %[4]s TO %[3]s;
+\connect postgres
+`
+
+// roles is the script for a database and its two roles, by the addresses in
+// the files of the one that owns it and the one that serves.
+func roles(ownerFile, servingFile string) (string, error) {
+	owner, failedOwner := read(ownerFile)
+	serving, failedServing := read(servingFile)
+	if err := errors.Join(failedOwner, failedServing); err != nil {
+		return "", err
+	}
+	if owner.database != serving.database || owner.role == serving.role {
+		return "", fmt.Errorf("the addresses in %q and %q have to name two roles of one database", ownerFile, servingFile)
+	}
+	return owner.script() + serving.script() + fmt.Sprintf(databaseScript,
+		identifier(owner.database), literal(owner.database), identifier(owner.role), identifier(serving.role)), nil
+}
+
+// An address is what the address of a database names.
+type address struct{ role, password, database string }
+
+func (a address) script() string {
+	return fmt.Sprintf(roleScript, identifier(a.role), literal(a.role), literal(a.password))
+}
+
+func read(file string) (a address, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the address of a database: %w", err)
+		return a, fmt.Errorf("cannot read the address of a database: %w", err)
 	}
-	address, err := url.Parse(strings.TrimSpace(string(text)))
+	parsed, err := url.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return "", fmt.Errorf("the file %q holds no address of a database", file) // which it may show
+		return a, fmt.Errorf("the file %q holds no address of a database", file) // which it may show
 	}
-	password, given := address.User.Password()
-	name, database := address.User.Username(), strings.TrimPrefix(address.Path, "/")
-	if !given || name == "" || database == "" {
-		return "", fmt.Errorf("the address in %q lacks a user, a password or a database", file)
+	password, given := parsed.User.Password()
+	a = address{parsed.User.Username(), password, strings.TrimPrefix(parsed.Path, "/")}
+	if !given || a.role == "" || a.database == "" {
+		return a, fmt.Errorf("the address in %q lacks a user, a password or a database", file)
 	}
-	return fmt.Sprintf(roleScript, identifier(name), literal(name), literal(password), identifier(database), literal(database)), nil
+	return a, nil
 }
 
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

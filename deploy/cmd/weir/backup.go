@@ -16,7 +16,7 @@ there is to keep, and how often.
   weir backup --to /var/backups/weir --keys          with the files of secrets and certificates
 
 It takes the variables that the services take, and PostgreSQL's own pg_dump, of the server's version or later. The role has to own the modules' tables, or
-to read all of them. Passwords are never arguments. A folder has its name once it is whole: manifest.json has the digest of every file, the position of
+to read all of them: where WEIR_LEDGER_MIGRATE_DATABASE_URL and the like are set, it is theirs. Passwords are never arguments. A folder has its name once it is whole: manifest.json has the digest of every file, the position of
 every consumer, how many rows each table has, where every log began and ended, and the roots of the ledger's chains; nothing of any tenant's. weir restore
 brings it back.
 

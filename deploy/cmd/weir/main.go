@@ -44,8 +44,10 @@ type commands struct {
 	Fair        fairCommand        `cmd:"" help:"Measure what quiet organizations notice of noisy ones."`
 	BenchLedger benchLedgerCommand `cmd:"" help:"Measure the ledger alone, beside what PostgreSQL takes at most."`
 
-	Soak   soakCommand   `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
-	Parked parkedCommand `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
+	Soak    soakCommand    `cmd:"" help:"Let a year pass in minutes, and look at what has grown."`
+	Parked  parkedCommand  `cmd:"" help:"See records that could not be applied, and have them applied or discarded."`
+	Migrate migrateCommand `cmd:"" help:"Bring the databases up to date before services start, and give each service's role what it needs."`
+
 	Topics topicsCommand `cmd:"" help:"Create the topics on a Kafka cluster, before services run as processes of their own."`
 	ACLs   aclsCommand   `cmd:"" name:"acls" help:"Print what each program may do at the brokers, as commands of Apache Kafka's kafka-acls.sh, or give them these rights."`
 

@@ -9,7 +9,7 @@ import (
 )
 
 const restoreHelp = `Brings databases back from a backup, into schemas that are empty or not there. Every file is compared with its digest first,
-and what came back with the manifest. The role may have another name than before; rights of other roles have to be given again.
+and what came back with the manifest. The role may have another name than before; weir migrate gives the roles that serve their rights again.
 Stop the services before; afterwards weir resume compares the positions of consumers with the logs that there are.
 
   weir restore /var/backups/weir                     the newest backup in it, all modules

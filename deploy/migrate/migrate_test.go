@@ -1,0 +1,197 @@
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/deploy/endpoint"
+	"github.com/weirlog/weir/deploy/migrate"
+	"github.com/weirlog/weir/deploy/provision"
+	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// An installation is a server with what weir provision has made for it.
+type installation struct {
+	server  *postgres.Server
+	secrets string
+}
+
+// provisioned runs the script of the roles as the job of compose.yaml does.
+func provisioned(t *testing.T) *installation {
+	t.Helper()
+	server, err := testenv.LocalPostgres(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Stop(context.WithoutCancel(t.Context()))) })
+	i := &installation{server, filepath.Join(t.TempDir(), "secrets")}
+	admin, err := url.Parse(server.AdminURL())
+	must(t, err)
+	must(t, provision.Ensure(i.secrets, admin.Host, time.Now()))
+	i.makeRoles(t)
+	for _, module := range endpoint.Modules {
+		t.Setenv(endpoint.DatabaseOf(module)+"_FILE", filepath.Join(i.secrets, provision.DatabaseURL(module)))
+		t.Setenv(endpoint.MigratingDatabaseOf(module)+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL(module)))
+	}
+	return i
+}
+
+func (i *installation) makeRoles(t *testing.T) {
+	t.Helper()
+	folder, err := postgres.Binaries()
+	must(t, err)
+	psql := exec.CommandContext(t.Context(), filepath.Join(folder, "psql"), i.server.AdminURL(),
+		"--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "--file="+filepath.Join(i.secrets, provision.Roles))
+	out, err := psql.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the script of the roles: %v\n%s", err, out)
+	}
+}
+
+// as runs one statement as the role in a file of an address, in a schema.
+func (i *installation) as(t *testing.T, file, schema, statement string) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), i.address(t, file))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	_, err = conn.Exec(t.Context(), `SET search_path = `+schema+`; `+statement)
+	return err
+}
+
+// Every table and sequence of the modules says what serving may do with it,
+// nobody may do more, and nothing is named that isn't there.
+func TestServingHasWhatIsStated(t *testing.T) {
+	i := provisioned(t)
+	var out strings.Builder
+	must(t, migrate.Run(t.Context(), migrate.Config{}, &out))
+	for _, module := range endpoint.Modules {
+		if want := fmt.Sprintf("%-9s up to date; %[1]s_owner owns it, %[1]s serves\n", module); !strings.Contains(out.String(), want) {
+			t.Errorf("%q lacks %q", out.String(), want)
+		}
+		i.compare(t, module)
+	}
+}
+
+// held lists the relations of a schema without partitions, and what others
+// than the owner may do with them; for the sequence of an identity nobody needs
+// a right.
+const held = `SELECT c.relname::text, c.relkind = 'S' AND EXISTS (SELECT FROM pg_depend WHERE objid = c.oid AND deptype = 'i'),
+	ARRAY(SELECT pg_get_userbyid(grantee) || ': ' || privilege_type FROM aclexplode(relacl) WHERE grantee <> relowner
+		UNION ALL SELECT pg_get_userbyid(grantee) || ': ' || privilege_type || ' (' || attname || ')' FROM pg_attribute, aclexplode(attacl)
+			WHERE attrelid = c.oid AND grantee <> relowner)
+	FROM pg_class c WHERE relnamespace = $1::text::regnamespace AND relkind IN ('r', 'p', 'S') AND NOT relispartition ORDER BY 1`
+
+func (i *installation) compare(t *testing.T, module string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), i.address(t, provision.MigrateDatabaseURL(module)))
+	must(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(t.Context(), held, module)
+	must(t, err)
+	var (
+		stated   = endpoint.Schemas[module].Rights()
+		name     string
+		identity bool
+		rights   []string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&name, &identity, &rights}, func() error {
+		if _, known := stated[name]; !known && !identity {
+			t.Errorf("%s.%s says not what serving may do with it: see pg.Rights", module, name)
+		}
+		if slices.Sort(rights); !slices.Equal(rights, prefixed(module+": ", stated.On(name))) {
+			t.Errorf("%s.%s: %q instead of %q", module, name, rights, stated.On(name))
+		}
+		delete(stated, name)
+		return nil
+	})
+	must(t, err)
+	if len(stated) > 0 {
+		t.Errorf("%s has no %v", module, stated)
+	}
+}
+
+func prefixed(prefix string, all []string) []string {
+	for i := range all {
+		all[i] = prefix + all[i]
+	}
+	return all
+}
+
+// A role that serves can't change its schema, nor see that of another module.
+func TestRolesAreApart(t *testing.T) {
+	i := provisioned(t)
+	must(t, migrate.Run(t.Context(), migrate.Config{}, &strings.Builder{}))
+	for _, module := range endpoint.Modules {
+		serving := provision.DatabaseURL(module)
+		must(t, i.as(t, serving, module, `SELECT FROM erasures`))
+		for _, statement := range []string{
+			`TRUNCATE erasures`, `DELETE FROM erasures`, `ALTER TABLE erasures NO FORCE ROW LEVEL SECURITY`, `DROP TABLE erasures`,
+			`CREATE TABLE more (id int)`, `CREATE SCHEMA more`, `CREATE TEMP TABLE more (id int)`, `CREATE TABLE public.more (id int)`, `UPDATE migrations SET file = ''`,
+			`CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `SET ROLE ` + module + `_owner`, `SET session_replication_role = replica`,
+		} {
+			if err := i.as(t, serving, module, statement); err == nil || !strings.Contains(err.Error(), "42501") {
+				t.Errorf("%s: %s: %v", module, statement, err)
+			}
+		}
+	}
+	elsewhere := strings.Replace(i.address(t, provision.DatabaseURL("ingest")), "/ingest", "/ledger", 1)
+	if conn, err := pgx.Connect(t.Context(), elsewhere); err == nil {
+		t.Error("ingest reaches the ledger's database", conn.Close(t.Context()))
+	}
+}
+
+// Where one role did both, the script takes the tables from it, and weir
+// migrate gives it what serving needs.
+func TestOneRoleBecomesTwo(t *testing.T) {
+	i := provisioned(t)
+	serving := provision.DatabaseURL("ledger")
+	admin, err := pgx.Connect(t.Context(), i.server.AdminURL())
+	must(t, err)
+	defer admin.Close(context.WithoutCancel(t.Context()))
+	_, err = admin.Exec(t.Context(), `ALTER DATABASE ledger OWNER TO ledger`)
+	must(t, err)
+	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", "")
+	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
+	must(t, i.as(t, serving, "ledger", `CREATE TABLE before (id int)`)) // it is the owner
+	must(t, i.as(t, serving, "ledger", `DROP TABLE before`))
+	i.makeRoles(t)
+	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL("ledger")))
+	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
+	i.compare(t, "ledger")
+}
+
+// Two addresses have to be of one database.
+func TestAddressesOfTwoDatabases(t *testing.T) {
+	t.Setenv(endpoint.SharedDatabase, "postgres://ledger:hunter2@127.0.0.1/ledger")
+	t.Setenv(endpoint.MigratingDatabase, "postgres://owner:hunter2@127.0.0.1/tenants")
+	err := migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{})
+	if err == nil || !strings.Contains(err.Error(), `"tenants" at 127.0.0.1:5432`) || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}
+
+// address is that of a database, in one of the files.
+func (i *installation) address(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(i.secrets, file))
+	must(t, err)
+	return strings.TrimSpace(string(text))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
