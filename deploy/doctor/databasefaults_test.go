@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	ledger "github.com/weirlog/weir/ledger/app"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -32,6 +34,25 @@ var databaseFaults = []fault{
 	}, Finding{Check: "migrations", Subject: "ingest", Level: Warn, Seen: "9999_later.sql"}},
 }
 
+// serveAs has the ledger served by another role than the owner, which may also
+// empty a table.
+func (i *installation) serveAs(t *testing.T, role string) {
+	t.Helper()
+	testenv.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
+	t.Cleanup(func() { testenv.Superuser(t, `DROP ROLE `+role) })
+	owner, err := pg.Open(t.Context(), i.database, "ledger")
+	must(t, err)
+	defer owner.Close()
+	t.Cleanup(func() {
+		for _, what := range []string{"ALL TABLES IN SCHEMA ledger", "ALL SEQUENCES IN SCHEMA ledger", "ALL FUNCTIONS IN SCHEMA ledger", "SCHEMA ledger"} {
+			i.exec(t, `REVOKE ALL ON `+what+` FROM `+role)
+		}
+	})
+	must(t, pg.Grant(t.Context(), owner, ledger.Schema(), role))
+	i.exec(t, `GRANT TRUNCATE ON ledger.links TO `+role)
+	t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(role, role) }))
+}
+
 var roleFaults = []fault{
 	{"role that bypasses row level security", func(t *testing.T, i *installation, _ *Config) {
 		testenv.Superuser(t, `ALTER ROLE `+i.role(t)+` BYPASSRLS`)
@@ -44,6 +65,12 @@ var roleFaults = []fault{
 		i.change(t, `GRANT USAGE ON SCHEMA ledger, tenants TO `+other, `REVOKE USAGE ON SCHEMA ledger, tenants FROM `+other)
 		t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(other, other) }))
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "may look into the schema of tenants"}},
+	{"role that owns what another one migrates", func(t *testing.T, i *installation, _ *Config) {
+		t.Setenv("WEIR_LEDGER_MIGRATE_DATABASE_URL", i.database)
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "owns its schema"}},
+	{"role that may do more than serve", func(t *testing.T, i *installation, _ *Config) {
+		i.serveAs(t, strings.Replace(i.role(t), "weir_test_", "weir_test_serving_", 1))
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "more than serving needs with links"}},
 	{"row level security that is not forced", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `ALTER TABLE ledger.links NO FORCE ROW LEVEL SECURITY`, `ALTER TABLE ledger.links FORCE ROW LEVEL SECURITY`)
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "not forced on links"}},

@@ -11,7 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // userOf is the user in the address of a database.
@@ -29,25 +31,42 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 type rights struct {
 	Role                string
 	Superuser, Bypasses bool
-	Uses, Creates       bool     // the schema
-	Closed              []string // tables of it that the role can't read and write
+	Uses, Creates, Owns bool     // the schema
+	Closed              []string // tables of it that the role can't use as serving needs
+	Beyond              []string // tables of it with which the role may do more
 	Open                []string // tables of it that show every tenant's rows
 	Foreign             []string // schemas of other modules that the role may look into
 }
 
-const rightsQuery = `SELECT r.rolname, r.rolsuper, r.rolbypassrls,
+// rightsQuery is for a schema, those of all modules, and tables
+// with the rights that serving needs.
+const rightsQuery = `WITH needed AS (SELECT c.oid, relname::text AS name, string_to_array(coalesce(s.rights, ''), ', ') AS rights
+		FROM pg_class c LEFT JOIN unnest($3::text[], $4::text[]) AS s (name, rights) ON s.name = relname
+		WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind IN ('r', 'p') AND NOT relispartition)
+	SELECT r.rolname, r.rolsuper, r.rolbypassrls,
 	coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
 	coalesce(has_schema_privilege(n.oid, 'CREATE'), false) OR has_database_privilege(current_database(), 'CREATE'),
-	ARRAY(SELECT relname::text FROM pg_class WHERE relnamespace = n.oid AND relkind IN ('r', 'p')
-		AND NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')) ORDER BY 1),
+	coalesce(pg_has_role(n.nspowner, 'USAGE'), false),
+	ARRAY(SELECT name FROM needed WHERE EXISTS (SELECT FROM unnest(rights) AS one WHERE NOT has_table_privilege(oid, one)) ORDER BY 1),
+	ARRAY(SELECT name FROM needed WHERE EXISTS (SELECT FROM unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS one
+		WHERE one <> ALL (rights) AND has_table_privilege(oid, one)) ORDER BY 1),
 	ARRAY(SELECT relname::text FROM pg_class c WHERE relnamespace = n.oid AND relkind IN ('r', 'p') AND NOT relispartition
 		AND NOT (relrowsecurity AND relforcerowsecurity)
 		AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'organization' AND NOT attisdropped) ORDER BY 1),
 	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
 	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
 
-// role looks at what the module's role may do: all with its own tables, nothing
-// with those of others, and never past row level security.
+// ofTables are the rights on whole tables, without those on columns.
+func ofTables(needed pg.Rights, tables []string) (rights []string) {
+	for _, table := range tables {
+		ofColumns := func(right string) bool { return strings.Contains(right, "(") }
+		rights = append(rights, strings.Join(slices.DeleteFunc(needed.On(table), ofColumns), ", "))
+	}
+	return rights
+}
+
+// role looks at what the module's role may do: with its own tables what serving
+// needs, nothing with those of others, and never past row level security.
 func (e *examination) role(ctx context.Context, o opened, users map[string]string) {
 	var schemas []string
 	for _, m := range modules {
@@ -55,7 +74,9 @@ func (e *examination) role(ctx context.Context, o opened, users map[string]strin
 	}
 	var found rights
 	ok := e.look(ctx, "role", o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
-		rows, err := o.pool.Query(ctx, rightsQuery, o.schema.Name, schemas)
+		needed := o.schema.Rights()
+		tables := sorted(needed)
+		rows, err := o.pool.Query(ctx, rightsQuery, o.schema.Name, schemas, tables, ofTables(needed, tables))
 		if err != nil {
 			return err
 		}
@@ -68,9 +89,10 @@ func (e *examination) role(ctx context.Context, o opened, users map[string]strin
 	before := len(e.report.Findings)
 	e.bypasses(o.name, found)
 	e.ownTables(o, found)
+	e.beyondServing(o, found)
 	e.foreignTables(o.name, found, users)
 	if len(e.report.Findings) == before {
-		e.report.add(OK, "role", o.name, fmt.Sprintf("%s has its own schema and is bound by row level security", found.Role), "")
+		e.report.add(OK, "role", o.name, fmt.Sprintf("%s %s its schema and is bound by row level security", found.Role, found.relation()), "")
 	}
 }
 
@@ -89,16 +111,41 @@ func (e *examination) bypasses(module string, found rights) {
 func (e *examination) ownTables(o opened, found rights) {
 	if !found.Uses && !found.Creates {
 		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s has neither the schema %s nor the right to make it", found.Role, o.schema.Name),
-			fmt.Sprintf("ALTER DATABASE … OWNER TO %q.", found.Role))
+			fmt.Sprintf("weir migrate makes it, as the role of %s; or ALTER DATABASE … OWNER TO %q.", endpoint.MigratingDatabaseOf(o.name), found.Role))
 	}
 	if len(found.Closed) > 0 {
-		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s can't read and write %s", found.Role, strings.Join(found.Closed, ", ")),
-			fmt.Sprintf("Make the role their owner (ALTER TABLE … OWNER TO %q).", found.Role))
+		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s can't use as serving needs %s", found.Role, strings.Join(found.Closed, ", ")),
+			"weir migrate gives the role what serving needs.")
 	}
 	if len(found.Open) > 0 {
 		e.report.add(Fail, "role", o.name, "row level security is not forced on "+strings.Join(found.Open, ", "),
 			fmt.Sprintf("ALTER TABLE %s.… ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY.", o.schema.Name))
 	}
+}
+
+// relation is that of the role to its schema.
+func (r rights) relation() string {
+	if r.Owns {
+		return "owns and serves"
+	}
+	return "serves, and doesn't own,"
+}
+
+// beyondServing looks at what a role may do that need not, once another one
+// migrates: with one role for both there is nothing to take away.
+func (e *examination) beyondServing(o opened, found rights) {
+	if found.Owns && !endpoint.MigratesApart(o.name) {
+		return
+	}
+	what := "owns its schema, though another role migrates it: it can drop tables and turn row level security off"
+	if !found.Owns {
+		if len(found.Beyond) == 0 {
+			return
+		}
+		what = "may do more than serving needs with " + some(found.Beyond)
+	}
+	e.report.add(Fail, "role", o.name, found.Role+" "+what, fmt.Sprintf(`Take it away (REASSIGN OWNED BY %q TO the role of %s, REVOKE), then weir migrate.`,
+		found.Role, endpoint.MigratingDatabaseOf(o.name)))
 }
 
 // foreignTables looks whether modules with roles of their own
