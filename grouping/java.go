@@ -193,6 +193,9 @@ func isCallSite(f *Frame) bool {
 func appendJavaClass(dst []byte, class string) []byte {
 	start := len(dst)
 	dst = appendUncounted(dst, withoutGenerated(class))
+	if strings.IndexByte(class, '/') < 0 {
+		return dst
+	}
 	for i := start; i < len(dst); i++ {
 		if dst[i] == '/' {
 			dst[i] = '.'
@@ -217,6 +220,9 @@ func withoutGenerated(class string) string {
 // appendUncounted appends s without the numbers that a compiler
 // or a generator counts up.
 func appendUncounted(dst []byte, s string) []byte {
+	if !hasDigit(s) {
+		return append(dst, s...)
+	}
 	for i := 0; i < len(s); {
 		end := i
 		for end < len(s) && isDigit(s[end]) {

@@ -88,7 +88,7 @@ var colorCode = bytesOf("0123456789;")
 // lineBreak is what ends a line in a piece: "\\n" as text where
 // a trace was encoded once too often.
 func lineBreak(piece string) string {
-	if strings.IndexByte(piece, '\n') >= 0 || strings.IndexByte(piece, '\\') < 0 {
+	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
 		return "\n"
 	}
 	for _, begin := range [...]string{`\tat `, `    at `, `  File "`, `#1 `, `\t/`} {
