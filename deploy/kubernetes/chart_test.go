@@ -1,10 +1,12 @@
 package kubernetes
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -80,4 +82,25 @@ func TestScaledReplicasAreLeftAlone(t *testing.T) {
 			t.Errorf("a scaler is there for %s, which is not", name)
 		}
 	})
+}
+
+// A schema is migrated by a job where a role of its own owns it,
+// and by the service elsewhere.
+func TestMigrations(t *testing.T) {
+	for file, want := range map[string]string{
+		"testdata/plain.yaml":        "migrate-grouping migrate-ingest migrate-ledger migrate-tenants topics",
+		"testdata/certificates.yaml": "migrate-grouping migrate-ledger migrate-tenants",
+		"companions/values.yaml":     "topics",
+	} {
+		var jobs []string
+		for _, job := range all[*batch.Job](rendered(t, file)) {
+			jobs = append(jobs, job.Name)
+			if job.Annotations["helm.sh/hook"] != "pre-install,pre-upgrade" {
+				t.Errorf("%s: %s does not run before: %v", file, job.Name, job.Annotations)
+			}
+		}
+		if slices.Sort(jobs); strings.Join(jobs, " ") != want {
+			t.Errorf("%s: jobs %q, want %q", file, jobs, want)
+		}
+	}
 }

@@ -56,7 +56,11 @@ func TestThePageMakesTheSecrets(t *testing.T) {
 	made := strings.Join(commands(t, "kubectl"), "\n")
 	for _, w := range workloads(t, rendered(t, "testdata/plain.yaml")) {
 		for _, secret := range secretFiles(w) {
-			secret = strings.Replace(secret, "weir-"+w.name+"-database", `"weir-$module-database"`, 1)
+			for _, kind := range []string{"database", "owner"} {
+				if module := strings.TrimPrefix(w.name, "migrate-"); secret == "weir-"+module+"-"+kind {
+					secret = `"weir-$module-` + kind + `"`
+				}
+			}
 			if !strings.Contains(made, "create secret generic "+secret) {
 				t.Errorf("the page makes no Secret %s", secret)
 			}

@@ -15,9 +15,8 @@
 {{- end }}
 {{- end }}
 
-{{/* What a module finds its database by. PGSSL… are those of libpq, which an address that says otherwise goes before. */}}
-{{- define "weir.database" -}}
-{{- $_ := set .environment "WEIR_DATABASE_URL_FILE" "/run/secrets/database_url" }}
+{{/* What a server of databases is verified by. PGSSL… are those of libpq, which an address that says otherwise goes before. */}}
+{{- define "weir.databaseAuthority" -}}
 {{- if (get .root.Values.databases .name).authority }}
 {{- $_ := set .environment "PGSSLMODE" "verify-full" }}
 {{- $_ := set .environment "PGSSLROOTCERT" "/run/secrets/database_authority" }}
@@ -47,7 +46,8 @@
 {{- $_ := set .environment "WEIR_TRUSTED_PROXIES" (join "," .root.Values.network.pods) }}
 {{- $_ := set .environment "WEIR_STATE_DIR" "/var/lib/weir" }}
 {{- include "weir.brokers" . }}
-{{- include "weir.database" . }}
+{{- $_ := set .environment "WEIR_DATABASE_URL_FILE" "/run/secrets/database_url" }}
+{{- include "weir.databaseAuthority" . }}
 {{- end }}
 {{- if eq .name "tenants" }}
 {{- $_ := set .environment "WEIR_OPERATOR_TOKEN_FILE" "/run/secrets/operator_token" }}
