@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-upgrade test-availability test-images images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-secured test-upgrade test-availability test-images images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -186,6 +186,9 @@ test-upgrade: ## an earlier version beside this one under load, from it and back
 
 test-availability: ## two replicas of each service under load: restarted, without a broker, PostgreSQL failed over, a certificate expired, scaled
 	$(BACKENDS) -- $(REPLICATED) -run='^Test(Available|Scaled)$$' $(ARGS)
+
+test-secured: ## the end-to-end scenario with every service as a user of its own at an Apache Kafka with rights, and as a role that owns nothing
+	$(BACKENDS) -- $(GO) test -run='^TestSecuredProcesses$$' -count=1 -v $(TESTFLAGS) -tags=apache ./deploy/e2e
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)

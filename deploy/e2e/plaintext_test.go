@@ -14,7 +14,7 @@ import (
 // An API key that comes over plain HTTP to any of the services is refused and
 // flagged, whoever serves what it was sent for.
 func TestKeysPlaintext(t *testing.T) {
-	in, addresses := startProcesses(t, nil)
+	in, started := startProcesses(t, nil, nil)
 	organization, err := in.api.CreateOrganization(t.Context(), in.operator, "Acme", "indie")
 	must(t, err)
 	project, err := in.api.CreateProject(t.Context(), in.operator, organization.ID, "Shop")
@@ -26,7 +26,7 @@ func TestKeysPlaintext(t *testing.T) {
 	}
 	for service, key := range keys {
 		testenv.Eventually(t, viewTimeout, func() error {
-			sendPlaintext(t, addresses[service], key.Key)
+			sendPlaintext(t, started[service].address, key.Key)
 			return in.isFlagged(t, service, key)
 		})
 	}

@@ -10,7 +10,7 @@ import (
 
 // Every service as a process of its own, the gateway before them.
 func TestProcesses(t *testing.T) {
-	in, _ := startProcesses(t, map[string]string{"WEIR_TRUSTED_PROXIES": "127.0.0.1"})
+	in, _ := startProcesses(t, map[string]string{"WEIR_TRUSTED_PROXIES": "127.0.0.1"}, nil)
 	scenario(t, in, nil)
 }
 
@@ -20,9 +20,16 @@ var services = map[string]string{
 	"TENANTS": "tenants/cmd/tenants", "INGEST": "ingest/cmd/ingest", "LEDGER": "ledger/cmd/ledger", "GROUPING": "grouping/cmd/grouping",
 }
 
-// startProcesses starts every service with settings of its own and the gateway
-// before them, and returns where each service listens.
-func startProcesses(t *testing.T, settings map[string]string) (in installation, addresses map[string]string) {
+// A served service is a process and where it listens.
+type served struct {
+	*process
+
+	address string
+}
+
+// startProcesses starts every service with settings, and with those of its own,
+// and the gateway before them. It returns the services by their names.
+func startProcesses(t *testing.T, settings map[string]string, own func(service string) map[string]string) (in installation, started map[string]served) {
 	t.Helper()
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
 	must(t, err)
@@ -33,15 +40,15 @@ func startProcesses(t *testing.T, settings map[string]string) (in installation, 
 		"WEIR_OPERATOR_TOKEN": operator,
 	})
 	maps.Copy(given, settings)
-	topics := launch(t, build(t, "deploy/cmd/weir"), given, "topics")
+	topics := launch(t, build(t, "deploy/cmd/weir"), merged(given, own, "TOPICS"), "topics")
 	if err := topics.wait(); err != nil {
 		t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
 	}
-	addresses = map[string]string{}
+	started = map[string]served{}
 	for name, main := range services {
-		addresses[name] = freeAddress(t)
-		serve(t, main, given, addresses[name])
-		given["WEIR_"+name+"_URL"] = "https://" + addresses[name]
+		listen := freeAddress(t)
+		started[name] = served{serve(t, main, merged(given, own, name), listen), listen}
+		given["WEIR_"+name+"_URL"] = "https://" + listen
 	}
 	address := freeAddress(t)
 	gateway := serve(t, "deploy/cmd/gateway", given, address)
@@ -49,7 +56,15 @@ func startProcesses(t *testing.T, settings map[string]string) (in installation, 
 	if err := gateway.awaitReady(t.Context(), in, startLimit); err != nil {
 		t.Fatal(err)
 	}
-	return in, addresses
+	return in, started
+}
+
+func merged(given map[string]string, own func(service string) map[string]string, name string) map[string]string {
+	all := maps.Clone(given)
+	if own != nil {
+		maps.Copy(all, own(name))
+	}
+	return all
 }
 
 // serve builds and starts one service, and stops it in order when the test ends.

@@ -206,7 +206,9 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	bustest.Publish(t, p, topic, 0, 10, 3)
 	bustest.Applied(t, pool, 10, bustest.Patience)
 
-	s.revoke(t, topic)
+	if err := s.node.Revoke(t.Context(), topic, "User:weir"); err != nil {
+		t.Fatal(err)
+	}
 	testenv.Eventually(t, bustest.Patience, func() error { // the broker takes a moment
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(1000, 1, 1)...)
 		if !errors.Is(err, kafka.TopicAuthorizationFailed) {
@@ -228,22 +230,6 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 }
 
 // revoke takes all rights to a topic from everybody.
-func (s *secured) revoke(t *testing.T, topic string) {
-	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.node.Addr()), kgo.DisableClientMetrics())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	request, filter := kmsg.NewPtrDeleteACLsRequest(), kmsg.NewDeleteACLsRequestFilter()
-	filter.ResourceType, filter.ResourceName, filter.ResourcePatternType = kmsg.ACLResourceTypeTopic, &topic, kmsg.ACLResourcePatternTypeLiteral
-	filter.Operation, filter.PermissionType = kmsg.ACLOperationAny, kmsg.ACLPermissionTypeAny
-	request.Filters = append(request.Filters, filter)
-	if _, err := request.RequestWith(t.Context(), client); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // survivesExpired has the broker serve a certificate that has expired, then one
 // that is valid: both without its restart, and without one of the client.
 func (s *secured) survivesExpired(t *testing.T) {
