@@ -35,7 +35,7 @@ func monoFrame(s string, open int) (f Frame, ok bool) {
 		return Frame{}, false
 	}
 	f.Module, f.Function = dotnetName(s[:open-1])
-	if _, file, found := strings.Cut(place, "] in "); found && file[:1] != "<" {
+	if _, file, found := strings.Cut(place, "] in "); found && !strings.HasPrefix(file, "<") {
 		f.File, f.Line, _ = cutNumber(trimEnd(file))
 	}
 	return f, f.Module != "" && strings.IndexByte(s[:open-1], ' ') < 0

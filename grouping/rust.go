@@ -40,8 +40,8 @@ func rustMark(line string) mark {
 	if !ok || !strings.HasPrefix(line, "thread ") {
 		return mark{}
 	}
-	if said, _, quoted := strings.Cut(message, "', "); quoted && message[0] == '\'' { // before release 1.73
-		return mark{kind: header, message: said[1:]}
+	if said, _, quoted := strings.Cut(strings.TrimPrefix(message, "'"), "', "); quoted && message[0] == '\'' { // before release 1.73
+		return mark{kind: header, message: said}
 	}
 	if strings.HasSuffix(message, ":") { // a place; what was said is on the next line
 		return mark{kind: heading}

@@ -34,7 +34,7 @@ func rustName(s string) string {
 
 func rustMark(line string) mark {
 	if _, message, ok := strings.Cut(line, "' panicked at "); ok {
-		if said, _, quoted := strings.Cut(message, "', "); quoted && message[0] == '\'' { // before release 1.73
+		if said, _, quoted := strings.Cut(message, "', "); quoted && said != "" && message[0] == '\'' { // before release 1.73
 			message = said[1:]
 		}
 		return mark{kind: header, message: message}
