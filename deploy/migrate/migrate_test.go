@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,9 +31,7 @@ type installation struct {
 // provisioned runs the script of the roles as the job of compose.yaml does.
 func provisioned(t *testing.T) *installation {
 	t.Helper()
-	server, err := testenv.LocalPostgres(t.Context())
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop(context.WithoutCancel(t.Context()))) })
+	server := started(t)
 	i := &installation{server, filepath.Join(t.TempDir(), "secrets")}
 	admin, err := url.Parse(server.AdminURL())
 	must(t, err)
@@ -43,6 +42,14 @@ func provisioned(t *testing.T) *installation {
 		t.Setenv(endpoint.MigratingDatabaseOf(module)+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL(module)))
 	}
 	return i
+}
+
+func started(t *testing.T) *postgres.Server {
+	t.Helper()
+	server, err := testenv.LocalPostgres(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Stop(context.WithoutCancel(t.Context()))) })
+	return server
 }
 
 func (i *installation) makeRoles(t *testing.T) {
@@ -169,6 +176,37 @@ func TestOneRoleBecomesTwo(t *testing.T) {
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL("ledger")))
 	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
 	i.compare(t, "ledger")
+}
+
+// What secure.md tells a superuser to do makes a ledger that is served by a role
+// that owns nothing.
+func TestSecurePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/secure.md")
+	must(t, err)
+	script := regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindSubmatch(page)
+	if script == nil {
+		t.Fatal("secure.md has no statements")
+	}
+	server := started(t)
+	admin, err := pgx.Connect(t.Context(), server.AdminURL())
+	must(t, err)
+	defer admin.Close(context.WithoutCancel(t.Context()))
+	for statement := range strings.Lines(string(script[1])) {
+		_, err := admin.Exec(t.Context(), strings.ReplaceAll(statement, "…", "secret"))
+		must(t, err)
+	}
+	address, err := url.Parse(server.AdminURL())
+	must(t, err)
+	address.Path = "/ledger"
+	for variable, role := range map[string]string{endpoint.DatabaseOf("ledger"): "ledger", endpoint.MigratingDatabaseOf("ledger"): "ledger_owner"} {
+		address.User = url.UserPassword(role, "secret")
+		t.Setenv(variable, address.String())
+	}
+	var out strings.Builder
+	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &out))
+	if !strings.Contains(out.String(), "ledger_owner owns it, ledger serves") {
+		t.Error(out.String())
+	}
 }
 
 // Two addresses have to be of one database.
