@@ -10,18 +10,19 @@ import (
 )
 
 // apply runs replicas until all records are committed, and returns the rate
-// between the first and the last commit seen.
-func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found rate, err error) {
+// between the first and the last commit seen, and what all took.
+func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found rate, took effort, err error) {
+	before := w.effort()
 	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
 		first, began, err := w.await(ctx, 1)
 		if err != nil {
 			return err
 		}
 		last, ended, err := w.await(ctx, w.published)
-		found = rate(float64(last-first) / ended.Sub(began).Seconds())
+		found, took = rate(float64(last-first)/ended.Sub(began).Seconds()), w.effort().less(before)
 		return err
 	})
-	return found, err
+	return found, took, err
 }
 
 // with runs replicas while it does something.

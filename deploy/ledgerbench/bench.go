@@ -34,7 +34,8 @@ type Result struct {
 	Lag              percentiles
 	LagRate          float64 // records a second, while Lag was measured
 	Balance, Usage   percentiles
-	Checks           float64 // the time that checking records takes, in that of applying them
+	Effort           effort  // of a record, in Spread
+	Checks           float64 // the effort of checking records, in that of applying them
 	CheckLag         CheckLag
 	Rebuild          time.Duration
 	Rebuilt          int
@@ -54,9 +55,9 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"copy", measureCopy},
-		{"spread", spread(organizations, 1, func(r *Result) *rate { return &r.Spread })},
-		{"hot", spread(1, 1, func(r *Result) *rate { return &r.Hot })},
-		{"replicas", spread(organizations, 2, func(r *Result) *rate { return &r.Two })},
+		{"spread", spread(organizations, 1, func(r *Result, found rate, each effort) { r.Spread, r.Effort = found, each })},
+		{"hot", spread(1, 1, func(r *Result, found rate, _ effort) { r.Hot = found })},
+		{"replicas", spread(organizations, 2, func(r *Result, found rate, _ effort) { r.Two = found })},
 		{"single", measureSingle},
 		{"checks", measureChecks},
 		{"checklag", measureCheckLag},
@@ -105,12 +106,13 @@ func inWorld(ctx context.Context, config Config, result *Result, measure func(co
 }
 
 // spread measures how fast records of that many organizations are applied by that many replicas.
-func spread(organizations, replicas int, into func(*Result) *rate) func(context.Context, *world, *Result) error {
-	return func(ctx context.Context, w *world, r *Result) (err error) {
+func spread(organizations, replicas int, note func(r *Result, found rate, each effort)) func(context.Context, *world, *Result) error {
+	return func(ctx context.Context, w *world, r *Result) error {
 		if err := w.accept(ctx, w.config.Events, organizations); err != nil {
 			return err
 		}
-		*into(r), err = w.apply(ctx, replicas, 0)
+		found, took, err := w.apply(ctx, replicas, 0)
+		note(r, found, took.perRecord(w.config.Events))
 		return err
 	}
 }
@@ -120,7 +122,7 @@ func measureSingle(ctx context.Context, w *world, r *Result) (err error) {
 	if err := w.accept(ctx, w.config.Events/40, organizations); err != nil {
 		return err
 	}
-	r.Single, err = w.apply(ctx, 1, 1)
+	r.Single, _, err = w.apply(ctx, 1, 1)
 	return err
 }
 
@@ -130,7 +132,7 @@ func measureRebuild(ctx context.Context, w *world, r *Result) error {
 		return err
 	}
 	begun := time.Now()
-	if _, err := w.apply(ctx, 1, 0); err != nil {
+	if _, _, err := w.apply(ctx, 1, 0); err != nil {
 		return err
 	}
 	r.Rebuild, r.Rebuilt = time.Since(begun), w.config.Rebuilt

@@ -10,14 +10,14 @@ import (
 )
 
 // measureChecks applies records without checking them, then measures
-// how long an otherwise idle ledger takes to check all of them, less
-// the time to start with nothing to check.
+// what it takes an otherwise idle ledger to check all of them, less
+// a start with nothing to check.
 func measureChecks(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Events, organizations); err != nil {
 		return err
 	}
 	w.checked = time.Hour
-	applied, err := w.apply(ctx, 1, 0)
+	_, applied, err := w.apply(ctx, 1, 0)
 	if err != nil {
 		return err
 	}
@@ -30,22 +30,22 @@ func measureChecks(ctx context.Context, w *world, r *Result) error {
 		return err
 	}
 	none, _, err := w.checkRound(ctx)
-	r.Checks = float64(applied) * max(0, all-none).Seconds() / float64(w.config.Events)
+	r.Checks = all.less(none).total().Seconds() / applied.total().Seconds()
 	return err
 }
 
 // checkRound measures from the start of a ledger to the end of
 // its first round of checks, which is of all there is, and
 // returns how many ranges it has checked.
-func (w *world) checkRound(ctx context.Context) (took time.Duration, ranges int64, err error) {
+func (w *world) checkRound(ctx context.Context) (took effort, ranges int64, err error) {
+	before := w.effort()
 	checker, err := w.replica(ctx, 0)
 	if err != nil {
-		return 0, 0, err
+		return took, 0, err
 	}
-	began := time.Now()
 	err = w.beside(ctx, checker.Run, func(ctx context.Context) error {
 		err := awaitRound(ctx, checker)
-		took = time.Since(began)
+		took = w.effort().less(before)
 		return err
 	})
 	return took, checker.Report().Ranges, err

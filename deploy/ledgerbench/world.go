@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	kafkago "github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/measure"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/publisher"
@@ -27,18 +28,19 @@ import (
 
 // A world is a log, an empty schema, and what the other modules publish.
 type world struct {
-	config    Config
-	brokers   []string
-	broker    *kafka.Broker // nil where the brokers were given
-	pool      *pgxpool.Pool // of the benchmark
-	publisher *publisher.Publisher
-	published int64         // records on weir.logs.v1
-	checked   time.Duration // how often ledgers check what they have applied; 0: as usual
-	spare     []contract.LogsAccepted
+	config     Config
+	brokers    []string
+	broker     *kafka.Broker // nil where the brokers were given
+	pool       *pgxpool.Pool // of the benchmark
+	postmaster int           // 0: PostgreSQL runs elsewhere
+	publisher  *publisher.Publisher
+	published  int64         // records on weir.logs.v1
+	checked    time.Duration // how often ledgers check what they have applied; 0: as usual
+	spare      []contract.LogsAccepted
 }
 
 func newWorld(ctx context.Context, config Config) (w *world, err error) {
-	w = &world{config: config, brokers: config.Brokers}
+	w = &world{config: config, brokers: config.Brokers, postmaster: measure.Postmaster(ctx, config.DatabaseURL)}
 	if w.pool, err = pgxpool.New(ctx, config.DatabaseURL); err != nil {
 		return nil, err
 	}
