@@ -52,6 +52,10 @@ func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	days := func(tx pgx.Tx) error { return postgres.EnsureDays(t.Context(), tx, now, now.AddDate(0, -3, 0)) }
+	if err := pgx.BeginFunc(t.Context(), pool, days); err != nil {
+		t.Fatal(err)
+	}
 	found, err := Examine(t.Context(), pool, &countedLog{}, now, now.AddDate(-1, 0, 0))
 	if err != nil || len(found.Violations) != 3 || found.Violations[0].Invariant != ledger.RangeIsTransfers {
 		t.Errorf("found %+v, %v, want that no range has transfers", found.Violations, err)

@@ -1,0 +1,50 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+)
+
+// A range whose charges lie on several days is compared with the
+// transfers of all of them.
+func TestCheckRangesOverDays(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.Start(t, "acme", ledger.Scale)
+	first := l.NewCharge("acme", 1000)
+	l.Pass(24 * time.Hour)
+	second := l.NewCharge("acme", 500)
+	r := ledger.NewRange(first, l.Now())
+	for _, charge := range []ledger.Charge{first, second} {
+		r.Add(charge)
+		r.Charge(charge)
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := l.Booking.Charge(ctx, tx, r.Booked, []ledger.Charge{first, second})
+		return err
+	})
+	l.wantRange(t, r, 0)
+	l.exec(t, `UPDATE transfers SET amount = amount + 1 WHERE "offset" = $1 AND reason = 2`, first.Cause.Offset)
+	l.wantRange(t, r, 1)
+	l.exec(t, `UPDATE transfers SET amount = amount - 1 WHERE "offset" = $1 AND reason = 2`, first.Cause.Offset)
+	l.exec(t, `DELETE FROM transfers WHERE "offset" = $1 AND reason = 2`, second.Cause.Offset)
+	l.wantRange(t, r, 1)
+}
+
+// wantRange compares a range, of which that much does not hold.
+func (l checkedLedger) wantRange(t *testing.T, r ledger.Range, violations int) {
+	t.Helper()
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		found, err := postgres.CheckRanges(ctx, tx, []ledger.Range{r})
+		if len(found) != violations {
+			t.Errorf("found %v, want %d violations", found, violations)
+		}
+		return err
+	})
+}
