@@ -40,7 +40,7 @@ func (r *Reader) Bounds(ctx context.Context) (topic [16]byte, bounds map[int]Bou
 const (
 	longestSilence = 30 * time.Second // that brokers may take to hand out what they have
 	fetchWait      = 500 * time.Millisecond
-	fetchBytes     = 8 << 20
+	fetchBytes     = 1 << 20 // what an answer has beyond the range is read in vain
 )
 
 var (
