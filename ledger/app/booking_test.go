@@ -46,9 +46,36 @@ func TestOwnWritesAreFound(t *testing.T) {
 	if status, balance := get(t, ledger, token, path+then); status != http.StatusOK || balance["as_of"].(map[string]any)["behind"] != nil {
 		t.Errorf("of then: %d %v", status, balance)
 	}
-	for _, query := range []string{"?wait=yes", "?min_offset=x", "?min_offset=1", "?min_offset=1:-2", "?min_offset=-1:2", "?min_offset=1:2,"} {
+	for _, query := range []string{"?wait=yes", "?batch=1", "?min_offset=x", "?min_offset=1", "?min_offset=1:-2", "?min_offset=-1:2", "?min_offset=1:2,"} {
 		if status, answer := get(t, ledger, token, path+query); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %v", query, status, answer)
+		}
+	}
+}
+
+// Who waits for a batch finds it, and is told where no such batch is counted.
+func TestABatchIsWaitedFor(t *testing.T) {
+	r, ledger, token := billed(t)
+	const path = "/v1/organizations/acme/balance?batch="
+	sent := logs("acme", 10)
+	r.Accept(sent)
+	testenv.Eventually(t, patience, func() error { // a busy machine may take longer than somebody waits
+		status, balance := get(t, ledger, token, path+sent.Batch)
+		if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
+			return errors.New("not booked yet")
+		}
+		if status != http.StatusOK || balance["consumed"] != 10.0 {
+			t.Fatalf("the balance is %d %v", status, balance)
+		}
+		return nil
+	})
+	partial := logs("acme", 10)
+	partial.Parts = 2
+	r.Accept(partial)
+	r.awaitCounted()
+	for _, batch := range []string{partial.Batch, logs("acme", 10).Batch} {
+		if status, answer := get(t, ledger, token, path+batch); status != http.StatusNotFound || answer["code"] != "not_found" {
+			t.Errorf("batch %s: %d %v", batch, status, answer)
 		}
 	}
 }

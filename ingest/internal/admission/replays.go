@@ -10,7 +10,8 @@ type Digest [32]byte
 
 // An Answer is what a request with an idempotency key achieved.
 type Answer struct {
-	Bytes int64 // charged
+	Batch string // id
+	Bytes int64  // charged
 }
 
 // Replays holds the idempotency keys of the last day that came to this

@@ -236,6 +236,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 		setRateLimit(q.w.Header(), q.admission, quota)
 		q.Metrics.accepted(batch)
 	}
+	q.w.Header().Set("Weir-Batch-Id", receipt.Batch)
 	answer(q.w, batch, receipt.Bytes, quota)
 }
 

@@ -178,7 +178,7 @@ func TestIdempotencyAtTheSameTime(t *testing.T) {
 	}
 	log.hold <- struct{}{} // the first one is at the log; whatever comes later finds its attempt
 	close(log.hold)
-	replayed := 0
+	replayed, batches := 0, map[string]bool{}
 	for range cap(answers) {
 		w := <-answers
 		if w.Code != 200 {
@@ -187,9 +187,13 @@ func TestIdempotencyAtTheSameTime(t *testing.T) {
 		if w.Header().Get("Idempotency-Replayed") == "true" {
 			replayed++
 		}
+		batches[w.Header().Get("Weir-Batch-Id")] = true
 	}
 	if replayed != cap(answers)-1 || len(log.accepted) != 1 {
 		t.Errorf("%d replayed, %d published", replayed, len(log.accepted))
+	}
+	if len(batches) != 1 || !batches[log.accepted[0].Batch] {
+		t.Errorf("the answers name the batches %v, want %q alone", batches, log.accepted[0].Batch)
 	}
 
 	failing := &memoryLog{err: errors.New("no broker")}

@@ -54,6 +54,7 @@ type Submission struct {
 
 // A Receipt is the cost of a batch.
 type Receipt struct {
+	Batch    string // its id, by which the ledger knows it
 	Bytes    int64
 	Quota    ingest.QuotaStatus // zero where the batch is a replay
 	Replayed bool               // an earlier request with the same key took it in
@@ -88,7 +89,7 @@ func (s *Service) Accept(ctx context.Context, sent *Submission) (Receipt, error)
 			return Receipt{}, ctx.Err()
 		}
 		if earlier := attempt.Answer(); earlier != nil {
-			return Receipt{Bytes: earlier.Bytes, Replayed: true}, nil
+			return Receipt{Batch: earlier.Batch, Bytes: earlier.Bytes, Replayed: true}, nil
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (s *Service) acceptFirst(ctx context.Context, attempt *admission.Attempt, s
 	defer attempt.Fail() // unless it has succeeded
 	receipt, err := s.publish(ctx, sent, key)
 	if err == nil {
-		attempt.Succeed(admission.Answer{Bytes: receipt.Bytes})
+		attempt.Succeed(admission.Answer{Batch: receipt.Batch, Bytes: receipt.Bytes})
 	}
 	return receipt, err
 }
@@ -121,7 +122,7 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	if err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrNotPublished, err)
 	}
-	return Receipt{Bytes: bytes, Quota: quota}, nil
+	return Receipt{Batch: accepted.Batch, Bytes: bytes, Quota: quota}, nil
 }
 
 // PublishTimeout is how long a request of so many bytes may take to be

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/balances"
 	"github.com/weirlog/weir/shared/contract"
@@ -74,7 +76,7 @@ func newBalanceBody(b balances.Balance) balanceBody {
 
 // balance answers with the balance of now, or of the instant at.
 func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
-	if err := httpapi.OnlyKnown(r, nil, "at", "wait", "min_offset"); err != nil {
+	if err := httpapi.OnlyKnown(r, nil, "at", "wait", "min_offset", "batch"); err != nil {
 		return err
 	}
 	at, err := instant(r, "at", time.Time{})
@@ -85,7 +87,7 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.await(r); err != nil {
+	if err := a.await(r, organization); err != nil {
 		return err
 	}
 	balance, err := a.Balances.Balance(r.Context(), organization, at)
@@ -97,9 +99,13 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 }
 
 // await waits for what the client wants to be booked.
-func (a *API) await(r *http.Request) error {
+func (a *API) await(r *http.Request, organization string) error {
 	query := r.URL.Query()
 	through, err := positionsOf(query.Get("min_offset"))
+	if err != nil {
+		return err
+	}
+	batch, err := batchOf(query.Get("batch"))
 	if err != nil {
 		return err
 	}
@@ -112,10 +118,36 @@ func (a *API) await(r *http.Request) error {
 	if err == nil && len(through) > 0 {
 		err = a.Balances.AwaitPositions(r.Context(), through)
 	}
-	if errors.Is(err, balances.ErrNotBooked) {
-		return httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
+	if err == nil && batch != uuid.Nil {
+		err = a.Balances.AwaitBatch(r.Context(), organization, batch)
 	}
-	return err
+	return notAwaited(err, organization)
+}
+
+// notAwaited is the answer to who has waited in vain.
+func notAwaited(err error, organization string) error {
+	switch {
+	case errors.Is(err, balances.ErrNotBooked):
+		return httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
+	case errors.Is(err, balances.ErrNoBatch):
+		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound,
+			"No batch of this id is counted: it repeats another, is older than 7 days, or was never accepted. Leave batch out to read the balance.")
+	case err != nil:
+		return answer(err, organization)
+	}
+	return nil
+}
+
+// batchOf reads the id of a batch; uuid.Nil for none.
+func batchOf(text string) (batch uuid.UUID, err error) {
+	if text == "" {
+		return uuid.Nil, nil
+	}
+	if batch, err = uuid.Parse(text); err != nil || batch == uuid.Nil {
+		return uuid.Nil, httpapi.Invalid("?batch", httpapi.CodeInvalidRequest, "batch is no id of a batch.",
+			"Use the Weir-Batch-Id of an answer to POST /v1/logs.")
+	}
+	return batch, nil
 }
 
 // positionsOf reads positions such as 0:17,3:5.
