@@ -73,9 +73,21 @@ func readStat(pid int) (cpu time.Duration, parent int, ok bool) {
 // FamilyUsage adds up a process and its children, as PostgreSQL
 // has one for each connection. Shared memory would count once
 // for each, so memory is left out.
-func FamilyUsage(pid int) Usage {
-	total := UsageOf(pid)
-	total.Memory, total.Peak = 0, 0
+func FamilyUsage(pid int) (total Usage) {
+	const attempts = 10
+	for range attempts {
+		total = UsageOf(pid)
+		total.Memory, total.Peak = 0, 0
+		own := total.CPU
+		total.CPU += childrenCPU(pid)
+		if UsageOf(pid).CPU == own { // else a child has ended meanwhile, and was missed
+			break
+		}
+	}
+	return total
+}
+
+func childrenCPU(pid int) (total time.Duration) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {
 		child, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
@@ -83,7 +95,7 @@ func FamilyUsage(pid int) Usage {
 			continue
 		}
 		if cpu, parent, ok := readStat(child); ok && parent == pid {
-			total.CPU += cpu
+			total += cpu
 		}
 	}
 	return total
