@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-secured test-upgrade test-availability test-images images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-secured test-upgrade test-availability test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -81,9 +81,12 @@ images try-images up down test-compose: export IMAGES ?= weir
 images: ## build a container image of every program, as files under bin/images; VERSION=, IMAGES=, ARCH=
 	$(GO) run ./deploy/images/cmd/images
 
-try-images: images ## load the images into the container engine, and start each as a user without rights
+# Those who need the images loaded share one build of them, in one call of make.
+load-images: images
+	@for program in $(notdir $(PROGRAMS)); do docker load --quiet --input bin/images/$$program.tar || exit; done
+
+try-images: load-images ## load the images into the container engine, and start each as a user without rights
 	@for program in $(notdir $(PROGRAMS)); do \
-		docker load --quiet --input bin/images/$$program.tar && \
 		docker run --rm --network=none --read-only --cap-drop=ALL --security-opt=no-new-privileges $(or $(IMAGES),weir)/$$program:$$VERSION version || exit; \
 	done
 
@@ -91,25 +94,28 @@ try-images: images ## load the images into the container engine, and start each 
 COMPOSE_MODULE  = github.com/docker/compose/v2@v2.40.3
 COMPOSE        ?= $(if $(shell docker compose version 2>/dev/null),docker compose,bin/docker-compose)
 COMPOSE_FILES   = -f deploy/compose/compose.yaml
-up down test-compose: export WEIR_SECRETS ?= $(CURDIR)/deploy/compose/secrets
+up down: export WEIR_SECRETS ?= $(CURDIR)/deploy/compose/secrets
 up down test-compose: export WEIR_VERSION = $(VERSION)
 down: VERSION ?= $(shell git describe --tags --always --dirty)
 
 bin/docker-compose:
 	CGO_ENABLED=0 $(GO) build -C "$$(cd / && $(GO) mod download -json $(COMPOSE_MODULE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" -o "$(CURDIR)/$@" ./cmd
 
-up: images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus and Grafana in containers; SERVICES= chooses
-	@for program in $(notdir $(PROGRAMS)); do docker load --quiet --input bin/images/$$program.tar || exit; done
-	bin/weir provision "$$WEIR_SECRETS"
-	$(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
+START = bin/weir provision "$$WEIR_SECRETS" && $(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
+up: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus and Grafana in containers; SERVICES= chooses
+	$(START)
 
 down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; what was kept stays. ARGS=--volumes removes that
 	$(COMPOSE) $(COMPOSE_FILES) down $(ARGS)
 
+# A project with secrets of its own: what make up has started keeps its volumes, and only its port is in the way.
+test-compose: export COMPOSE_PROJECT_NAME = weir-test
+test-compose: export WEIR_SECRETS = $(CURDIR)/bin/test-compose/secrets
 test-compose: COMPOSE_FILES += -f deploy/compose/scenario.yaml
-test-compose: up ## the end-to-end scenario against what make up starts, which is gone then
-	WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test -tags=composed -run='^TestComposed$$' -count=1 $(TESTFLAGS) ./deploy/e2e; \
-		code=$$?; $(MAKE) --no-print-directory down ARGS=--volumes && exit $$code
+test-compose: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## the end-to-end scenario against what make up would start, which is gone then
+	$(START) && WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='^TestComposed$$' -count=1 -v ./deploy/e2e; code=$$?; \
+		[ $$code = 0 ] || $(COMPOSE) $(COMPOSE_FILES) logs --tail=30; \
+		$(COMPOSE) $(COMPOSE_FILES) down --volumes && exit $$code
 
 # As for tests, below; with a bound of the memory, which would else be 3 GB and more.
 lint: export GOGC = 300
