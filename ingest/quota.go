@@ -119,8 +119,9 @@ type doubtful struct {
 type Reservation struct {
 	At            time.Time
 	Bytes         int64
-	RetentionDays int  // for which the request's entries are kept
-	Repeatable    bool // the request may repeat a charged one
+	RetentionDays int // for which the request's entries are kept
+
+	repeatable bool // the request may repeat a charged one
 }
 
 // maxPublished is how many published requests a Quota keeps apart. Beyond it
@@ -172,8 +173,7 @@ func (q *Quota) Check(now time.Time) Verdict {
 // later ones are refused whatever their size.
 func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	before := q.Check(now)
-	reservation, verdict := q.Try(now, bytes)
-	reservation.Repeatable = false
+	reservation, verdict := q.hold(now, bytes, false)
 	if before == Admitted && verdict == Exhausted {
 		period, limit, _ := q.current(now)
 		q.spentPeriod, q.spentLimit = period.Start, limit
@@ -184,6 +184,10 @@ func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 // Try is Reserve for a request that may repeat a charged one and so cost
 // nothing: its refusal exhausts nothing.
 func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
+	return q.hold(now, bytes, true)
+}
+
+func (q *Quota) hold(now time.Time, bytes int64, repeatable bool) (Reservation, Verdict) {
 	if verdict := q.Check(now); verdict != Admitted {
 		return Reservation{}, verdict
 	}
@@ -195,14 +199,14 @@ func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 		return Reservation{}, Contended
 	}
 	q.uncertain += bytes
-	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays, Repeatable: true}, Admitted
+	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays, repeatable: repeatable}, Admitted
 }
 
 // Published reports that the request of a reservation is in the
 // log, with its last record at a position.
 func (q *Quota) Published(r Reservation, partition int, offset int64) {
 	q.uncertain -= r.Bytes
-	q.count(published{at: r.At, bytes: r.Bytes, partition: partition, offset: offset, repeatable: r.Repeatable})
+	q.count(published{at: r.At, bytes: r.Bytes, partition: partition, offset: offset, repeatable: r.repeatable})
 }
 
 // Release reports that the request of a reservation is surely
