@@ -68,7 +68,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 // down or stop at least once.
 func (o *Outcome) Refused() bool {
 	for what := range o.Times {
-		if strings.HasPrefix(what, "4") || strings.HasSuffix(what, "incomplete") || what == "closed" {
+		if strings.HasPrefix(what, "429") || strings.HasSuffix(what, "incomplete") || what == "closed" {
 			return true
 		}
 	}

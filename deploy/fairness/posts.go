@@ -46,10 +46,10 @@ func sendNewErrors(ctx context.Context, n *noisy) error { return n.sendErrors(ct
 // sendLargeStacks posts new errors with stacks of 100 KB.
 func sendLargeStacks(ctx context.Context, n *noisy) error { return n.sendErrors(ctx, 100, largeStack) }
 
-func (n *noisy) sendErrors(ctx context.Context, entries int, stack func(string) string) error {
+func (n *noisy) sendErrors(ctx context.Context, entries int, frames stack) error {
 	var serial atomic.Int64
 	return repeat(ctx, senders/2, func(int) error {
-		return n.post(ctx, newErrors(entries, serial.Add(int64(entries)), stack), "")
+		return n.post(ctx, newErrors(entries, serial.Add(int64(entries)), frames), "")
 	})
 }
 

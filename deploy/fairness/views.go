@@ -1,12 +1,12 @@
 package fairness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
@@ -40,12 +40,12 @@ func storeGroups(ctx context.Context, n *noisy) error {
 }
 
 // similarStack is a stack of 60 frames, in which one is the kind's own.
-func similarStack(kind string) string {
-	frames := []string{`"at ` + kind + ` (/srv/shop/src/cart.js:1:7)"`}
+func similarStack(to *bytes.Buffer, kind string) {
+	fmt.Fprintf(to, `,"stack_trace":["at %s (/srv/shop/src/cart.js:1:7)"`, kind)
 	for i := range int64(60) {
-		frames = append(frames, fmt.Sprintf(`"at step%s (/srv/shop/src/%s.js:%d:7)"`, letters(i), letters(i), i+1))
+		fmt.Fprintf(to, `,"at step%s (/srv/shop/src/%s.js:%d:7)"`, letters(i), letters(i), i+1)
 	}
-	return `,"stack_trace":[` + strings.Join(frames, ",") + `]`
+	to.WriteByte(']')
 }
 
 // groups are the ids of the tenant's newest groups.
@@ -86,10 +86,11 @@ func compareGroups(ctx context.Context, n *noisy) error {
 
 // readBills asks for all that the ledger computes for an answer.
 func readBills(ctx context.Context, n *noisy) error {
+	since := "&from=" + time.Now().UTC().Add(-24*time.Hour).Format(time.RFC3339)
 	asks := []struct{ method, path, body string }{
 		{http.MethodGet, "/verification", ""}, {http.MethodGet, "/statements?limit=100", ""}, {http.MethodGet, "/forecast", ""},
 		{http.MethodPost, "/dry-run", `{"bytes":1000}`}, {http.MethodPost, "/simulation", `{"tier":"scale"}`},
-		{http.MethodGet, "/grants", ""}, {http.MethodGet, "/entries?reason=charge&limit=100", ""}, {http.MethodGet, "/refusals?limit=100", ""},
+		{http.MethodGet, "/grants", ""}, {http.MethodGet, "/entries?reason=charged&limit=100" + since, ""}, {http.MethodGet, "/refusals?limit=100" + since, ""},
 	}
 	return repeat(ctx, 32, func(worker int) error {
 		ask := asks[worker%len(asks)]
@@ -104,7 +105,7 @@ func readPages(ctx context.Context, n *noisy) error {
 	if err != nil {
 		return err
 	}
-	pages := []string{"/usage", "/usage/refusals", "/usage/plan", "/usage/statements", "/errors", "/logs?q=nothing", "/settings", "/projects"}
+	pages := []string{"/usage", "/usage/refusals", "/usage/plan", "/usage/statements", "/errors", "/logs?q=nothing", "/settings", "/settings/projects"}
 	return repeat(ctx, 32, func(worker int) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.ConsoleURL+pages[worker%len(pages)], http.NoBody)
 		if err != nil {
