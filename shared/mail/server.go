@@ -91,6 +91,8 @@ type Message struct {
 	Text    string
 	HTML    string
 	At      time.Time
+
+	Unsubscribe string // https:// link by which its reader ends such mail with one click; empty: there is none
 }
 
 // Send sends a message. ErrRefused: it never will be taken; other errors pass.
@@ -119,6 +121,9 @@ func (s *Server) compose(m Message) (*gomail.Msg, error) {
 	message.SetDateWithValue(m.At)
 	message.SetMessageIDWithValue(m.ID + "@weir")
 	message.SetGenHeader("Auto-Submitted", "auto-generated") // so that nothing answers by itself
+	if m.Unsubscribe != "" {
+		err = errors.Join(err, message.SetListUnsubscribeOneClick(m.Unsubscribe))
+	}
 	message.SetBodyString(gomail.TypeTextPlain, m.Text)
 	message.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
 	return message, err

@@ -34,6 +34,36 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// A message that can be ended says so to mail programs (RFC 8058); a link that
+// they could not follow is refused.
+func TestUnsubscribe(t *testing.T) {
+	office := mailtest.Open(t)
+	const link = "https://weir.example/console/unsubscribe?kind=threshold&member=mem_0123456789abcdef0123456789abcdef&signature=0123456789abcdef012345"
+	ended := message("ada@example.com")
+	ended.Unsubscribe = link
+	for _, each := range []mail.Message{ended, message("ada@example.com")} {
+		if err := office.Server(t, mailtest.Password).Send(t.Context(), each); err != nil {
+			t.Fatal(err)
+		}
+		taken := office.Taken()
+		read, err := netmail.ReadMessage(strings.NewReader(taken[len(taken)-1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := [2]string{}
+		if each.Unsubscribe != "" {
+			want = [2]string{"<" + link + ">", "List-Unsubscribe=One-Click"}
+		}
+		if got := [2]string{read.Header.Get("List-Unsubscribe"), read.Header.Get("List-Unsubscribe-Post")}; got != want {
+			t.Errorf("the headers are %q, want %q", got, want)
+		}
+	}
+	ended.Unsubscribe = "http://weir.example"
+	if err := office.Server(t, mailtest.Password).Send(t.Context(), ended); !errors.Is(err, mail.ErrRefused) {
+		t.Errorf("a link without TLS: %v", err)
+	}
+}
+
 // A person may have any name.
 func TestNames(t *testing.T) {
 	office := mailtest.Open(t)
