@@ -139,7 +139,7 @@ SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/in
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former \
 	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/former/v4 grouping/internal/http tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
-	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork shared/answers shared/contract \
+	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork tenants/internal/unsubscribe shared/answers shared/contract \
 	shared/bus/cluster shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/acls deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/images \
 	deploy/migrate deploy/prometheus deploy/provision deploy/resume deploy/settings
 RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))

@@ -75,6 +75,7 @@ func eventKinds() []eventKind {
 		kind[MemberAdded](),
 		kind[MemberRoleChanged](),
 		kind[MemberRemoved](),
+		kind[MemberMailsChosen](),
 		kind[MemberResetCodeIssued](),
 		kind[MemberIdentified](),
 		kind[MemberPasswordChanged](),

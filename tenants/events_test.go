@@ -27,6 +27,7 @@ func samples() map[string]tenants.Event {
 		"tenants.v1.project_renamed":             tenants.ProjectRenamed{Project: "prj_1", Name: "Shop 2", At: later},
 		"tenants.v1.member_role_changed":         tenants.MemberRoleChanged{Member: "mem_1", Role: tenants.Viewer, At: later},
 		"tenants.v1.member_removed":              tenants.MemberRemoved{Member: "mem_1", At: later},
+		"tenants.v1.member_mails_chosen":         tenants.MemberMailsChosen{Member: "mem_1", Without: []tenants.MailKind{tenants.ThresholdMail, tenants.StatementMail}, At: later},
 		"tenants.v1.member_password_changed":     tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI", Reset: true, At: later},
 		"tenants.v1.member_reset_code_issued":    resetCodeIssued(),
 		"tenants.v1.member_identified":           memberIdentified(),

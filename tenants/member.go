@@ -21,6 +21,7 @@ type Member struct {
 	RemovedAt    time.Time // zero: is a member still
 	Reset        ResetCode // zero: none is out
 	Identity     ProviderIdentity
+	WithoutMails []MailKind // that the member does not want; empty: gets all
 
 	added MemberAdded
 }
@@ -196,7 +197,7 @@ func (m *Member) Apply(event Event) {
 	case MemberRoleChanged:
 		m.Role = e.Role
 	case MemberRemoved:
-		m.RemovedAt, m.Reset, m.Identity = e.At, ResetCode{}, ProviderIdentity{}
+		m.RemovedAt, m.Reset, m.Identity, m.WithoutMails = e.At, ResetCode{}, ProviderIdentity{}, nil
 	case MemberPasswordChanged:
 		m.PasswordHash, m.PasswordAt, m.Reset = e.PasswordHash, e.At, ResetCode{}
 		if e.Reset {
@@ -204,6 +205,8 @@ func (m *Member) Apply(event Event) {
 		}
 	case MemberIdentified:
 		m.Identity = ProviderIdentity{e.Issuer, e.Subject}
+	case MemberMailsChosen:
+		m.WithoutMails = e.Without
 	case MemberResetCodeIssued:
 		m.Reset = ResetCode{Hash: e.Digest.Hash, ExpiresAt: e.ExpiresAt, By: e.By}
 	default:
@@ -215,7 +218,7 @@ func (m *Member) audited() (Target, Fields) {
 	return Target{"member", m.ID, m.Name}, Fields{
 		"name": m.Name, "email": m.Email, "role": string(m.Role), "removed_at": m.RemovedAt,
 		"password_changed_at": changedAfter(m.AddedAt, m.PasswordAt), "reset_code_expires_at": m.Reset.ExpiresAt,
-		"identity_provider": m.Identity.Issuer, "identity": m.Identity.Subject,
+		"identity_provider": m.Identity.Issuer, "identity": m.Identity.Subject, "without_mails": mailNames(m.WithoutMails),
 	}
 }
 

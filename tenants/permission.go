@@ -29,6 +29,7 @@ const (
 	UsageRead          Permission = "usage:read"
 	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
 	WebhooksManage     Permission = "webhooks:manage" // see and change them, and what was sent to them
+	MailsReceive       Permission = "mails:receive"   // get mail about the account, and choose which
 )
 
 // Permissions lists all of them.
@@ -36,7 +37,7 @@ func Permissions() []Permission {
 	return []Permission{
 		OrganizationRead, OrganizationWrite, SecurityWrite, MembersRead, MembersInvite, MembersManage, OwnersManage,
 		ProjectsRead, ProjectsWrite, DeletionsManage, APIKeysRead, APIKeysWrite, APIKeysWriteProd, ServiceTokensRead, ServiceTokensWrite,
-		AuditRead, LogsRead, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage,
+		AuditRead, LogsRead, ErrorsRead, UsageRead, BudgetsManage, WebhooksManage, MailsReceive,
 	}
 }
 
@@ -46,13 +47,13 @@ func (r Role) May(p Permission) bool {
 	case Owner:
 		return slices.Contains(Permissions(), p)
 	case Admin:
-		return Owner.May(p) && p != OwnersManage && p != DeletionsManage
+		return Owner.May(p) && p != OwnersManage && p != DeletionsManage && p != MailsReceive
 	case Developer:
 		return Viewer.May(p) || p == ProjectsWrite || p == APIKeysWrite || p == ServiceTokensRead
 	case Viewer:
 		return slices.Contains([]Permission{OrganizationRead, UsageRead, MembersRead, ProjectsRead, APIKeysRead, LogsRead, ErrorsRead}, p)
 	case Billing:
-		return p == OrganizationRead || p == UsageRead || p == BudgetsManage || p == WebhooksManage
+		return p == OrganizationRead || p == UsageRead || p == BudgetsManage || p == WebhooksManage || p == MailsReceive
 	}
 	return false
 }

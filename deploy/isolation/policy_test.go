@@ -155,6 +155,8 @@ var policies = []policy{
 	{route: "POST /console/join", who: visitors, body: "code={new-email}", want: 422},
 	{route: "GET /console/reset", who: visitors},
 	{route: "POST /console/reset", who: visitors, body: "code={new-email}", want: 422},
+	{route: "GET /console/unsubscribe", who: visitors, want: 404},  // with a link that nobody has signed
+	{route: "POST /console/unsubscribe", who: visitors, want: 404}, // the same
 	{route: "GET /console/assets/{version}/{name}", who: visitors, path: "/console/assets/1/weir.css"},
 
 	// The console: what members see and do, by the permission of their role.
@@ -187,6 +189,8 @@ var policies = []policy{
 	{route: "POST /console/settings/account/sessions/{id}/end", who: members(""), path: "/console/settings/account/sessions/{new-session}/end", want: 404}, // somebody else's
 	{route: "POST /console/settings/account/sessions/end-others", who: members(""), want: 303},
 	{route: "GET /console/settings", who: members(""), want: 303},
+	{route: "GET /console/settings/account/mails", who: members(tenants.MailsReceive)},
+	{route: "POST /console/settings/account/mails", who: members(tenants.MailsReceive), body: "mails=threshold", want: 303},
 	{route: "GET /console/settings/account/password", who: members("")},
 	{route: "POST /console/settings/account/password", who: members(""), body: "current_password=wrong&password=correct+horse+battery", want: 422},
 	{route: "GET /console/settings/members", who: members(tenants.MembersRead)},

@@ -1,4 +1,5 @@
 // Package cursorkey keeps the key that signs the cursors of a
-// module's lists, so that a cursor outlives its process. It touches
-// one table, in the module's own schema.
+// module's lists, so that a cursor outlives its process. Keys for other
+// signatures may follow from it. It touches one table, in the module's
+// own schema.
 package cursorkey

@@ -58,6 +58,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/registry"
 	"github.com/weirlog/weir/tenants/internal/signin"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
+	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
 // A change of this replica is published at once, one of another within relayInterval. A dead relay
@@ -84,6 +85,7 @@ type App struct {
 	pool        *pgxpool.Pool
 	reads       *pgxpool.Pool // for questions
 	cursors     *httpapi.Cursors
+	unsubscribe *unsubscribe.Links
 	publisher   *publisher.Publisher
 	relay       *relay.Relay
 	tombstones  *relay.Relay // of sessions that are past
@@ -169,13 +171,18 @@ func (a *App) build(ctx context.Context) (err error) {
 // readers is how many questions are answered at once.
 const readers = 4
 
-// openReads opens what answers questions: connections of their own, and the key of the cursors.
+// openReads opens what answers questions: connections of their own, and the key that
+// cursors and links of mails are signed with.
 func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), schema.Name, readers); err != nil {
 		return err
 	}
 	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
-	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
+	if a.cursors, err = cursorkey.Cursors(ctx, a.reads); err != nil {
+		return err
+	}
+	key, err := cursorkey.Read(ctx, a.reads)
+	a.unsubscribe = unsubscribe.NewLinks(a.linkOrigin(), key)
 	return err
 }
 
@@ -376,6 +383,7 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	ofSignIn.MountOpen(router)
 	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)
+	ofPeople.MountLinks(router, a.unsubscribe)
 	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies, a.deletions).Mount,
 		keys.NewPages(kit, a.keys).Mount, notifications.NewPages(kit, a.webhooks, a.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
 }

@@ -27,6 +27,7 @@ func consoleRoutes(t *testing.T, p *process) (routes, open []string) {
 	open = []string{"GET /console", "GET /console/*", "GET /console/sign-in", "POST /console/sign-in", "POST /console/sign-out",
 		"POST /console/sign-in/passkey", "POST /console/sign-in/passkey/options", "GET /console/sign-in/oidc", "GET /console/sign-in/oidc/callback",
 		"GET /console/welcome", "POST /console/welcome", "GET /console/join", "POST /console/join", "GET /console/reset", "POST /console/reset",
+		"GET /console/unsubscribe", "POST /console/unsubscribe",
 		"GET /console/assets/{version}/{name}"}
 	err := chi.Walk(p.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		if strings.HasPrefix(route, "/console") {

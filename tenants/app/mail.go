@@ -40,5 +40,5 @@ func (a *App) mailer() (*notifications.Mailer, error) {
 	if server == nil || err != nil {
 		return nil, err
 	}
-	return &notifications.Mailer{Server: server, Origin: a.linkOrigin()}, nil
+	return &notifications.Mailer{Server: server, Origin: a.linkOrigin(), Links: a.unsubscribe}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	htmltemplate "html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/weirlog/weir/shared/mail"
 	"github.com/weirlog/weir/shared/webhook"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
 // mailTexts have a text for each type of delivery that goes by
@@ -34,6 +37,20 @@ var page = htmltemplate.Must(htmltemplate.New("").Parse(`<!doctype html><meta ch
 // mailTextOf is the text of deliveries of a type; nil: they don't go by mail.
 func mailTextOf(deliveryType string) *template.Template { return texts.Lookup(deliveryType + ".txt") }
 
+// mailKindOf is the kind of mail that a type of delivery is; "": of
+// none that a member could go without.
+func mailKindOf(deliveryType string) tenants.MailKind {
+	switch deliveryType {
+	case "quota.threshold_reached", "budget.threshold_reached":
+		return tenants.ThresholdMail
+	case "quota.exhausted", "quota.restored", "budget.exhausted":
+		return tenants.ExhaustedMail
+	case "statement.ready":
+		return tenants.StatementMail
+	}
+	return ""
+}
+
 // mailedWithin is how old a fact may be that somebody gets mail of: an
 // installation that begins to send mail does not begin with old ones.
 const mailedWithin = 24 * time.Hour
@@ -42,7 +59,8 @@ const mailedWithin = 24 * time.Hour
 var addMails = `
 INSERT INTO deliveries (organization, id, webhook, member, project, type, body, created_at, state, begun_at, next_at)
 SELECT m.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || m.id, 'UTF8')), 'hex'), 32), '', m.id, $3, $4, $5, $6, 'pending', $6, $6
-  FROM members m WHERE m.organization = $1 AND m.removed_at IS NULL AND m.role IN ('owner', 'billing') AND ` + fmt.Sprintf(visible, "m", "$3::text") + `
+  FROM members m WHERE m.organization = $1 AND m.removed_at IS NULL AND m.role IN ('owner', 'billing') AND $7 <> ALL (m.without_mails)
+   AND ` + fmt.Sprintf(visible, "m", "$3::text") + `
  ORDER BY m.created_at, m.id LIMIT 100
 ON CONFLICT (organization, id) DO NOTHING`
 
@@ -50,10 +68,15 @@ ON CONFLICT (organization, id) DO NOTHING`
 type Mailer struct {
 	Server *mail.Server
 	Origin string // of links, such as https://weir.example
+	Links  *unsubscribe.Links
 }
 
 // errNoReader means that nobody is left to read a mail.
 var errNoReader = errors.New("whoever it is for is no owner or billing member any more")
+
+// errUnwanted means that whoever a mail is for has chosen since to
+// get none of its kind.
+var errUnwanted = errors.New("whoever it is for wants no such mail any more")
 
 // mailReason is why a mail was not taken, in fixed words: what
 // else an error has is for the log.
@@ -61,6 +84,8 @@ func mailReason(err error) string {
 	switch {
 	case errors.Is(err, errNoReader):
 		return "The member is no owner or billing member any more."
+	case errors.Is(err, errUnwanted):
+		return "The member wants no such mail any more."
 	case errors.Is(err, errNoMail):
 		return "There is no mail server any more."
 	case errors.Is(err, mail.ErrRefused):
@@ -82,12 +107,18 @@ func mailCause(err error, reader addressee) string {
 }
 
 // An addressee is the member whom a delivery goes to; empty: a webhook gets it.
-type addressee struct{ email, name, organization string }
+type addressee struct {
+	email, name, organization string
+	without                   []tenants.MailKind
+}
 
 // send writes a delivery as mail and hands it over.
 func (m *Mailer) send(ctx context.Context, d due, now time.Time) error {
 	if d.reader.email == "" {
 		return fmt.Errorf("%w: %w", mail.ErrRefused, errNoReader)
+	}
+	if slices.Contains(d.reader.without, mailKindOf(d.Type)) {
+		return fmt.Errorf("%w: %w", mail.ErrRefused, errUnwanted)
 	}
 	written, err := m.write(d)
 	if err != nil {
@@ -116,8 +147,20 @@ func (m *Mailer) write(d due) (written mail.Message, err error) {
 	if payload.Data["test"] == true {
 		written.Subject, written.Text = "[Test] "+written.Subject, ofTest+written.Text
 	}
+	m.offerToUnsubscribe(&written, d)
 	written.HTML, err = asHTML(written)
 	return written, err
+}
+
+// offerToUnsubscribe adds the link that ends mail of the same kind,
+// where its reader may choose.
+func (m *Mailer) offerToUnsubscribe(written *mail.Message, d due) {
+	kind := mailKindOf(d.Type)
+	if kind == "" {
+		return
+	}
+	written.Unsubscribe = m.Links.To(unsubscribe.Mailing{Organization: d.Organization, Member: d.Member, Kind: kind})
+	written.Text = strings.TrimSpace(written.Text) + "\n\nNo more mail like this: " + written.Unsubscribe + "\n"
 }
 
 // ofTest begins mail about an organization with which billing only rehearses.
@@ -164,7 +207,7 @@ func mailOff(ctx context.Context, tx pgx.Tx, after outcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, addMails, after.Organization, "off "+after.ID+" "+after.at.String(), "", typeOff, string(body), after.at)
+	_, err = tx.Exec(ctx, addMails, after.Organization, "off "+after.ID+" "+after.at.String(), "", typeOff, string(body), after.at, mailKindOf(typeOff))
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/mail/mailtest"
@@ -17,7 +18,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
+
+var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
 
 // billed adds a billing member of org_a, and has mail sent from the room.
 func (r *room) billed(t *testing.T, office *mailtest.Office, email string) {
@@ -26,7 +30,7 @@ func (r *room) billed(t *testing.T, office *mailtest.Office, email string) {
 	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 0, nil, added); err != nil {
 		t.Fatal(err)
 	}
-	r.mailed, r.sender.Mailer = true, &notifications.Mailer{Server: office.Server(t, mailtest.Password), Origin: "https://weir.example"}
+	r.mailed, r.sender.Mailer = true, &notifications.Mailer{Server: office.Server(t, mailtest.Password), Origin: "https://weir.example", Links: links}
 }
 
 // mails are the states of what goes to the billing member.
@@ -132,8 +136,90 @@ func TestMailOfAWebhookThatIsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.untilMailed(t, notifications.Taken, false)
-	if taken := office.Taken(); len(taken) != 1 || !strings.Contains(taken[0], "Subject: A webhook of a was switched off") || !strings.Contains(taken[0], "410 Gone") {
+	if taken := office.Taken(); len(taken) != 1 || !strings.Contains(taken[0], "Subject: A webhook of a was switched off") || !strings.Contains(taken[0], "410 Gone") || strings.Contains(taken[0], "List-Unsubscribe") {
 		t.Errorf("the mails are %q", taken)
+	}
+}
+
+// chooses has the billing member go without some kinds of mail.
+func (r *room) chooses(t *testing.T, without ...tenants.MailKind) {
+	t.Helper()
+	chosen := tenants.MemberMailsChosen{Member: "mem_bill", Without: without, At: r.clock()}
+	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 1, nil, chosen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// facts are some of each type that goes by mail, by the kind that it is.
+func (r *room) facts(t *testing.T) map[tenants.MailKind][]bus.Record {
+	t.Helper()
+	return map[tenants.MailKind][]bus.Record{
+		tenants.ThresholdMail: {
+			r.record(t, "evt_1", contract.TypeThresholdReached, "org_a", contract.ThresholdReached{Organization: "org_a"}),
+			r.record(t, "evt_2", contract.TypeBudgetThresholdReached, "org_a", contract.BudgetThresholdReached{Organization: "org_a"}),
+		},
+		tenants.ExhaustedMail: {
+			r.exhausted(t, "evt_3", "org_a"),
+			r.record(t, "evt_4", contract.TypeQuotaRestored, "org_a", contract.QuotaRestored{Organization: "org_a"}),
+			r.record(t, "evt_5", contract.TypeBudgetExhausted, "org_a", contract.BudgetExhausted{Organization: "org_a"}),
+		},
+		tenants.StatementMail: {r.record(t, "evt_6", contract.TypeStatementReady, "org_a", contract.StatementReady{Organization: "org_a"})},
+	}
+}
+
+// Each mail about the account has the link that ends its kind for its
+// reader, in the headers and in the text.
+func TestMailsCanBeEnded(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.run(t)
+	for kind, facts := range r.facts(t) {
+		office.Forget()
+		r.consume(t, facts...)
+		testenv.Eventually(t, patience, func() error {
+			if taken := office.Taken(); len(taken) != len(facts) {
+				return errNot("%d mails", len(taken))
+			}
+			return nil
+		})
+		link := links.To(unsubscribe.Mailing{Organization: "org_a", Member: "mem_bill", Kind: kind})
+		for _, taken := range office.Taken() {
+			whole := strings.NewReplacer("=\r\n", "", "=3D", "=", "\r\n ", " ").Replace(taken) // as mail wraps
+			for _, part := range []string{"List-Unsubscribe: <" + link + ">", "List-Unsubscribe-Post: List-Unsubscribe=One-Click", "No more mail like this: " + link} {
+				if !strings.Contains(whole, part) {
+					t.Errorf("a mail of %q lacks %q:\n%s", kind, part, whole)
+				}
+			}
+		}
+	}
+}
+
+// Who goes without a kind of mail gets none of it, and all others.
+func TestUnwantedMail(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.chooses(t, tenants.ThresholdMail, tenants.ExhaustedMail)
+	for _, facts := range r.facts(t) {
+		r.consume(t, facts...)
+	}
+	if states := r.mails(t); len(states) != 1 {
+		t.Errorf("the mails are %q, want the statement's alone", states)
+	}
+}
+
+// A mail that waits while its reader unsubscribes is not sent.
+func TestMailThatIsUnwantedMeanwhile(t *testing.T) {
+	to, office := newReceiver(t, 200), mailtest.Open(t)
+	r := newRoom(t, to.Certificate())
+	r.billed(t, office, "bill@example.com")
+	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
+	r.chooses(t, tenants.ExhaustedMail)
+	r.run(t)
+	r.untilMailed(t, notifications.Failed, true)
+	if taken := office.Taken(); len(taken) > 0 {
+		t.Errorf("it was sent: %q", taken)
 	}
 }
 

@@ -96,14 +96,14 @@ WITH RECURSIVE waiting AS (
      WHERE d.organization = c.organization AND d.id = c.id RETURNING d.*
 )
 SELECT ` + deliveryColumns + `, coalesce(w.url, ''), coalesce(w.key, ''), coalesce(w.generation, 0), coalesce(w.previous_key, ''),
-       coalesce(w.previous_generation, 0), w.previous_ends, coalesce(m.email, ''), coalesce(m.name, ''), o.name
+       coalesce(w.previous_generation, 0), w.previous_ends, coalesce(m.email, ''), coalesce(m.name, ''), o.name, m.without_mails
   FROM taken d JOIN organizations o ON o.organization = d.organization LEFT JOIN webhooks w ON w.organization = d.organization AND w.id = d.webhook
   LEFT JOIN members m ON m.organization = d.organization AND m.id = d.member AND m.removed_at IS NULL AND m.role IN ('owner', 'billing')`
 
 func scanDue(row pgx.CollectableRow) (d due, err error) {
 	var attempted, previousEnds *time.Time
 	err = row.Scan(append(d.fields(&attempted), &d.to.URL, &d.to.Secret.Key, &d.to.Secret.Generation, &d.to.Previous.Key, &d.to.Previous.Generation,
-		&previousEnds, &d.reader.email, &d.reader.name, &d.reader.organization)...)
+		&previousEnds, &d.reader.email, &d.reader.name, &d.reader.organization, &d.reader.without)...)
 	d.AttemptedAt, d.to.PreviousEnds = query.OrZero(attempted), query.OrZero(previousEnds)
 	d.to.Organization, d.to.ID = d.Organization, d.Webhook
 	return d, err

@@ -87,6 +87,8 @@ func deed(p tenants.Permission) string {
 		return "set budgets"
 	case tenants.WebhooksManage:
 		return "see or change webhooks"
+	case tenants.MailsReceive:
+		return "get mail about the account"
 	}
 	return "do this"
 }

@@ -53,6 +53,8 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Post(pages.MembersPath+"/{id}/remove", p.Confirmed(manage, p.removeMember))
 	settings.Get(pages.MembersPath+"/{id}/reset", p.Confirmed(manage, p.showResetMember))
 	settings.Post(pages.MembersPath+"/{id}/reset", p.Confirmed(manage, p.resetMember))
+	settings.Get(mailsPath, p.For(tenants.MailsReceive, p.showMails))
+	settings.Post(mailsPath, p.For(tenants.MailsReceive, p.chooseMails))
 	settings.Get(invitationsPath, p.For(invite, p.showInvitations))
 	settings.Get(invitationsPath+"/new", p.Confirmed(invite, p.showInvite))
 	settings.Post(invitationsPath, p.Confirmed(invite, p.invite))

@@ -112,6 +112,7 @@ func (r room) pages(router chi.Router) {
 	shown := people.NewPages(kit, r.members, r.invitations, r.codes, entrance{map[string]bool{}})
 	shown.Mount(router)
 	shown.MountCodes(router)
+	shown.MountLinks(router, links)
 }
 
 // call sends a request to the API as the token of an

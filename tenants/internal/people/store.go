@@ -33,7 +33,8 @@ func changeMemberRole(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext
 }
 
 func removeMember(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberRemoved) error {
-	return query.ExactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL, `+nobody+whereMember,
+	return query.ExactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL,
+		without_mails = '{}', `+nobody+whereMember,
 		at.Organization, e.Member, e.At)
 }
 
@@ -47,6 +48,10 @@ func changePassword(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, 
 
 func identifyMember(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberIdentified) error {
 	return query.ExactlyOne(ctx, tx, updateMember+`identity_issuer = $3, identity_subject = $4`+whereMember, at.Organization, e.Member, e.Issuer, e.Subject)
+}
+
+func chooseMails(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberMailsChosen) error {
+	return query.ExactlyOne(ctx, tx, updateMember+`without_mails = $3`+whereMember, at.Organization, e.Member, e.Without)
 }
 
 func issueResetCode(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberResetCodeIssued) error {
@@ -69,6 +74,7 @@ func Projections() unitofwork.Projections {
 		unitofwork.On(changePassword),
 		unitofwork.On(issueResetCode),
 		unitofwork.On(identifyMember),
+		unitofwork.On(chooseMails),
 		unitofwork.On(insertInvitation),
 		unitofwork.On(resendInvitation),
 		unitofwork.On(revokeInvitation),
@@ -80,13 +86,13 @@ func Projections() unitofwork.Projections {
 
 const selectMembers = `
 SELECT organization, id, email, name, role, password_hash, coalesce(password_at, created_at), created_at, removed_at,
-       coalesce(reset_hash, ''), reset_expires_at, identity_issuer, identity_subject
+       coalesce(reset_hash, ''), reset_expires_at, identity_issuer, identity_subject, without_mails
 FROM (SELECT m.* FROM members m JOIN organizations o USING (organization) WHERE o.deletion = '') members `
 
 func scanMember(row pgx.CollectableRow) (m tenants.Member, err error) {
 	var removed, resetExpires *time.Time
 	err = row.Scan(&m.Organization, &m.ID, &m.Email, &m.Name, &m.Role, &m.PasswordHash, &m.PasswordAt, &m.AddedAt, &removed,
-		&m.Reset.Hash, &resetExpires, &m.Identity.Issuer, &m.Identity.Subject)
+		&m.Reset.Hash, &resetExpires, &m.Identity.Issuer, &m.Identity.Subject, &m.WithoutMails)
 	m.RemovedAt, m.Reset.ExpiresAt = query.OrZero(removed), query.OrZero(resetExpires)
 	return m, err
 }

@@ -69,6 +69,7 @@ func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request) error {
 			"session-ended":    "The session was signed out.",
 			"passkey-added":    "The passkey was added. From now on you can sign in with it.",
 			"passkey-removed":  "The passkey was removed.",
+			"mails-chosen":     "Your choice of mail was saved. It holds from now on.",
 			"sessions-ended":   "All your other sessions were signed out.",
 			"password-changed": "Your password was changed, and all your other sessions were signed out.",
 		}),
