@@ -3,12 +3,15 @@ package kubernetes
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	batch "k8s.io/api/batch/v1"
 	network "k8s.io/api/networking/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -123,31 +126,71 @@ func takesIn(t *testing.T, by *meta.LabelSelector, w workload) bool {
 	return selector.Matches(labels.Set(w.Labels))
 }
 
+// The ports outside.
+const (
+	names     = 53
+	postgres  = 5432
+	collector = 4318
+)
+
 // Each pod gets to the ports outside that its settings name, and
 // to no others.
 func TestWaysOut(t *testing.T) {
-	const names, postgres, collector = 53, 5432, 4318
-	modules, kafka := []int32{names, postgres}, []int32{9093, 9094}
+	kafka := []int32{9093, 9094}
+	module := append(kafka, names, postgres, collector)
 	want := map[string][]int32{
 		"gateway": {names, collector, https}, "topics": append(kafka, names, collector),
-		"ingest": append(modules, 9093, 9094, collector), "ledger": append(modules, 9093, 9094, collector), "grouping": append(modules, 9093, 9094, collector),
-		"tenants": append(modules, 9093, 9094, collector, 443, 465, 587),
+		"ingest": module, "ledger": module, "grouping": module, "tenants": append(module, 443, 465, 587),
 	}
 	weir := rendered(t, "testdata/everything.yaml")
 	for _, w := range workloads(t, weir) {
 		if strings.HasPrefix(w.name, "migrate-") {
-			want[w.name] = append(modules, collector)
+			want[w.name] = []int32{names, postgres, collector}
 		}
-		open := map[int32]bool{}
-		for _, policy := range of(t, weir, w) {
-			for _, rule := range policy.Spec.Egress {
-				for _, port := range rule.Ports {
-					open[port.Port.IntVal] = true
-				}
+		checkWaysOut(t, weir, w, want[w.name])
+	}
+}
+
+// At a first installation a job has the policies alone that are hooks before
+// it: these close its way out, so they have to open what it needs.
+func TestWaysOutOfTheFirstJobs(t *testing.T) {
+	weir := rendered(t, "testdata/everything.yaml")
+	for _, job := range some[*batch.Job](t, weir) {
+		want := []int32{names, postgres}
+		if job.Name == "topics" {
+			want = []int32{names, 9093, 9094}
+		}
+		checkWaysOut(t, hooksBefore(t, weir, job), workload{job.Name, false, job.Spec.Template}, want)
+	}
+}
+
+// hooksBefore are the hooks that Helm makes before another.
+func hooksBefore(t *testing.T, weir objects, hook client.Object) (found objects) {
+	t.Helper()
+	weight := func(of client.Object) int {
+		number, err := strconv.Atoi(of.GetAnnotations()["helm.sh/hook-weight"])
+		must(t, err)
+		return number
+	}
+	for _, object := range weir {
+		if object.GetAnnotations()["helm.sh/hook"] == hook.GetAnnotations()["helm.sh/hook"] && weight(object) < weight(hook) {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+func checkWaysOut(t *testing.T, weir objects, w workload, want []int32) {
+	t.Helper()
+	open := map[int32]bool{}
+	for _, policy := range of(t, weir, w) {
+		for _, rule := range policy.Spec.Egress {
+			for _, port := range rule.Ports {
+				open[port.Port.IntVal] = true
 			}
 		}
-		if got := slices.Sorted(maps.Keys(open)); !slices.Equal(got, slices.Sorted(slices.Values(want[w.name]))) {
-			t.Errorf("%s gets out to %v, want %v", w.name, got, want[w.name])
-		}
+	}
+	if got := slices.Sorted(maps.Keys(open)); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Errorf("%s gets out to %v, want %v", w.name, got, want)
 	}
 }

@@ -13,6 +13,12 @@ ports:
   {{- end }}
 {{- end }}
 
+{{/* What lets pods ask for addresses. */}}
+{{- define "weir.names" -}}
+ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+{{- include "weir.peers" (dict "direction" "to" "peers" .Values.network.dns) }}
+{{- end }}
+
 {{/* The head of a policy: a dict of root and policy. */}}
 {{- define "weir.policy" -}}
 apiVersion: networking.k8s.io/v1
