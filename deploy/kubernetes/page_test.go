@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v4/pkg/strvals"
+	batch "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
 
@@ -47,6 +50,41 @@ func TestThePageInstalls(t *testing.T) {
 		text, err := render(values)
 		must(t, err)
 		decode(t, text)
+	}
+}
+
+// Helm waits for the jobs for as long as these may take.
+func TestThePageWaitsForJobs(t *testing.T) {
+	given := regexp.MustCompile(`--timeout=(\S+)`)
+	for _, command := range slices.Concat(commands(t, "helm install"), commands(t, "helm upgrade")) {
+		match := given.FindStringSubmatch(command)
+		if match == nil {
+			t.Fatalf("%q waits for five minutes", command)
+		}
+		waits, err := time.ParseDuration(match[1])
+		must(t, err)
+		for _, job := range some[*batch.Job](t, rendered(t, "testdata/plain.yaml")) {
+			if takes := time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second; takes >= waits {
+				t.Errorf("%s may take %v, and %q waits for less", job.Name, takes, command)
+			}
+		}
+	}
+}
+
+// What Helm leaves behind, the page removes: hooks belong to no release.
+func TestThePageRemovesHooks(t *testing.T) {
+	removed := regexp.MustCompile(`delete (\S+) --selector=(\S+)`).FindStringSubmatch(strings.Join(commands(t, "kubectl"), "\n"))
+	if removed == nil {
+		t.Fatal("the page removes nothing")
+	}
+	kinds := strings.Split(removed[1], ",")
+	selector, err := labels.Parse(removed[2])
+	must(t, err)
+	for _, object := range rendered(t, "testdata/plain.yaml") {
+		kind := strings.ToLower(object.GetObjectKind().GroupVersionKind().Kind)
+		if object.GetAnnotations()["helm.sh/hook"] != "" && !(slices.Contains(kinds, kind) && selector.Matches(labels.Set(object.GetLabels()))) {
+			t.Errorf("the %s %s is left behind", kind, object.GetName())
+		}
 	}
 }
 
