@@ -94,16 +94,34 @@ func TestSecretsAreFiles(t *testing.T) {
 	})
 }
 
-// Nothing is given another module's database, or user at the brokers, and no
-// service the role that owns its schema.
+// Nothing is given another module's database, or user at the brokers.
 func TestSecretsAreOnesOwn(t *testing.T) {
 	ofOne := []string{"database_url", "owner_database_url", "brokers_password", "brokers_certificate", "brokers_key"}
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, w := range workloads(t, weir) {
 			for file, secret := range secretFiles(w) {
-				if slices.Contains(ofOne, file) && !strings.Contains(secret, strings.TrimPrefix(w.name, "migrate-")) ||
-					w.serves && file == "owner_database_url" {
+				if slices.Contains(ofOne, file) && !strings.Contains(secret, strings.TrimPrefix(w.name, "migrate-")) {
 					t.Errorf("%s has its %s from %s", w.name, file, secret)
+				}
+			}
+		}
+	})
+}
+
+// Where a job migrates, the service doesn't have the role that owns its
+// schema, whatever the file is called.
+func TestOwnersAreOfJobsAlone(t *testing.T) {
+	forVariants(t, func(t *testing.T, weir objects) {
+		pods := workloads(t, weir)
+		owners := map[string]bool{}
+		for _, w := range pods {
+			owners[secretFiles(w)["owner_database_url"]] = true
+		}
+		delete(owners, "")
+		for _, w := range pods {
+			for file, secret := range secretFiles(w) {
+				if w.serves && owners[secret] {
+					t.Errorf("%s has the owner's %s as %s", w.name, secret, file)
 				}
 			}
 		}
