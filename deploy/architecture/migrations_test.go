@@ -9,19 +9,24 @@ import (
 	"testing"
 )
 
-// contracting is what programs of the version before can't live with; a column
-// that must have a value, and has none by default, is found apart.
-var contracting = regexp.MustCompile(`(?i)\b(DROP\s+(TABLE|COLUMN|VIEW|FUNCTION|SCHEMA)|RENAME\s+(TO|COLUMN|CONSTRAINT)|SET\s+NOT\s+NULL|(DATA\s+)?TYPE\s+\w+\s+USING)\b`)
+// What programs of the version before can't live with.
+var (
+	taking      = regexp.MustCompile(`(?is)\b(DROP\s+"?\w+|RENAME\s|SET\s+NOT\s+NULL\b|ALTER\s+(COLUMN\s+)?"?\w+"?\s+(SET\s+DATA\s+)?TYPE\b|REVOKE\s[^;]*)`)
+	loosening   = regexp.MustCompile(`(?is)^(DROP\s+(INDEX|CONSTRAINT|NOT)|ALTER\s+COLUMN\s+TYPE|REVOKE\s.*\bFROM\s+PUBLIC\s*)$`)
+	added       = regexp.MustCompile(`(?is)\bADD\b[^,;]*`)
+	constraint  = regexp.MustCompile(`(?is)^ADD\s+(CONSTRAINT|CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE)\b`)
+	unvalidated = regexp.MustCompile(`(?is)\bNOT\s+VALID\b`)
+	mandatory   = regexp.MustCompile(`(?is)\b(NOT\s+NULL|PRIMARY\s+KEY)\b`)
+	hasDefault  = regexp.MustCompile(`(?i)\b(DEFAULT|GENERATED)\b`)
+)
 
 var (
-	addedColumn = regexp.MustCompile(`(?is)\bADD\s+COLUMN\b[^,;]*`)
-	mandatory   = regexp.MustCompile(`(?i)\bNOT\s+NULL\b`)
-	hasDefault  = regexp.MustCompile(`(?i)\b(DEFAULT|GENERATED)\b`)
-	idle        = regexp.MustCompile(`(?is)--[^\n]*|\bAS\s+\$\w*\$.*?\$\w*\$`) // comments, and functions' bodies
+	idle     = regexp.MustCompile(`(?is)--[^\n]*|\bAS\s+\$\w*\$.*?\$\w*\$`) // comments, and functions' bodies
+	brackets = regexp.MustCompile(`\([^()]*\)`)
 )
 
 // mayContract are migrations that take away what no program of the version
-// before uses any more, with the reason.
+// before needs, or only seem to, with the reason.
 var mayContract = map[string]string{}
 
 // Migrations since the last version expand (deploy/docs/upgrade.md), and those
@@ -51,18 +56,37 @@ func TestMigrationsExpand(t *testing.T) {
 	}
 }
 
-// contracts finds the statement of a migration that takes something away.
+// contracts finds the part of a migration that takes something away. From
+// text alone it can't tell a wider type from a narrower one: it finds both.
 func contracts(migration string) string {
 	migration = idle.ReplaceAllString(migration, "")
-	if what := contracting.FindString(migration); what != "" {
-		return what
+	for _, what := range taking.FindAllString(migration, -1) {
+		if !loosening.MatchString(what) {
+			return what
+		}
 	}
-	for _, column := range addedColumn.FindAllString(migration, -1) {
-		if mandatory.MatchString(column) && !hasDefault.MatchString(column) {
-			return column
+	for _, what := range added.FindAllString(withoutBrackets(migration), -1) {
+		if demands(what) {
+			return what
 		}
 	}
 	return ""
+}
+
+// demands reports whether a column or constraint that is added refuses rows of
+// those who don't know it.
+func demands(what string) bool {
+	if constraint.MatchString(what) {
+		return !unvalidated.MatchString(what)
+	}
+	return mandatory.MatchString(what) && !hasDefault.MatchString(what)
+}
+
+func withoutBrackets(text string) string {
+	for brackets.MatchString(text) {
+		text = brackets.ReplaceAllString(text, "")
+	}
+	return text
 }
 
 func TestContractingIsFound(t *testing.T) {
@@ -75,11 +99,29 @@ func TestContractingIsFound(t *testing.T) {
 		"ALTER TABLE a\n\tDROP COLUMN b;":                                                                      true,
 		"-- to DROP TABLE a is for later\nCREATE TABLE b (c int NOT NULL);":                                    false,
 		"CREATE FUNCTION a() RETURNS void AS $body$ BEGIN EXECUTE 'DROP TABLE b'; END $body$ LANGUAGE plpgsql": false,
-		"drop table a;":                       true,
-		"ALTER TABLE a RENAME COLUMN b TO c;": true,
+		"drop table a;": true,
+		"ALTER TABLE a ALTER COLUMN type SET DEFAULT 1; CREATE TABLE b (renamed_at text CHECK (renamed_at <> 'revoke'));": false,
+		"DROP SEQUENCE a;":                                                          true,
+		"ALTER TABLE a DROP b;":                                                     true,
+		"ALTER TABLE a RENAME COLUMN b TO c;":                                       true,
+		"ALTER TABLE a RENAME b TO c;":                                              true,
 		"ALTER TABLE a ALTER COLUMN b TYPE bigint USING b::bigint;":                 true,
+		"ALTER TABLE a ALTER COLUMN b TYPE varchar(3);":                             true,
+		"ALTER TABLE a ALTER b SET DATA TYPE varchar(3);":                           true,
+		"ALTER TABLE a ALTER COLUMN b DROP DEFAULT;":                                true,
+		"ALTER TABLE a ALTER COLUMN b DROP NOT NULL;":                               false,
 		"DROP INDEX a; CREATE INDEX b ON c (d);":                                    false,
 		"ALTER TABLE a DROP CONSTRAINT b, ADD CONSTRAINT b CHECK (c > 0) NOT VALID": false,
+		"ALTER TABLE a ADD CONSTRAINT b CHECK (f(c, 0) > 0) NOT VALID;":             false,
+		"ALTER TABLE a ADD CONSTRAINT b CHECK (c > 0);":                             true,
+		"ALTER TABLE a ADD CHECK (c > 0);":                                          true,
+		"ALTER TABLE a ADD b int NOT NULL;":                                         true,
+		"ALTER TABLE a ADD b int PRIMARY KEY;":                                      true,
+		"ALTER TABLE a ADD COLUMN b numeric(10,2) NOT NULL;":                        true,
+		"ALTER TABLE a ADD b numeric(10, 2) NOT NULL DEFAULT round(1, 2);":          false,
+		"ALTER TABLE a ADD b int CHECK (b IS NOT NULL OR c > 0);":                   false,
+		"REVOKE SELECT ON a FROM b;":                                                true,
+		"REVOKE EXECUTE ON FUNCTION a(int) FROM PUBLIC;":                            false,
 	} {
 		if got := contracts(migration) != ""; got != found {
 			t.Errorf("%q: found %t", migration, got)
