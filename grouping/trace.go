@@ -100,7 +100,7 @@ func (t *trace) collect(pieces []string) {
 			var line string
 			line, piece, more = strings.Cut(piece, end)
 			if end != "\n" {
-				line = strings.TrimPrefix(line, `\t`)
+				line = strings.TrimSuffix(strings.TrimPrefix(line, `\t`), `\r`)
 			}
 			t.line(trimEnd(withoutColors(line)))
 		}
