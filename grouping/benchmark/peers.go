@@ -104,7 +104,7 @@ func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
 // weirBefore is the version of the algorithm before this one.
 func weirBefore(_ *grouping.Description, sent grouping.Error) string {
 	var g former.Grouper
-	hashes := g.Hashes(sent)
+	hashes := g.Hashes(sent, grouping.Version-1)
 	return hashes[len(hashes)-1].Hash.String()
 }
 

@@ -58,7 +58,7 @@ type shared struct {
 }
 
 func (c *comparison) add(_ int, e grouping.Error) error {
-	old := c.former.Hashes(e)
+	old := c.former.Hashes(e, grouping.Version-1)
 	today := c.today.Fingerprint(e)
 	before, now, title := old[len(old)-1].Hash, today.Deciding().Hash, today.Describe().Title
 	meet(c.before, before, now, title)

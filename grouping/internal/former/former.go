@@ -1,8 +1,6 @@
 package former
 
 import (
-	"slices"
-
 	"github.com/weirlog/weir/grouping"
 	v2 "github.com/weirlog/weir/grouping/internal/former/v2"
 	v3 "github.com/weirlog/weir/grouping/internal/former/v3"
@@ -17,8 +15,16 @@ type Grouper struct {
 	fourth v4.Grouper
 }
 
-// Hashes are those by which the former versions would have found the group
-// of e, the version before this one last.
-func (g *Grouper) Hashes(e grouping.Error) []grouping.ScopedHash {
-	return slices.Concat(g.second.Hashes(e), g.third.Hashes(e), g.fourth.Hashes(e))
+// Hashes are those by which the former versions, from the oldest that is asked
+// for on, would have found the group of e; the version before this one comes last.
+func (g *Grouper) Hashes(e grouping.Error, oldest int) (hashes []grouping.ScopedHash) {
+	for _, former := range [...]struct {
+		version int
+		hashes  func(grouping.Error) []grouping.ScopedHash
+	}{{2, g.second.Hashes}, {3, g.third.Hashes}, {4, g.fourth.Hashes}} { // the second holds the first
+		if former.version >= oldest {
+			hashes = append(hashes, former.hashes(e)...)
+		}
+	}
+	return hashes
 }

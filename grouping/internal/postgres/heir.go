@@ -25,17 +25,11 @@ type heirs map[hashKey]string
 // found like any other. The first of several counts with one deciding
 // hash that has a group brings all there.
 func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs, error) {
-	counts, err := amongFormer(ctx, tx, counts)
-	if err != nil || len(counts) == 0 {
+	oldest, err := findOldest(ctx, tx, counts)
+	if err != nil || len(oldest) == 0 {
 		return heirs{}, err
 	}
-	var g former.Grouper
-	var rows []hashRow
-	hashes := make([][]grouping.ScopedHash, len(counts))
-	for i, c := range counts {
-		hashes[i] = g.Hashes(c.Samples[0].Error)
-		rows = appendRows(rows, c, hashes[i])
-	}
+	hashes, rows := formerHashes(counts, oldest)
 	known, err := findHashes(ctx, tx, rows)
 	if err != nil {
 		return nil, err
@@ -52,37 +46,54 @@ func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs,
 	return found, nil
 }
 
-// amongFormer returns the counts of projects with groups of a
-// former version. A second fingerprint costs as much as the first:
-// a flood of new kinds must not pay it in vain.
-func amongFormer(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*grouping.Count, error) {
-	type project struct{ organization, name string }
-	asked, has := map[project]bool{}, map[project]bool{}
+// formerHashes returns the hashes of each count, and all as rows. Each
+// version costs as much as today's: a flood of new kinds pays
+// only for those since its project's oldest group.
+func formerHashes(counts []*grouping.Count, oldest map[project]int) (hashes [][]grouping.ScopedHash, rows []hashRow) {
+	var g former.Grouper
+	hashes = make([][]grouping.ScopedHash, len(counts))
+	for i, c := range counts {
+		if version, ok := oldest[projectOf(c)]; ok {
+			hashes[i] = g.Hashes(c.Samples[0].Error, version)
+			rows = appendRows(rows, c, hashes[i])
+		}
+	}
+	return hashes, rows
+}
+
+type project struct{ organization, name string }
+
+func projectOf(c *grouping.Count) project { return project{c.Organization, c.Project} }
+
+// findOldest returns the oldest version of the projects of counts
+// that have groups of a former one.
+func findOldest(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[project]int, error) {
+	if len(counts) == 0 {
+		return nil, nil
+	}
+	asked := map[project]bool{}
 	var organizations, projects []string
 	for _, c := range counts {
-		if p := (project{c.Organization, c.Project}); !asked[p] {
+		if p := projectOf(c); !asked[p] {
 			asked[p] = true
 			organizations, projects = append(organizations, p.organization), append(projects, p.name)
 		}
 	}
-	if len(asked) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.Query(ctx, projectsOfFormer, organizations, projects, grouping.OverflowVersion, grouping.Version)
+	rows, err := tx.Query(ctx, oldestOfProjects, organizations, projects, grouping.OverflowVersion, grouping.Version)
 	if err != nil {
 		return nil, err
 	}
+	oldest := map[project]int{}
 	var p project
-	if _, err := pgx.ForEachRow(rows, []any{&p.organization, &p.name}, func() error { has[p] = true; return nil }); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return !has[project{c.Organization, c.Project}] }), nil
+	var version int
+	_, err = pgx.ForEachRow(rows, []any{&p.organization, &p.name, &version}, func() error { oldest[p] = version; return nil })
+	return oldest, err
 }
 
-// projectsOfFormer reads one entry of the primary key for each
+// oldestOfProjects reads one entry of the primary key for each
 // project, however many hashes it has.
-const projectsOfFormer = `
-SELECT k.organization, k.project
+const oldestOfProjects = `
+SELECT k.organization, k.project, oldest.version
   FROM unnest($1::text[], $2::text[]) AS k (organization, project)
  CROSS JOIN LATERAL (SELECT version FROM group_hashes h
 		WHERE (h.organization, h.project) = (k.organization, k.project) AND h.version > $3 ORDER BY h.version LIMIT 1) AS oldest

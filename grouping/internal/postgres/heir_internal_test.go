@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"slices"
+	"maps"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -11,14 +11,14 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// The algorithm of before is asked only about projects that still have
-// groups of it, of whichever organization.
-func TestAmongFormer(t *testing.T) {
+// Versions of before are asked only about projects that still have groups
+// of them, of whichever organization, and only from the oldest one on.
+func TestOldestVersions(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	of := func(organization, project string) *grouping.Count {
 		return &grouping.Count{Organization: organization, Project: project}
 	}
-	counts := []*grouping.Count{of("acme", "old"), of("acme", "new"), of("acme", "none"), of("other", "old"), of("acme", "old")}
+	counts := []*grouping.Count{of("acme", "old"), of("acme", "new"), of("acme", "older"), of("acme", "none"), of("other", "old"), of("acme", "old")}
 	held := func(project string, version int) hashRow {
 		return hashRow{hashKey{"acme", project, version, grouping.Hash{byte(version)}}, grouping.ScopeSite, "g"}
 	}
@@ -26,13 +26,14 @@ func TestAmongFormer(t *testing.T) {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		rows := []hashRow{held("new", grouping.OverflowVersion), held("new", grouping.Version), held("old", grouping.Version-1), held("old", grouping.Version)}
+		rows := []hashRow{held("new", grouping.OverflowVersion), held("new", grouping.Version), held("old", grouping.Version-1), held("old", grouping.Version),
+			held("older", 3), held("older", grouping.Version-1)}
 		if _, err := claimHashes(t.Context(), tx, rows); err != nil {
 			return err
 		}
-		asked, err := amongFormer(t.Context(), tx, counts)
-		if want := []*grouping.Count{counts[0], counts[4]}; !slices.Equal(asked, want) {
-			t.Errorf("asked about %d of %d counts, want the %d of acme's project old", len(asked), len(counts), len(want))
+		oldest, err := findOldest(t.Context(), tx, counts)
+		if want := (map[project]int{{"acme", "old"}: grouping.Version - 1, {"acme", "older"}: 3}); !maps.Equal(oldest, want) {
+			t.Errorf("asked about %v, want %v", oldest, want)
 		}
 		return err
 	})
