@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Traces that ended a former version.
+// Traces that ended the process: the first in versions 3 to 5,
+// the other in 5 alone.
 var hostile = []string{
 	"thread 'a' panicked at ', b\n   1: a::b",
 	"at " + strings.Repeat("a", 2048-len("at .b () [0x1] in ")) + ".b () [0x1] in /a.cs:1",
