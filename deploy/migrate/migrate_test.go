@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,13 +53,18 @@ func started(t *testing.T) *postgres.Server {
 
 func (i *installation) makeRoles(t *testing.T) {
 	t.Helper()
+	psql(t, i.server, filepath.Join(i.secrets, provision.Roles))
+}
+
+// psql runs a script as the server's superuser.
+func psql(t *testing.T, server *postgres.Server, script string) {
+	t.Helper()
 	folder, err := postgres.Binaries()
 	must(t, err)
-	psql := exec.CommandContext(t.Context(), filepath.Join(folder, "psql"), i.server.AdminURL(),
-		"--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "--file="+filepath.Join(i.secrets, provision.Roles))
-	out, err := psql.CombinedOutput()
-	if err != nil {
-		t.Fatalf("the script of the roles: %v\n%s", err, out)
+	program := exec.CommandContext(t.Context(), filepath.Join(folder, "psql"), server.AdminURL(),
+		"--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "--file="+script)
+	if out, err := program.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
 }
 
@@ -176,37 +180,6 @@ func TestOneRoleBecomesTwo(t *testing.T) {
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL("ledger")))
 	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
 	i.compare(t, "ledger")
-}
-
-// What secure.md tells a superuser to do makes a ledger that is served by a role
-// that owns nothing.
-func TestSecurePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/secure.md")
-	must(t, err)
-	script := regexp.MustCompile("(?ms)^```sql\n(.*?)^```$").FindSubmatch(page)
-	if script == nil {
-		t.Fatal("secure.md has no statements")
-	}
-	server := started(t)
-	admin, err := pgx.Connect(t.Context(), server.AdminURL())
-	must(t, err)
-	defer admin.Close(context.WithoutCancel(t.Context()))
-	for statement := range strings.Lines(string(script[1])) {
-		_, err := admin.Exec(t.Context(), strings.ReplaceAll(statement, "…", "secret"))
-		must(t, err)
-	}
-	address, err := url.Parse(server.AdminURL())
-	must(t, err)
-	address.Path = "/ledger"
-	for variable, role := range map[string]string{endpoint.DatabaseOf("ledger"): "ledger", endpoint.MigratingDatabaseOf("ledger"): "ledger_owner"} {
-		address.User = url.UserPassword(role, "secret")
-		t.Setenv(variable, address.String())
-	}
-	var out strings.Builder
-	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &out))
-	if !strings.Contains(out.String(), "ledger_owner owns it, ledger serves") {
-		t.Error(out.String())
-	}
 }
 
 // Two addresses have to be of one database.
