@@ -72,7 +72,8 @@ func (r *replicated) move(name, database string, by release) {
 		r.end(s, one)
 	}
 	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+strings.ReplaceAll(blocks[0][1], "/var/backups", r.t.TempDir()))
-	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "NEW_DATABASE_URL=" + database}
+	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "NEW_DATABASE_URL=" + database, "NEW_MIGRATE_DATABASE_URL=" + database,
+		"WEIR_LEDGER_MIGRATE_DATABASE_URL=" + r.given["WEIR_DATABASE_URL"]} // the page replaces it
 	for name, value := range r.given {
 		shell.Env = append(shell.Env, name+"="+value)
 	}
