@@ -63,7 +63,7 @@ func replicate(t *testing.T, of release, settings map[string]string) *replicated
 		"WEIR_TLS_CERT_FILE": r.certificates.Server, "WEIR_TLS_KEY_FILE": r.certificates.ServerKey, "WEIR_CA_FILE": r.certificates.CA,
 		"WEIR_OPERATOR_TOKEN": "weirsvc_" + strings.Repeat("fedcba9876543210", 3), "WEIR_TRUSTED_PROXIES": "127.0.0.1",
 	})
-	r.topics(of)
+	r.prepare(of, "topics")
 	for _, s := range lineup {
 		r.services = append(r.services, &service{balancer: balance(t), name: s.name, main: s.main})
 		r.given["WEIR_"+s.name+"_URL"] = "https://" + r.services[len(r.services)-1].address()
@@ -76,12 +76,14 @@ func replicate(t *testing.T, of release, settings map[string]string) *replicated
 	return r
 }
 
-// topics makes the topics that are missing.
-func (r *replicated) topics(of release) {
+// prepare runs commands of weir, as before services are started.
+func (r *replicated) prepare(of release, commands ...string) {
 	r.t.Helper()
-	topics := launch(r.t, of.program("deploy/cmd/weir"), r.given, "topics")
-	if err := topics.wait(); err != nil {
-		r.t.Fatalf("cannot create the topics: %v\n%s", err, topics.output)
+	for _, command := range commands {
+		running := launch(r.t, of.program("deploy/cmd/weir"), r.given, command)
+		if err := running.wait(); err != nil {
+			r.t.Fatalf("weir %s: %v\n%s", command, err, running.output)
+		}
 	}
 }
 

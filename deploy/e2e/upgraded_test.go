@@ -23,7 +23,7 @@ func TestUpgraded(t *testing.T) {
 	var made []*newcomer
 	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, underway <-chan struct{}) {
 		made = append(made, r.newcomer(ctx, "before"))
-		r.topics(after)
+		r.prepare(after, "topics", "migrate")
 		for _, state := range []struct {
 			name   string
 			number int

@@ -3,22 +3,39 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
 )
 
-// Every command on the page about backups is one, with flags that there are.
-func TestCommandsOfThePageOnBackups(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "backup.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+// Every command on these pages is one, with flags that there are. They stand in
+// this order: what is restored or upgraded is migrated before services start.
+func TestCommandsOfPages(t *testing.T) {
 	t.Setenv("WEIR_BROKERS", "broker:9092")
-	found := map[string]bool{}
-	for line := range strings.Lines(string(page)) {
-		words := strings.Fields(line)
+	for name, want := range map[string]string{
+		"backup.md":  "backup doctor restore restore migrate topics resume resume doctor",
+		"upgrade.md": "backup doctor topics migrate acls",
+		"scale.md":   "backup restore migrate",
+		"secure.md":  "acls acls acls topics migrate",
+	} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := commandsOf(t, string(page)); !slices.Equal(found, strings.Fields(want)) {
+			t.Errorf("%s has %v, want %s", name, found, want)
+		}
+	}
+}
+
+// commandsOf names the commands of weir on a page, and parses their lines.
+func commandsOf(t *testing.T, page string) (found []string) {
+	t.Helper()
+	for line := range strings.Lines(page) {
+		line, _, _ = strings.Cut(line, " #")
+		words := strings.Fields(strings.ReplaceAll(line, "'", ""))
 		if len(words) < 2 || words[0] != "weir" {
 			continue
 		}
@@ -29,11 +46,7 @@ func TestCommandsOfThePageOnBackups(t *testing.T) {
 		if _, err := parser.Parse(words[1:]); err != nil {
 			t.Errorf("%s: %v", strings.TrimSpace(line), err)
 		}
-		found[words[1]] = true
+		found = append(found, words[1])
 	}
-	for _, command := range []string{"backup", "restore", "topics", "resume", "doctor"} {
-		if !found[command] {
-			t.Errorf("no line of the page is weir %s", command)
-		}
-	}
+	return found
 }
