@@ -156,30 +156,59 @@ func TestRolesAreApart(t *testing.T) {
 			}
 		}
 	}
-	elsewhere := strings.Replace(i.address(t, provision.DatabaseURL("ingest")), "/ingest", "/ledger", 1)
-	if conn, err := pgx.Connect(t.Context(), elsewhere); err == nil {
-		t.Error("ingest reaches the ledger's database", conn.Close(t.Context()))
+	elsewhere, err := url.Parse(i.address(t, provision.DatabaseURL("ingest")))
+	must(t, err)
+	elsewhere.Path = "/ledger"
+	if _, err := pgx.Connect(t.Context(), elsewhere.String()); err == nil || !strings.Contains(err.Error(), "42501") {
+		t.Errorf("ingest at the ledger's database: %v", err)
 	}
 }
 
 // Where one role did both, the script takes the tables from it, and weir
-// migrate gives it what serving needs.
+// migrate gives it what serving needs. By hand it loses the right to connect
+// with the database, which is closed to everybody: it gets that back too.
 func TestOneRoleBecomesTwo(t *testing.T) {
 	i := provisioned(t)
+	for way, convert := range map[string]func(){
+		"the script": func() { i.makeRoles(t) },
+		"by hand": func() {
+			i.asAdmin(t, `ALTER DATABASE ledger OWNER TO ledger_owner`, `REASSIGN OWNED BY ledger TO ledger_owner`)
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			i.asAdmin(t, `ALTER DATABASE ledger OWNER TO ledger`, `REASSIGN OWNED BY ledger_owner TO ledger`)
+			i.becomesTwo(t, convert)
+		})
+	}
+}
+
+func (i *installation) becomesTwo(t *testing.T, convert func()) {
+	t.Helper()
 	serving := provision.DatabaseURL("ledger")
-	admin, err := pgx.Connect(t.Context(), i.server.AdminURL())
-	must(t, err)
-	defer admin.Close(context.WithoutCancel(t.Context()))
-	_, err = admin.Exec(t.Context(), `ALTER DATABASE ledger OWNER TO ledger`)
-	must(t, err)
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", "")
 	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
 	must(t, i.as(t, serving, "ledger", `CREATE TABLE before (id int)`)) // it is the owner
 	must(t, i.as(t, serving, "ledger", `DROP TABLE before`))
-	i.makeRoles(t)
+	convert()
 	t.Setenv(endpoint.MigratingDatabaseOf("ledger")+"_FILE", filepath.Join(i.secrets, provision.MigrateDatabaseURL("ledger")))
 	must(t, migrate.Run(t.Context(), migrate.Config{Modules: []string{"ledger"}}, &strings.Builder{}))
 	i.compare(t, "ledger")
+	must(t, i.as(t, serving, "ledger", `SELECT FROM erasures`))
+}
+
+// asAdmin runs statements in the ledger's database.
+func (i *installation) asAdmin(t *testing.T, statements ...string) {
+	t.Helper()
+	address, err := url.Parse(i.server.AdminURL())
+	must(t, err)
+	address.Path = "/ledger"
+	admin, err := pgx.Connect(t.Context(), address.String())
+	must(t, err)
+	defer admin.Close(context.WithoutCancel(t.Context()))
+	for _, statement := range statements {
+		_, err := admin.Exec(t.Context(), statement)
+		must(t, err)
+	}
 }
 
 // Two addresses have to be of one database.

@@ -54,17 +54,18 @@ func (s MigrationSet) Files() ([]string, error) {
 // transaction of its own: its locks are free while the next one works, and it
 // stays applied if a later one fails. Several processes may call it at once:
 // one works at a file, the others wait and then find it applied. It refuses a
-// login role that bypasses row level security. One that doesn't own the schema
-// changes nothing: for it, ErrNotMigrated means that something is missing.
+// login role that bypasses row level security. One that neither owns the schema
+// nor can make it changes nothing: for it, ErrNotMigrated means that something
+// is missing.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
 	if err := refuseBypass(ctx, pool); err != nil {
 		return err
 	}
-	foreign, err := isForeign(ctx, pool, schema)
+	able, err := canMigrate(ctx, pool, schema)
 	if err != nil {
 		return err
 	}
-	if foreign {
+	if !able {
 		return refuseUnready(ctx, pool, schema, sets)
 	}
 	if err := InTx(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, schema) }); err != nil {
@@ -108,13 +109,15 @@ func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) 
 	return pool, nil
 }
 
-// isForeign reports whether another role owns the schema.
-func isForeign(ctx context.Context, pool *pgxpool.Pool, schema string) (foreign bool, err error) {
-	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1 AND NOT pg_has_role(nspowner, 'USAGE'))`, schema).Scan(&foreign)
+// canMigrate reports whether the role owns the schema or, where there is none,
+// can make it.
+func canMigrate(ctx context.Context, pool *pgxpool.Pool, schema string) (able bool, err error) {
+	err = pool.QueryRow(ctx, `SELECT coalesce((SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = $1),
+		has_database_privilege(current_database(), 'CREATE'))`, schema).Scan(&able)
 	if err != nil {
 		return false, fmt.Errorf("cannot read who owns schema %q: %w", schema, err)
 	}
-	return foreign, nil
+	return able, nil
 }
 
 // refuseUnready is for a role that can't bring the schema up to date.

@@ -35,11 +35,25 @@ func (s Schema) Rights() Rights {
 }
 
 // Grant gives a role exactly what serving needs of the schema, which the pool's
-// role owns. It may run beside services, and again: what is as it should be is
-// not touched.
+// role owns, and lets it connect where that role owns the database. It may run
+// beside services, and again: what is as it should be is not touched.
 func Grant(ctx context.Context, pool *pgxpool.Pool, schema Schema, role string) error {
-	err := InTx(ctx, pool, func(tx pgx.Tx) error {
+	err := grantAll(ctx, pool, schema, role)
+	for again := 0; isChanged(err) && again < 5; again++ {
+		err = grantAll(ctx, pool, schema, role)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot give %q its rights on schema %q: %w", role, schema.Name, err)
+	}
+	return nil
+}
+
+func grantAll(ctx context.Context, pool *pgxpool.Pool, schema Schema, role string) error {
+	return InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, schema.Name); err != nil {
+			return err
+		}
+		if err := grantConnect(ctx, tx, role); err != nil {
 			return err
 		}
 		if err := grantSchema(ctx, tx, schema.Name, role); err != nil {
@@ -47,41 +61,74 @@ func Grant(ctx context.Context, pool *pgxpool.Pool, schema Schema, role string) 
 		}
 		return grantRelations(ctx, tx, schema, role)
 	})
-	if err != nil {
-		return fmt.Errorf("cannot give %q its rights on schema %q: %w", role, schema.Name, err)
-	}
-	return nil
 }
 
-// grantSchema lets the role look into the schema, and call those of its
-// functions that work as their owner. Triggers need no right.
-func grantSchema(ctx context.Context, tx pgx.Tx, schema, role string) error {
-	name, grantee := pgx.Identifier{schema}.Sanitize(), pgx.Identifier{role}.Sanitize()
-	statements := []string{
-		fmt.Sprintf(`REVOKE ALL ON SCHEMA %s FROM %s, PUBLIC`, name, grantee),
-		fmt.Sprintf(`GRANT USAGE ON SCHEMA %s TO %s`, name, grantee),
-		fmt.Sprintf(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA %s FROM %s, PUBLIC`, name, grantee),
-	}
-	functions, err := texts(ctx, tx, `SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = $1::text::regnamespace AND prosecdef`, name)
+// isChanged reports whether a service has dropped a day since the catalogue
+// was read: the day is not found, or its entry is deleted by another.
+func isChanged(err error) bool {
+	return code(err) == undefinedTable || code(err) == "XX000"
+}
+
+// grantConnect replaces what a role loses together with the database: the next
+// owner takes over the right of the one before.
+func grantConnect(ctx context.Context, tx pgx.Tx, role string) error {
+	statements, err := texts(ctx, tx, `SELECT format('GRANT CONNECT ON DATABASE %I TO %I', datname, $1::text) FROM pg_database
+		WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE') AND NOT has_database_privilege($1::text::name, oid, 'CONNECT')`, role)
 	if err != nil {
 		return err
-	}
-	for _, function := range functions {
-		statements = append(statements, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION %s TO %s`, function, grantee))
 	}
 	return execAll(ctx, tx, statements)
 }
 
-// A relation is a table, partition or sequence, and what a role may do with it.
-type relation struct {
-	Name, Kind, Root string
-	Held             []string
+// ownedQuery lists the schema and its functions: what each grantee should have
+// of them, and has.
+const ownedQuery = `SELECT o.name, o.kind, CASE g.grantee WHEN 'PUBLIC' THEN '' ELSE o.wanted END, g.grantee,
+	ARRAY(SELECT privilege_type COLLATE "C" FROM aclexplode(o.acl) AS a
+		WHERE a.grantee = CASE g.grantee WHEN 'PUBLIC' THEN 0 ELSE g.grantee::regrole::oid END ORDER BY 1)
+	FROM (SELECT quote_ident(nspname), 'SCHEMA', 'USAGE', coalesce(nspacl, acldefault('n', nspowner)) FROM pg_namespace WHERE oid = $1::text::regnamespace
+		UNION ALL SELECT oid::regprocedure::text, 'ROUTINE', CASE WHEN prosecdef THEN 'EXECUTE' ELSE '' END, coalesce(proacl, acldefault('f', proowner))
+			FROM pg_proc WHERE pronamespace = $1::text::regnamespace) AS o (name, kind, wanted, acl),
+	unnest(ARRAY[$2::text, 'PUBLIC']) AS g (grantee)`
+
+// grantSchema lets the role look into the schema, and call those of its
+// functions that work as their owner. Triggers need no right.
+func grantSchema(ctx context.Context, tx pgx.Tx, schema, role string) error {
+	rows, err := tx.Query(ctx, ownedQuery, pgx.Identifier{schema}.Sanitize(), pgx.Identifier{role}.Sanitize())
+	if err != nil {
+		return err
+	}
+	var (
+		statements      []string
+		o               object
+		wanted, grantee string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&o.Name, &o.Kind, &wanted, &grantee, &o.Held}, func() error {
+		statements = append(statements, o.statements(strings.Fields(wanted), grantee)...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return execAll(ctx, tx, statements)
 }
 
-const relationsQuery = `SELECT c.oid::regclass::text, CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.relname::text,
+// An object is what rights are on: a schema, function, table, partition or
+// sequence.
+type object struct {
+	Name, Kind string
+	Held       []string // by one grantee
+}
+
+// A relation is a table, partition or sequence.
+type relation struct {
+	object
+	Root string // the table that a partition is of, or its own name
+}
+
+const relationsQuery = `SELECT c.oid::regclass::text AS name, CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, r.relname::text AS root,
 	ARRAY(SELECT privilege_type COLLATE "C" FROM aclexplode(c.relacl) WHERE grantee = $2::text::regrole
 		UNION SELECT privilege_type || ' (' || attname || ')' FROM pg_attribute, aclexplode(attacl)
-			WHERE attrelid = c.oid AND NOT attisdropped AND grantee = $2::text::regrole ORDER BY 1)
+			WHERE attrelid = c.oid AND NOT attisdropped AND grantee = $2::text::regrole ORDER BY 1) AS held
 	FROM pg_class c JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
 	WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p', 'S') ORDER BY 1`
 
@@ -91,7 +138,7 @@ func grantRelations(ctx context.Context, tx pgx.Tx, schema Schema, role string) 
 	if err != nil {
 		return err
 	}
-	relations, err := pgx.CollectRows(rows, pgx.RowToStructByPos[relation])
+	relations, err := pgx.CollectRows(rows, pgx.RowToStructByName[relation])
 	if err != nil {
 		return err
 	}
@@ -104,13 +151,13 @@ func grantRelations(ctx context.Context, tx pgx.Tx, schema Schema, role string) 
 }
 
 // statements replace what the grantee may do, where it is not as wanted.
-func (r relation) statements(wanted []string, grantee string) (all []string) {
-	if slices.Equal(r.Held, wanted) {
+func (o object) statements(wanted []string, grantee string) (all []string) {
+	if slices.Equal(o.Held, wanted) {
 		return nil
 	}
-	all = []string{fmt.Sprintf(`REVOKE ALL ON %s %s FROM %s`, r.Kind, r.Name, grantee)}
+	all = []string{fmt.Sprintf(`REVOKE ALL ON %s %s FROM %s`, o.Kind, o.Name, grantee)}
 	if len(wanted) > 0 {
-		all = append(all, fmt.Sprintf(`GRANT %s ON %s %s TO %s`, strings.Join(wanted, ", "), r.Kind, r.Name, grantee))
+		all = append(all, fmt.Sprintf(`GRANT %s ON %s %s TO %s`, strings.Join(wanted, ", "), o.Kind, o.Name, grantee))
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,6 +42,17 @@ func TestServing(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A partition is of a day or of a value, and only one of a value has some of
+// its own.
+func TestPartitionIsOfOneKind(t *testing.T) {
+	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
+	for _, arguments := range []string{`NULL, NULL, NULL`, `'2026-11-21', 1, NULL`, `'2026-11-21', NULL, 'day'`, `'2026-11-21', 1, 'day'`} {
+		if _, err := pool.Exec(t.Context(), `SELECT attach_partition('notes', `+arguments+`)`); err == nil || !strings.Contains(err.Error(), "22023") {
+			t.Errorf("%s: %v, want it refused", arguments, err)
+		}
 	}
 }
 
@@ -91,10 +103,78 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
+// Days that services drop meanwhile keep nobody from his rights.
+func TestGrantBesideDrops(t *testing.T) {
+	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
+	owner, serving := connectTo(t, url), connectTo(t, testenv.Serving(url))
+	if err := insert(t, serving, "org_1", asOrganization("org_1")); err != nil {
+		t.Fatal(err)
+	}
+	now, granted := notes, make(chan error, 1)
+	now.Rights = pg.Rights{"notes": "SELECT"}
+	err := pg.InTx(t.Context(), serving, func(tx pgx.Tx) error {
+		if err := pg.DropDay(t.Context(), tx, "notes", day); err != nil {
+			return err
+		}
+		role := serving.Config().ConnConfig.User
+		go func() {
+			granted <- pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), now}}, role)
+		}()
+		untilWaiting(t, owner)
+		return nil
+	})
+	if err := errors.Join(err, <-granted); err != nil {
+		t.Error(err)
+	}
+}
+
+// untilWaiting returns once somebody waits for a lock or for a transaction.
+func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	testenv.Eventually(t, 30*time.Second, func() error {
+		var waiting bool
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+		if err == nil && !waiting {
+			err = errors.New("nobody waits yet")
+		}
+		return err
+	})
+}
+
+// What is as it should be is not touched, so that services notice nothing.
+func TestGrantAgainChangesNothing(t *testing.T) {
+	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
+	owner := connectTo(t, url)
+	serving, err := pgx.ParseConfig(testenv.Serving(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := func() (all string) {
+		err := owner.QueryRow(t.Context(), `SELECT string_agg(xmin::text, ' ' ORDER BY at) FROM (
+			SELECT oid AS at, xmin FROM pg_namespace WHERE nspname = $1 UNION ALL SELECT oid, xmin FROM pg_class WHERE relnamespace = $1::regnamespace
+			UNION ALL SELECT oid, xmin FROM pg_proc WHERE pronamespace = $1::regnamespace) AS entries`, schema).Scan(&all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := versions()
+	if err := pg.Grant(t.Context(), owner, pg.Schema{Name: schema, Migrations: []pg.MigrationSet{pg.Partitions(), notes}}, serving.User); err != nil {
+		t.Fatal(err)
+	}
+	if after := versions(); after != before {
+		t.Errorf("entries of the catalogue are of %s instead of %s", after, before)
+	}
+}
+
 // A role that doesn't own the schema migrates nothing, and says what is
 // missing and who adds it.
 func TestServingDoesNotMigrate(t *testing.T) {
-	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
+	url := pgtest.URL(t, schema, pg.Partitions(), notes)
+	if _, err := pg.OpenMigrated(t.Context(), url, "elsewhere", notes); !errors.Is(err, pg.ErrNotMigrated) || !strings.Contains(err.Error(), "weir migrate") {
+		t.Errorf("of a schema that is not there: %v", err)
+	}
+	pool := connectTo(t, url)
 	more := pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
 	if err := pg.Migrate(t.Context(), pool, schema, pg.Partitions(), notes); err != nil {
 		t.Errorf("of what is up to date: %v", err)

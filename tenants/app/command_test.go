@@ -84,7 +84,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	w.database = testenv.Postgres(t) // not migrated yet
 	tenants := w.program(t)
-	tenants.refused(t, "start the service first (tenants serve)", "organization", "create", "Acme", "--tier", "scale")
+	tenants.refused(t, "(weir migrate adds them, as the role that owns the schema)", "organization", "create", "Acme", "--tier", "scale")
 	p := w.start(t, "")
 
 	organization := tenants.must(t, "organization", "create", "Acme Ltd.", "--tier", "scale")

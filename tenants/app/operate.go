@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -48,7 +46,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	}
 	a := newApp(Config{DatabaseURL: database, Brokers: brokers, BrokerAccess: access, InForceWait: inForceWait}, logger)
 	defer a.Close()
-	if a.pool, err = openCurrent(ctx, database); err != nil {
+	if a.pool, err = pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...); err != nil {
 		return err
 	}
 	if err := a.assemble(); err != nil {
@@ -68,7 +66,7 @@ func CheckAudits(ctx context.Context, database httpapi.Secret, organization stri
 	if err := process.CheckDatabaseURL(database.Reveal()); err != nil {
 		return err
 	}
-	pool, err := openCurrent(ctx, database)
+	pool, err := pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...)
 	if err != nil {
 		return err
 	}
@@ -93,12 +91,4 @@ func CheckAudits(ctx context.Context, database httpapi.Secret, organization stri
 		return fmt.Errorf("organization %q: %w", organization, tenants.ErrNotFound)
 	}
 	return nil
-}
-
-func openCurrent(ctx context.Context, database httpapi.Secret) (*pgxpool.Pool, error) {
-	pool, err := pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...)
-	if errors.Is(err, pg.ErrNotMigrated) {
-		return nil, fmt.Errorf("%w; start the service first (tenants serve): it brings the database up to date", err)
-	}
-	return pool, err
 }

@@ -9,6 +9,9 @@ BEGIN
 	IF NOT has_table_privilege(session_user, parent, 'INSERT') THEN
 		RAISE insufficient_privilege USING MESSAGE = format('permission denied for partitions of %s', parent);
 	END IF;
+	IF num_nonnulls(day, value) <> 1 OR (by IS NOT NULL AND value IS NULL) THEN
+		RAISE invalid_parameter_value USING MESSAGE = format('a partition of %s is of a day, or of a value with or without partitions by a column', parent);
+	END IF;
 	SELECT format('%I.%I', nspname, relname || '_' || coalesce(to_char(day, 'YYYYMMDD'), value::text)) INTO STRICT child
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = parent;
 	EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', child, parent) || coalesce(' PARTITION BY RANGE (' || quote_ident(by) || ')', '');
