@@ -71,6 +71,11 @@ var roleFaults = []fault{
 	{"role that may do more than serve", func(t *testing.T, i *installation, _ *Config) {
 		i.serveAs(t, strings.Replace(i.role(t), "weir_test_", "weir_test_serving_", 1))
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "more than serving needs with links"}},
+	{"role that may make tables", func(t *testing.T, i *installation, _ *Config) {
+		role := strings.Replace(i.role(t), "weir_test_", "weir_test_making_", 1)
+		i.serveAs(t, role)
+		i.exec(t, `GRANT CREATE ON SCHEMA ledger TO `+role)
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "may make things in its schema"}},
 	{"row level security that is not forced", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `ALTER TABLE ledger.links NO FORCE ROW LEVEL SECURITY`, `ALTER TABLE ledger.links FORCE ROW LEVEL SECURITY`)
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "not forced on links"}},

@@ -138,11 +138,14 @@ func (e *examination) beyondServing(o opened, found rights) {
 		return
 	}
 	what := "owns its schema, though another role migrates it: it can drop tables and turn row level security off"
-	if !found.Owns {
-		if len(found.Beyond) == 0 {
-			return
-		}
+	switch {
+	case found.Owns:
+	case found.Uses && found.Creates:
+		what = "may make things in its schema or database, though it need not"
+	case len(found.Beyond) > 0:
 		what = "may do more than serving needs with " + some(found.Beyond)
+	default:
+		return
 	}
 	e.report.add(Fail, "role", o.name, found.Role+" "+what, fmt.Sprintf(`Take it away (REASSIGN OWNED BY %q TO the role of %s, REVOKE), then weir migrate.`,
 		found.Role, endpoint.MigratingDatabaseOf(o.name)))
