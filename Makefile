@@ -182,7 +182,7 @@ test-faults: ## a million random steps of the books, every fault at full count, 
 			$(KILLED) && exit \$$bus"; embedded=$$?; \
 		$(BACKENDS) -backend=kafka -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault'; bus=\$$?; \
 			$(KILLED) && exit \$$bus" && exit $$embedded
-	@$(MAKE) --no-print-directory test-upgrade test-availability
+	@$(MAKE) --no-print-directory test-upgrade test-availability test-secured
 
 REPLICATED = $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=stress,replicas ./deploy/e2e
 # Until there is a tag, the commit in a file.
