@@ -142,6 +142,9 @@ func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found
 		if ranges, err = postgres.ClaimRanges(ctx, tx, rangesAtOnce); err != nil {
 			return err
 		}
+		if err = postgres.HoldDays(ctx, tx); err != nil {
+			return err
+		}
 		found, err = postgres.CheckRanges(ctx, tx, ranges)
 		return err
 	})

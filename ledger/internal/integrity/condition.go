@@ -30,6 +30,9 @@ type Condition struct {
 func Examine(ctx context.Context, pool *pgxpool.Pool, log Log, due, since time.Time) (found Condition, err error) {
 	var last []ledger.Range
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
+		if err := postgres.HoldDays(ctx, tx); err != nil {
+			return err
+		}
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
