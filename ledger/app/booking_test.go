@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -46,14 +48,15 @@ func TestOwnWritesAreFound(t *testing.T) {
 	if status, balance := get(t, ledger, token, path+then); status != http.StatusOK || balance["as_of"].(map[string]any)["behind"] != nil {
 		t.Errorf("of then: %d %v", status, balance)
 	}
-	for _, query := range []string{"?wait=yes", "?batch=1", "?min_offset=x", "?min_offset=1", "?min_offset=1:-2", "?min_offset=-1:2", "?min_offset=1:2,"} {
+	for _, query := range []string{"?wait=yes", "?batch=1", "?batch=%7B" + uuid.NewString() + "%7D", "?batch=urn:uuid:" + uuid.NewString(), "?min_offset=x", "?min_offset=1", "?min_offset=1:-2", "?min_offset=-1:2", "?min_offset=1:2,"} {
 		if status, answer := get(t, ledger, token, path+query); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %v", query, status, answer)
 		}
 	}
 }
 
-// Who waits for a batch finds it, and is told where no such batch is counted.
+// Who waits for a batch finds it, and is told where the organization is not
+// charged for it, whoever else is.
 func TestABatchIsWaitedFor(t *testing.T) {
 	r, ledger, token := billed(t)
 	const path = "/v1/organizations/acme/balance?batch="
@@ -64,18 +67,19 @@ func TestABatchIsWaitedFor(t *testing.T) {
 		if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 			return errors.New("not booked yet")
 		}
-		if status != http.StatusOK || balance["consumed"] != 10.0 {
+		if status != http.StatusOK || balance["consumed"] != 10.0 || balance["batch_charged"] != true {
 			t.Fatalf("the balance is %d %v", status, balance)
 		}
 		return nil
 	})
-	partial := logs("acme", 10)
+	partial, foreign := logs("acme", 10), logs("other", 10)
 	partial.Parts = 2
-	r.Accept(partial)
+	r.Accept(partial, foreign)
 	r.awaitCounted()
-	for _, batch := range []string{partial.Batch, logs("acme", 10).Batch} {
-		if status, answer := get(t, ledger, token, path+batch); status != http.StatusNotFound || answer["code"] != "not_found" {
-			t.Errorf("batch %s: %d %v", batch, status, answer)
+	for _, batch := range []string{partial.Batch, foreign.Batch, logs("acme", 10).Batch, uuid.NewString()} {
+		status, balance := get(t, ledger, token, path+batch)
+		if status != http.StatusOK || balance["batch_charged"] != false || balance["consumed"] != 10.0 {
+			t.Errorf("batch %s: %d %v", batch, status, balance)
 		}
 	}
 }

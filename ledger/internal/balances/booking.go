@@ -3,26 +3,18 @@ package balances
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// ErrNotBooked means that what somebody waited for is not booked yet.
-var ErrNotBooked = errors.New("the log is not booked so far yet")
-
 const (
-	bookedWithin = 5 * time.Second       // somebody waits at most
-	bookedAge    = 20 * time.Millisecond // of what those who wait look at together
-	endAge       = time.Second           // of the log's end, for who only shows the lag
-	endWithin    = time.Second           // the brokers answer, or these do without
+	endAge    = time.Second // of the log's end, for who only shows the lag
+	endWithin = time.Second // the brokers answer, or these do without
 )
 
 // A Booking is how far the log is booked.
@@ -106,58 +98,6 @@ func (s *Service) readEnd(within time.Duration) func(context.Context) (horizon.E
 		defer cancel()
 		return s.End(ctx)
 	}
-}
-
-// AwaitAll waits until all is booked that was acknowledged before the call,
-// so that a client reads its own writes.
-func (s *Service) AwaitAll(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
-	defer cancel()
-	end, err := s.ends.since(ctx, s.Reads.Clock(), s.Reads.Clock, s.readEnd(bookedWithin))
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotBooked, err)
-	}
-	return s.AwaitPositions(ctx, end.Next)
-}
-
-// AwaitPositions waits until the log is booked through positions.
-func (s *Service) AwaitPositions(ctx context.Context, through contract.Positions) error {
-	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
-	defer cancel()
-	ticker := time.NewTicker(bookedAge)
-	defer ticker.Stop()
-	for {
-		booked, err := s.booked.since(ctx, s.Reads.Clock().Add(-bookedAge/2), s.Reads.Clock, s.readPositions)
-		if err == nil && reaches(booked, through) {
-			return nil
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ErrNotBooked
-		case <-ticker.C:
-		}
-	}
-}
-
-func (s *Service) readPositions(ctx context.Context) (booked contract.Positions, err error) {
-	err = pgx.BeginTxFunc(ctx, s.Reads.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		booked, err = postgres.Positions(ctx, tx)
-		return err
-	})
-	return booked, err
-}
-
-// reaches reports whether positions are at others or behind them.
-func reaches(booked, through contract.Positions) bool {
-	for partition, next := range through {
-		if booked[partition] < next {
-			return false
-		}
-	}
-	return true
 }
 
 // bookingOf is how far the log is booked. end is where it ended before the

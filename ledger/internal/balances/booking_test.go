@@ -48,7 +48,7 @@ func TestBooking(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("the brokers were asked %d times, want twice", asked)
 	}
-	if err := l.Balances.AwaitAll(t.Context()); !errors.Is(err, balances.ErrNotBooked) {
+	if _, err := l.Balances.Await(t.Context(), "acme", balances.Awaited{All: true}); !errors.Is(err, balances.ErrNotBooked) {
 		t.Errorf("waiting without brokers: %v", err)
 	}
 }

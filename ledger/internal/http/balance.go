@@ -29,6 +29,7 @@ type balanceBody struct {
 	Voided            int64      `json:"voided"`
 	State             string     `json:"state"`
 	AsOf              bookedBody `json:"as_of"`
+	BatchCharged      *bool      `json:"batch_charged,omitempty"` // where the client waits for one
 }
 
 type periodBody struct {
@@ -87,63 +88,51 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.await(r, organization); err != nil {
+	charged, err := a.await(r, organization)
+	if err != nil {
 		return err
 	}
 	balance, err := a.Balances.Balance(r.Context(), organization, at)
 	if err != nil {
 		return answer(err, organization)
 	}
-	httpapi.WriteJSON(w, http.StatusOK, newBalanceBody(balance))
+	body := newBalanceBody(balance)
+	body.BatchCharged = charged
+	httpapi.WriteJSON(w, http.StatusOK, body)
 	return nil
 }
 
-// await waits for what the client wants to be booked.
-func (a *API) await(r *http.Request, organization string) error {
+// await waits for what the client wants to be booked, and returns whether
+// its batch is charged; nil where it named none.
+func (a *API) await(r *http.Request, organization string) (charged *bool, err error) {
 	query := r.URL.Query()
 	through, err := positionsOf(query.Get("min_offset"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	batch, err := batchOf(query.Get("batch"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if wait := query.Get("wait"); wait != "" && wait != "true" && wait != "false" {
-		return httpapi.Invalid("?wait", httpapi.CodeInvalidRequest, "wait is neither true nor false.", "Use one of them, or leave it out.")
+		return nil, httpapi.Invalid("?wait", httpapi.CodeInvalidRequest, "wait is neither true nor false.", "Use one of them, or leave it out.")
 	}
-	if query.Get("wait") == "true" {
-		err = a.Balances.AwaitAll(r.Context())
+	charged, err = a.Balances.Await(r.Context(), organization, balances.Awaited{All: query.Get("wait") == "true", Through: through, Batch: batch})
+	if errors.Is(err, balances.ErrNotBooked) {
+		return nil, httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
 	}
-	if err == nil && len(through) > 0 {
-		err = a.Balances.AwaitPositions(r.Context(), through)
-	}
-	if err == nil && batch != uuid.Nil {
-		err = a.Balances.AwaitBatch(r.Context(), organization, batch)
-	}
-	return notAwaited(err, organization)
+	return charged, answer(err, organization)
 }
 
-// notAwaited is the answer to who has waited in vain.
-func notAwaited(err error, organization string) error {
-	switch {
-	case errors.Is(err, balances.ErrNotBooked):
-		return httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
-	case errors.Is(err, balances.ErrNoBatch):
-		return httpapi.NewProblem(http.StatusNotFound, httpapi.CodeNotFound,
-			"No batch of this id is counted: it repeats another, is older than 7 days, or was never accepted. Leave batch out to read the balance.")
-	case err != nil:
-		return answer(err, organization)
-	}
-	return nil
-}
+// idLength is that of the usual form of a UUID: uuid.Parse takes others.
+const idLength = 36
 
 // batchOf reads the id of a batch; uuid.Nil for none.
 func batchOf(text string) (batch uuid.UUID, err error) {
 	if text == "" {
 		return uuid.Nil, nil
 	}
-	if batch, err = uuid.Parse(text); err != nil || batch == uuid.Nil {
+	if batch, err = uuid.Parse(text); err != nil || len(text) != idLength || batch == uuid.Nil {
 		return uuid.Nil, httpapi.Invalid("?batch", httpapi.CodeInvalidRequest, "batch is no id of a batch.",
 			"Use the Weir-Batch-Id of an answer to POST /v1/logs.")
 	}
