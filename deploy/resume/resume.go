@@ -163,9 +163,9 @@ var errConsuming = errors.New("processes consume: stop all services first")
 
 var errRunning = errors.New("a process of it publishes: stop all services first")
 
-// positions opens a module's database, whose schema has to be there, and reads.
+// positions opens a module's database, as the role that owns its schema, and reads.
 func (i *installation) positions(ctx context.Context, module string) (found []Position, err error) {
-	database, err := endpoint.DatabaseURL(module, i.DataDir)
+	database, err := endpoint.MigratingDatabaseURL(module, i.DataDir)
 	if err != nil {
 		return nil, err
 	}

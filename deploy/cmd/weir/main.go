@@ -27,6 +27,7 @@ and groups the errors.
   weir fair          measures what quiet organizations notice of noisy ones
   weir soak          lets a year pass in minutes, and shows that nothing grows for ever
   weir parked        shows records that could not be applied, and has them applied or discarded
+  weir migrate       brings the databases up to date as a role of their own, before services start
   weir doctor        looks at an installation, and says what is wrong and what to do about it
   weir backup        copies the databases of an installation while it runs
   weir restore       brings them back
