@@ -40,8 +40,22 @@ func (r *Reader) Bounds(ctx context.Context) (topic [16]byte, bounds map[int]Bou
 const (
 	longestSilence = 30 * time.Second // that brokers may take to hand out what they have
 	fetchWait      = 500 * time.Millisecond
-	fetchBytes     = 1 << 20 // what an answer has beyond the range is read in vain
 )
+
+// What an answer may have: beyond a short range it is read in vain, and a long
+// one needs fewer of large ones.
+const (
+	shortRange = 100_000 // records
+	shortFetch = 1 << 20
+	longFetch  = 8 << 20
+)
+
+func fetchBytes(records int64) int {
+	if records > shortRange {
+		return longFetch
+	}
+	return shortFetch
+}
 
 var (
 	errComplete = errors.New("the range is read")
@@ -76,7 +90,7 @@ func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each f
 	}
 	f := &follow.Follower{
 		Cluster: c, Logger: slog.New(slog.DiscardHandler), Topic: r.Topic, ID: logs.ID, Positions: map[int]int64{partition: start},
-		Wait: fetchWait, MaxBytes: fetchBytes, Lends: true, Deliver: deliver,
+		Wait: fetchWait, MaxBytes: fetchBytes(to - start), Lends: true, Deliver: deliver,
 		Outside: func(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 			cancel(fmt.Errorf("%w: partition %d at %d, log from %d to %d", bus.ErrOutsideLog, partition, position, log.Start, log.End))
 			return 0, false
