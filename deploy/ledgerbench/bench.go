@@ -34,8 +34,8 @@ type Result struct {
 	Lag              percentiles
 	LagRate          float64 // records a second, while Lag was measured
 	Balance, Usage   percentiles
-	Effort           effort  // of a record, in Spread
-	Checks           float64 // the effort of checking records, in that of applying them
+	Effort           effort // of a record, in Spread
+	Checks           share  // the effort of checking records, in that of applying them
 	CheckLag         CheckLag
 	Rebuild          time.Duration
 	Rebuilt          int

@@ -30,7 +30,7 @@ func measureChecks(ctx context.Context, w *world, r *Result) error {
 		return err
 	}
 	none, _, err := w.checkRound(ctx)
-	r.Checks = all.less(none).total().Seconds() / applied.total().Seconds()
+	r.Checks = w.shareOf(all.less(none), applied)
 	return err
 }
 

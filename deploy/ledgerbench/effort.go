@@ -10,7 +10,7 @@ import (
 
 // An effort is the processor time of something.
 type effort struct {
-	own      time.Duration // of this process: the ledger and the embedded broker
+	own      time.Duration // of this process: the ledger, the embedded broker, and what measures
 	database time.Duration // of PostgreSQL; 0 where it runs elsewhere
 }
 
@@ -36,7 +36,37 @@ func (e effort) perRecord(n int) effort {
 }
 
 func (e effort) String() string {
+	if e.database == 0 {
+		return fmt.Sprintf("– / %.1f µs", inMicros(e.own))
+	}
 	return fmt.Sprintf("%.1f / %.1f µs", inMicros(e.database), inMicros(e.own))
 }
 
 func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// A share is what one effort is of another.
+type share struct {
+	of       float64
+	measured bool
+	whole    bool // with PostgreSQL's part
+}
+
+// shareOf compares e with another effort.
+func (w *world) shareOf(e, other effort) share {
+	return share{e.total().Seconds() / other.total().Seconds(), true, w.postmaster != 0}
+}
+
+func (s share) String() string {
+	if !s.whole {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", 100*s.of)
+}
+
+// goal judges a share, unless a part of it is not known.
+func (s share) goal(most float64, text string) string {
+	if !s.whole {
+		return ""
+	}
+	return verdict(s.of <= most, text)
+}

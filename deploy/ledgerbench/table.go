@@ -21,11 +21,11 @@ func (r Result) Write(out io.Writer) error {
 	}
 	line(r.Copy > 0, "COPY alone, two connections", r.Copy.String(), "")
 	line(r.Spread > 0, "1,000 organizations with three projects", r.Spread.String(), r.spreadGoal())
-	line(r.Spread > 0, "processor time of a record, PostgreSQL / ledger", r.Effort.String(), "")
+	line(r.Spread > 0, "processor time of a record, PostgreSQL / this process: ledger, broker, bench", r.Effort.String(), "")
 	line(r.Hot > 0, "one organization", r.Hot.String(), r.besideSpread(r.Hot, "of 1,000 organizations, goal 1.00"))
 	line(r.Two > 0, "1,000 organizations, two replicas", r.Two.String(), r.besideSpread(r.Two, "of one replica, goal above 1.00"))
 	line(r.Single > 0, "a transaction for each record", r.Single.String(), r.timesSlower())
-	line(r.Checks > 0, "checking what was applied", fmt.Sprintf("%.1f %%", 100*r.Checks), atMost(r.Checks, 0.05, "of the processor time of applying it, goal 5 %"))
+	line(r.Checks.measured, "checking what was applied", r.Checks.String(), r.Checks.goal(0.05, "of the processor time of applying it, goal 5 %"))
 	line(r.CheckLag.Most > 0, "checks behind at full rate: at most / at its end", r.CheckLag.String(), r.CheckLag.goal())
 	line(r.LagRate > 0, fmt.Sprintf("lag at %.0f/s, p50 / p99", r.LagRate), r.Lag.String(), within(r.Lag, time.Second))
 	line(r.LagRate > 0, "balance meanwhile, p50 / p99", r.Balance.String(), within(r.Balance, 5*time.Millisecond))
@@ -88,8 +88,6 @@ func verdict(met bool, text string) string {
 	}
 	return "MISSED: " + text
 }
-
-func atMost(value, most float64, text string) string { return verdict(value <= most, text) }
 
 func within(p percentiles, most time.Duration) string {
 	return verdict(p[1] <= most, fmt.Sprintf("p99 within %s", most))
