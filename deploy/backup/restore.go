@@ -97,17 +97,22 @@ type restoration struct {
 	manifest Manifest
 }
 
+// open connects to a module's database, and returns its address too.
+func (r *restoration) open(ctx context.Context, name string) (conn *pgx.Conn, database httpapi.Secret, err error) {
+	if database, err = endpoint.MigratingDatabaseURL(name, r.DataDir); err != nil {
+		return nil, "", err
+	}
+	conn, err = connect(ctx, database, r.manifest.Modules[name].Schema)
+	return conn, database, err
+}
+
 // isEmpty refuses a schema that has anything in it.
 func (r *restoration) isEmpty(ctx context.Context, name string) error {
 	module, kept := r.manifest.Modules[name]
 	if !kept {
 		return errors.New("the backup does not have it")
 	}
-	database, err := endpoint.MigratingDatabaseURL(name, r.DataDir)
-	if err != nil {
-		return err
-	}
-	conn, err := connect(ctx, database, module.Schema)
+	conn, _, err := r.open(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -129,11 +134,7 @@ func advised(err error, conn *pgx.Conn, schema string) error {
 // so that it can be tried again.
 func (r *restoration) bringBack(ctx context.Context, name string) error {
 	module, begun := r.manifest.Modules[name], time.Now()
-	database, err := endpoint.MigratingDatabaseURL(name, r.DataDir)
-	if err != nil {
-		return err
-	}
-	conn, err := connect(ctx, database, module.Schema)
+	conn, database, err := r.open(ctx, name)
 	if err != nil {
 		return err
 	}
