@@ -3,13 +3,11 @@ package fairness
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -31,7 +29,7 @@ func storeGroups(ctx context.Context, n *noisy) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		if groups, err := n.groups(ctx); err != nil || len(groups) >= groupsToRead {
+		if groups, err := n.api.ErrorGroups(ctx, n.Tenant.Key, n.Tenant.Project); err != nil || len(groups) >= groupsToRead {
 			return err
 		}
 		lifecycle.Pause(ctx, 100*time.Millisecond)
@@ -48,39 +46,18 @@ func similarStack(to *bytes.Buffer, kind string) {
 	to.WriteByte(']')
 }
 
-// groups are the ids of the tenant's newest groups.
-func (n *noisy) groups(ctx context.Context) (ids []string, err error) {
-	answer, err := n.api.Call(ctx, client.Request{
-		Method: http.MethodGet, Path: fmt.Sprintf("/projects/%s/error-groups?limit=%d", n.Tenant.Project, groupsToRead),
-		Header: map[string]string{"X-Api-Key": n.Tenant.Key},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Items []struct {
-			ID string `json:"id"`
-		} `json:"items"`
-	}
-	err = json.Unmarshal(answer.Body, &list)
-	for _, group := range list.Items {
-		ids = append(ids, group.ID)
-	}
-	return ids, err
-}
-
 // compareGroups asks for groups, and for those similar to them.
 func compareGroups(ctx context.Context, n *noisy) error {
-	ids, err := n.groups(ctx)
+	groups, err := n.api.ErrorGroups(ctx, n.Tenant.Key, n.Tenant.Project)
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
+	if len(groups) == 0 {
 		return errors.New("there are no groups to read")
 	}
 	paths := []string{"", "/similar"}
 	return repeat(ctx, 32, func(worker int) error {
-		return n.get(ctx, "/error-groups/"+ids[worker%len(ids)]+paths[worker%len(paths)])
+		return n.get(ctx, "/error-groups/"+groups[worker%len(groups)].ID+paths[worker%len(paths)])
 	})
 }
 
