@@ -62,7 +62,9 @@ func features(f tests.Features) tests.Features {
 }
 
 // TestSuite runs Watermill's universal suite in its three shapes, one after the
-// other: its tests give their subscribers 45 seconds.
+// other: its tests give their subscribers 45 seconds. Each test has a group of
+// its own: whoever joins or leaves a group stops all of it for a moment, and
+// TestNoAck waits five seconds.
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	t.Run("unordered", suiteUnordered)
@@ -80,7 +82,7 @@ func suiteUnordered(t *testing.T) {
 		return pair(t, brokers, "test."+group, false)
 	}
 	tests.TestPubSub(t, features(tests.Features{ConsumerGroups: true}), func(t *testing.T) (message.Publisher, message.Subscriber) {
-		return inGroup(t, "unordered")
+		return inGroup(t, t.Name())
 	}, inGroup)
 }
 
@@ -91,7 +93,7 @@ func suiteOrdered(t *testing.T) {
 		return pair(t, brokers, "test."+group, true)
 	}
 	tests.TestPubSub(t, features(tests.Features{ConsumerGroups: true, GuaranteedOrder: true}), func(t *testing.T) (message.Publisher, message.Subscriber) {
-		return inGroup(t, "ordered")
+		return inGroup(t, t.Name())
 	}, inGroup)
 }
 
