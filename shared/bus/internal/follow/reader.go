@@ -1,0 +1,262 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	kafka "github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+)
+
+// brokerReader reads the partitions that one broker leads over one connection.
+type brokerReader struct {
+	session    *session
+	follower   *Follower
+	broker     int32
+	address    string
+	decoder    *batch.Decoder
+	partitions []broker.FetchPartition
+	memory     []byte // for the next answer
+
+	coming []broker.FetchPartition // under the session's lock: to be read from the next request on
+}
+
+// join adds a partition. It is called with the session's lock.
+func (r *brokerReader) join(p broker.FetchPartition) {
+	r.coming = append(r.coming, p)
+}
+
+// admit adds new partitions. With nothing left to read the
+// reader is done, and unregistered at once.
+func (r *brokerReader) admit() bool {
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
+	r.partitions = append(r.partitions, r.coming...)
+	r.coming = nil
+	if len(r.partitions) == 0 {
+		delete(r.session.readers, r.broker)
+	}
+	return len(r.partitions) > 0
+}
+
+// leave gives everything back.
+func (r *brokerReader) leave(why error) {
+	r.session.mu.Lock()
+	delete(r.session.readers, r.broker)
+	partitions := append(r.partitions, r.coming...)
+	r.session.mu.Unlock()
+	r.session.lose(why, partitions...)
+}
+
+// run reads until it has nothing left, or the broker does not answer.
+func (r *brokerReader) run(ctx context.Context) {
+	err := r.read(ctx)
+	if err == nil {
+		return
+	}
+	var refused *deliveryError
+	if errors.As(err, &refused) {
+		r.session.end(refused.err)
+	}
+	r.leave(fmt.Errorf("broker %q: %w", r.address, err))
+}
+
+// deliveryError carries an error of deliver out of a session.
+type deliveryError struct{ err error }
+
+func (e *deliveryError) Error() string { return e.err.Error() }
+
+func (r *brokerReader) read(ctx context.Context) error {
+	conn, err := broker.Connect(ctx, r.follower.Cluster.Dialer, r.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for r.admit() {
+		if err := r.runOnce(ctx, conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runOnce asks for everything once and delivers what came. A partition's first
+// answer is delivered even if empty: it has the end of the log.
+func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
+	f := r.follower
+	r.share()
+	request := &broker.Fetch{
+		Topic: f.ID, WaitMillis: int32(f.Wait.Milliseconds()), MaxBytes: int32(f.MaxBytes), Partitions: r.partitions, ClientID: f.Cluster.Dialer.ClientID,
+		Memory: r.memory,
+	}
+	if slices.ContainsFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Fresh }) {
+		request.WaitMillis = 0
+	}
+	if _, err := conn.RoundTrip(ctx, f.Wait+broker.RequestTimeout, request); err != nil {
+		return err
+	}
+	served := make(map[int32]bool)
+	for _, a := range request.Answers {
+		served[a.Partition] = len(a.Records) > 0
+	}
+	if err := r.takeAll(ctx, request.Answers); err != nil {
+		return err
+	}
+	if r.memory = nil; f.Lends && len(request.Memory) >= worthKeeping {
+		r.memory = request.Memory
+	}
+	r.rotate(served)
+	return nil
+}
+
+// leastOfPartition is the most of one partition in an answer
+// however many there are.
+const leastOfPartition = 1 << 20
+
+// share limits a partition to half of an answer, less the more there are.
+func (r *brokerReader) share() {
+	for i := range r.partitions {
+		r.partitions[i].MaxBytes = int32(max(r.follower.MaxBytes/2/len(r.partitions), leastOfPartition))
+	}
+}
+
+// worthKeeping is from what size on the memory of an answer is reused:
+// a reader that only follows holds none.
+const worthKeeping = 64 << 10
+
+// rotate puts those first that an answer had no room for: a broker fills it in
+// the order asked, and the last might starve.
+func (r *brokerReader) rotate(served map[int32]bool) {
+	if n := len(r.partitions); n > 1 {
+		first := func(p broker.FetchPartition) int {
+			if served[p.Partition] {
+				return 1
+			}
+			return 0
+		}
+		r.partitions = append(r.partitions[1:n:n], r.partitions[0])
+		slices.SortStableFunc(r.partitions, func(a, b broker.FetchPartition) int { return first(a) - first(b) })
+	}
+}
+
+// takeAll takes a piece of each partition in turn: one does not
+// wait for all that came of another.
+func (r *brokerReader) takeAll(ctx context.Context, answers []broker.FetchAnswer) error {
+	for len(answers) > 0 {
+		left := answers[:0]
+		for _, a := range answers {
+			rest, err := r.take(ctx, a)
+			if err != nil {
+				return err
+			}
+			if a.Records = rest; rest != nil {
+				left = append(left, a)
+			}
+		}
+		answers = left
+	}
+	return nil
+}
+
+// take handles the answer for one partition, as far as one piece of its
+// records, and returns the rest of them.
+func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) (rest []byte, err error) {
+	i := slices.IndexFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Partition == a.Partition })
+	if i < 0 {
+		return nil, nil
+	}
+	switch a.Code {
+	case 0:
+		return r.receive(ctx, i, a)
+	case kafka.OffsetOutOfRange:
+		r.outside(ctx, i)
+		return nil, nil
+	default:
+		r.lose(i, a.Code)
+		return nil, nil
+	}
+}
+
+// mostInPiece is how much of an answer is unpacked before it is delivered.
+const mostInPiece = 512 << 10
+
+// receive delivers a piece of what came of a partition, and returns the rest.
+func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer) (rest []byte, err error) {
+	p := &r.partitions[i]
+	read, err := r.decoder.Piece(a.Records, int(a.Partition), p.Offset, mostInPiece)
+	if err != nil && len(read.Records) == 0 {
+		r.follower.Logger.Error("cannot read from the log", "partition", a.Partition, "offset", p.Offset, "error", err)
+		r.lose(i, err)
+		return nil, nil
+	}
+	if err := r.pass(ctx, p, a, read); err != nil {
+		return nil, err
+	}
+	if read.Rest == nil { // after a failure as well: the next answer has it again, first
+		r.atEnd(a, p.Offset)
+	}
+	return read.Rest, nil
+}
+
+// pass delivers one piece, unless it is empty and not the first.
+func (r *brokerReader) pass(ctx context.Context, p *broker.FetchPartition, a broker.FetchAnswer, read batch.Piece) error {
+	if read.Next == p.Offset && !p.Fresh {
+		return nil
+	}
+	c := Chunk{
+		Topic: r.follower.ID, Partition: int(a.Partition), Records: read.Records, Next: read.Next, HighWatermark: a.HighWatermark, Bytes: read.Bytes,
+	}
+	p.Offset, p.Fresh = read.Next, false
+	if err := r.follower.Deliver(ctx, c); err != nil {
+		return &deliveryError{err}
+	}
+	return nil
+}
+
+func (r *brokerReader) atEnd(a broker.FetchAnswer, next int64) {
+	if r.follower.AtEnd != nil && next >= a.HighWatermark {
+		r.follower.AtEnd(int(a.Partition))
+	}
+}
+
+// drop removes a partition from the reader. It leaves the slice
+// alone that the current request was made of.
+func (r *brokerReader) drop(i int) broker.FetchPartition {
+	p := r.partitions[i]
+	r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)
+	return p
+}
+
+// lose gives a partition back.
+func (r *brokerReader) lose(i int, why error) {
+	p := r.drop(i)
+	r.session.lose(fmt.Errorf("partition %d, broker %q: %w", p.Partition, r.address, why), p)
+}
+
+// outside asks what to do with a position outside the log.
+func (r *brokerReader) outside(ctx context.Context, i int) {
+	p := r.partitions[i]
+	log, sure := r.surelyOutside(ctx, p)
+	if !sure {
+		r.lose(i, kafka.OffsetOutOfRange)
+		return
+	}
+	next, goOn := r.follower.Outside(ctx, int(p.Partition), p.Offset, log)
+	if !goOn {
+		r.drop(i)
+		return
+	}
+	r.partitions[i].Offset = next
+}
+
+// surelyOutside asks the leader: the broker that answered may be behind.
+func (r *brokerReader) surelyOutside(ctx context.Context, p broker.FetchPartition) (broker.LogBounds, bool) {
+	partition := int(p.Partition)
+	logs, err := r.follower.Cluster.AllLogs(ctx, r.follower.Topic, []int{partition})
+	log := logs.Bounds[partition]
+	return log, err == nil && logs.ID == r.follower.ID && (p.Offset < log.Start || p.Offset > log.End)
+}
