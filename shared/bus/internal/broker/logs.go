@@ -1,0 +1,127 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	kafka "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/listoffsets"
+
+	"github.com/weirlog/weir/shared/bus/internal/wire"
+)
+
+// LogBounds are the offsets at which a partition's log starts and ends:
+// the end is where the next record goes.
+type LogBounds struct {
+	Start, End int64
+	Replaced   bool         // it is the log of another topic than the one that was read before, of the same name
+	Topic      wire.TopicID // that one's
+	Gone       bool         // which has no such partition
+}
+
+// TopicLogs are the logs of some partitions of a topic, and why some are unknown.
+type TopicLogs struct {
+	ID      wire.TopicID
+	Bounds  map[int]LogBounds
+	unknown error
+}
+
+// Logs asks the leaders of partitions. It fails only if the topic can't be
+// looked up; partitions without a leader are missing in the result.
+func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
+	seen, err := c.Layout(ctx, topic)
+	if err != nil {
+		return TopicLogs{}, err
+	}
+	t := seen.Topics[topic]
+	if t.Err != nil {
+		return TopicLogs{}, fmt.Errorf("cannot find the log of %q: %w", topic, t.Err)
+	}
+	byLeader := make(map[string][]int)
+	for _, p := range partitions {
+		if p >= len(t.Leaders) {
+			return TopicLogs{}, fmt.Errorf("cannot find partition %d of %q: %w", p, topic, kafka.UnknownTopicOrPartition)
+		}
+		byLeader[seen.LeaderOf(topic, p)] = append(byLeader[seen.LeaderOf(topic, p)], p)
+	}
+	found := TopicLogs{ID: t.ID, Bounds: make(map[int]LogBounds, len(partitions))}
+	for address, led := range byLeader {
+		if err := c.boundsAt(ctx, address, topic, led, found.Bounds); err != nil {
+			found.unknown = fmt.Errorf("cannot read the bounds of %q: %w", topic, err)
+		}
+	}
+	return found, nil
+}
+
+// AllLogs is Logs that fails if any partition is missing.
+func (c *Cluster) AllLogs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
+	found, err := c.Logs(ctx, topic, partitions)
+	if err == nil {
+		err = found.unknown
+	}
+	return found, err
+}
+
+// WholeTopic is AllLogs of every partition.
+func (c *Cluster) WholeTopic(ctx context.Context, topic string) (TopicLogs, error) {
+	seen, err := c.Layout(ctx, topic)
+	if err != nil {
+		return TopicLogs{}, err
+	}
+	t := seen.Topics[topic]
+	if t.Err == nil && len(t.Leaders) == 0 {
+		t.Err = kafka.LeaderNotAvailable
+	}
+	if t.Err != nil { // it may be there a moment later, and without its partitions there would be nothing to wait for
+		return TopicLogs{}, t.Err
+	}
+	all := make([]int, len(t.Leaders))
+	for p := range all {
+		all[p] = p
+	}
+	return c.AllLogs(ctx, topic, all)
+}
+
+func (c *Cluster) boundsAt(ctx context.Context, address, topic string, partitions []int, found map[int]LogBounds) error {
+	if address == "" {
+		return kafka.LeaderNotAvailable
+	}
+	conn, err := Connect(ctx, c.Dialer, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	starts, err := offsetsAt(ctx, conn, topic, partitions, firstOffset)
+	if err != nil {
+		return err
+	}
+	ends, err := offsetsAt(ctx, conn, topic, partitions, lastOffset)
+	if err != nil {
+		return err
+	}
+	for _, p := range partitions {
+		found[p] = LogBounds{Start: starts[p], End: ends[p]}
+	}
+	return nil
+}
+
+func offsetsAt(ctx context.Context, conn *Connection, topic string, partitions []int, place int64) (map[int]int64, error) {
+	asked := listoffsets.RequestTopic{Topic: topic}
+	for _, p := range partitions {
+		asked.Partitions = append(asked.Partitions, listoffsets.RequestPartition{Partition: int32(p), CurrentLeaderEpoch: -1, Timestamp: place})
+	}
+	answer, err := conn.RoundTrip(ctx, RequestTimeout, &listoffsets.Request{ReplicaID: -1, Topics: []listoffsets.RequestTopic{asked}})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int]int64, len(partitions))
+	for _, t := range answer.(*listoffsets.Response).Topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 {
+				return nil, fmt.Errorf("partition %d: %w", p.Partition, kafka.Error(p.ErrorCode))
+			}
+			found[int(p.Partition)] = p.Offset
+		}
+	}
+	return found, nil
+}

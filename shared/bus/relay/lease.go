@@ -1,0 +1,132 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// lease is the right to publish from a cursor on, until its time is over.
+type lease struct {
+	epoch  int64
+	cursor Cursor
+	until  time.Time // by this process's clock, never later than by the database's
+}
+
+// hold makes sure of the lease for at least half its length. An idle relay
+// renews it twice in that time, not at every look.
+func (r *Relay) hold(ctx context.Context) (bool, error) {
+	began := clock.Now()
+	if r.held.until.Sub(began) > r.cfg.Lease/2 {
+		return true, nil
+	}
+	r.held = lease{}
+	held, ok, err := r.acquire(ctx)
+	if err != nil || !ok {
+		return false, err
+	}
+	held.until = began.Add(r.cfg.Lease)
+	r.held = held
+	return true, nil
+}
+
+// acquire takes or renews the lease: where it is free, over, or
+// its relay has lost its livenessLock.
+func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	conn, err := r.lock.open(ctx, r.cfg.Pool, r.cfg.Name, r.owner)
+	if err != nil {
+		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
+	}
+	var early bool
+	batch := &pgx.Batch{}
+	batch.Queue(withoutWaiting)
+	batch.Queue(`SELECT owner <> $2 AND expires_at > clock_timestamp() FROM bus_relays WHERE name = $1 FOR UPDATE`, r.cfg.Name, r.owner).
+		QueryRow(func(row pgx.Row) error { return orNone(row.Scan(&early)) })
+	batch.Queue(`
+		INSERT INTO bus_relays AS b (name, epoch, owner, expires_at) VALUES ($1, 1, $2, clock_timestamp() + $3::interval)
+		ON CONFLICT (name) DO UPDATE
+		   SET epoch = CASE WHEN b.owner = $2 THEN b.epoch ELSE b.epoch + 1 END, owner = $2, expires_at = clock_timestamp() + $3::interval
+		 WHERE b.owner = $2 OR b.expires_at < clock_timestamp() OR pg_try_advisory_xact_lock(`+lockKey(`b.name`, `b.owner`)+`)
+		RETURNING epoch, position`, r.cfg.Name, r.owner, r.cfg.Lease).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&held.epoch, &held.cursor.Position)
+	})
+	err = conn.SendBatch(ctx, batch).Close()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return lease{}, false, nil
+	}
+	if err != nil {
+		r.lock.release()
+		return lease{}, false, fmt.Errorf("cannot take the lease: %w", err)
+	}
+	if early {
+		r.logger.Info("the relay before ended without releasing its lease: going on in its place", "from", held.cursor.Position)
+		r.again = &repetition{from: held.cursor, after: clock.Now().Add(r.cfg.Lease)}
+	}
+	return held, true, nil
+}
+
+// withoutWaiting makes commits not wait for the disk: what a crash of the
+// database loses is published again, under the same ids.
+const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
+
+// takeBack moves the cursor to where this relay began to publish under a
+// lost lease. The higher epoch keeps the present relay from moving it
+// forward before everything is repeated.
+func (r *Relay) takeBack(ctx context.Context) error {
+	if r.begun == nil {
+		return nil
+	}
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	from := r.begun.cursor
+	tag, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET position = $4, epoch = epoch + 1
+		WHERE name = $1 AND NOT (owner = $2 AND epoch = $3) AND position > $4`,
+		r.cfg.Name, r.owner, r.begun.epoch, from.Position)
+	if err != nil {
+		return fmt.Errorf("cannot take the cursor back after the lease was lost: %w", err)
+	}
+	if tag.RowsAffected() > 0 {
+		r.logger.Warn("the lease was lost while messages were under way: what followed is published again", "from", from.Position)
+	}
+	r.begun = nil
+	return nil
+}
+
+// release lets the next relay begin at once; with messages under way it leaves
+// that to the livenessLock, so that they are published again.
+func (r *Relay) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	defer r.lock.release()
+	if err := r.takeBack(ctx); err != nil {
+		r.logger.Warn("cannot end in order", "error", err)
+		return
+	}
+	if r.underWay {
+		return
+	}
+	if _, err := r.cfg.Pool.Exec(ctx, `UPDATE bus_relays SET expires_at = '-infinity' WHERE name = $1 AND owner = $2`, r.cfg.Name, r.owner); err != nil {
+		r.logger.Debug("cannot give the lease back", "error", err)
+	}
+}
+
+// stopGrace is how long a relay waits for answers after its context ended.
+const stopGrace = time.Second
+
+// inLease returns a context that leaves a quarter of the lease to what is
+// under way, and ends a moment after ctx.
+func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
+	return inner, func() {
+		stop()
+		cancel()
+	}
+}

@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+)
+
+// A repetition is a place to repeat from, once what a dead relay
+// had under way has arrived or never will.
+type repetition struct {
+	from  Cursor
+	after time.Time
+}
+
+// repeat goes back to where this relay took over, when it is
+// time. The messages keep their ids.
+func (r *Relay) repeat() {
+	if r.again != nil && clock.Now().After(r.again.after) {
+		r.held.cursor, r.again = r.again.from, nil
+	}
+}
+
+func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, err error) {
+	ctx, cancel := r.bounded(ctx)
+	defer cancel()
+	err = pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		messages, err = r.cfg.Read(ctx, tx, after, r.limit)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the outbox: %w", err)
+	}
+	return messages, nil
+}
+
+// publish writes a page, one topic after another, and returns
+// how many from the first are done.
+func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
+	begun := r.held
+	r.begun = &begun
+	ctx, cancel := r.inLease(ctx)
+	defer cancel()
+	for _, g := range byTopic(page) {
+		if _, err := r.cfg.Publisher.PublishContext(ctx, g.topic, g.messages...); err != nil {
+			return whole(page, g.first), err
+		}
+		r.metrics.records.Add(float64(len(g.messages)))
+	}
+	return len(page), nil
+}
+
+// topicGroup is what a page has for one topic.
+type topicGroup struct {
+	topic    string
+	messages []*message.Message
+	first    int // where on the page
+}
+
+// byTopic groups a page, the topics in the order in which they come first.
+func byTopic(page []Outgoing) (groups []topicGroup) {
+	at := make(map[string]int)
+	for i, out := range page {
+		if out.Message == nil {
+			continue
+		}
+		g, known := at[out.Topic]
+		if !known {
+			g = len(groups)
+			at[out.Topic] = g
+			groups = append(groups, topicGroup{topic: out.Topic, first: i})
+		}
+		groups[g].messages = append(groups[g].messages, out.Message)
+	}
+	return groups
+}
+
+// whole is n, or fewer: messages of one cursor only count together.
+func whole(page []Outgoing, n int) int {
+	for n > 0 && n < len(page) && page[n-1].Cursor == page[n].Cursor {
+		n--
+	}
+	return n
+}
