@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -71,14 +69,6 @@ type Reader struct {
 	changes int // how often held has changed
 }
 
-// sweep is a second reading of a partition, to find what its log
-// does not hold any more.
-type sweep struct {
-	from  int64 // what comes before was applied the first time
-	until int64
-	stale map[string]int64 // offsets of the keys that were not seen yet; bounded by those that are held
-}
-
 // NewReader returns a reader that begins when Run is called.
 func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, 4<<20)
@@ -96,49 +86,6 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 
 // Ready is closed when everything that was in the topic at the start is applied.
 func (s *Reader) Ready() <-chan struct{} { return s.ready }
-
-// Complete is nil once Ready is closed.
-func (s *Reader) Complete() error {
-	select {
-	case <-s.ready:
-		return nil
-	default:
-		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
-	}
-}
-
-// Age is how long ago the brokers last confirmed that the state is
-// complete, 0 before it is ready. While they answer it is below a
-// second; what changed earlier is surely in.
-func (s *Reader) Age() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.missing) > 0 {
-		return 0
-	}
-	var oldest time.Duration
-	for p := range s.next {
-		oldest = max(oldest, s.cfg.Clock().Sub(s.asOf(p)))
-	}
-	return oldest
-}
-
-// asOf is when a complete partition was last confirmed to be
-// read whole: before its first answer, when the reader asked for
-// its end. It is called with the lock.
-func (s *Reader) asOf(partition int) time.Time {
-	if at, ever := s.confirmed[partition]; ever {
-		return at
-	}
-	return s.begun
-}
-
-// confirm notes that a partition was just read to its end.
-func (s *Reader) confirm(partition int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.confirmed[partition] = s.cfg.Clock()
-}
 
 // Run follows the topic until ctx ends, through all failures of the brokers,
 // and then returns nil. It waits for a missing topic.
@@ -236,10 +183,6 @@ func (s *Reader) announce() {
 	}
 }
 
-// errStale means that the state was not confirmed for so long
-// that deletions may be gone from the log.
-var errStale = errors.New("the state was not confirmed complete for too long")
-
 func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -261,23 +204,6 @@ func (s *Reader) apply(ctx context.Context, c follow.Chunk) error {
 	}
 	s.announce()
 	return nil
-}
-
-// leastStaleness is never stale, however short the topic's retention of tombstones.
-const leastStaleness = time.Minute
-
-// stale reports whether a tombstone may have come and gone since
-// the partition was last read to its end.
-func (s *Reader) stale(c follow.Chunk) bool {
-	at, ever := s.confirmed[c.Partition]
-	if swept := s.swept[c.Partition]; swept.After(at) {
-		at = swept
-	}
-	if !ever || s.sweeps[c.Partition] != nil || c.Next == s.next[c.Partition] || !s.settings.Compacted {
-		return false
-	}
-	unconfirmed := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps confirms nothing
-	return unconfirmed > max(s.settings.Memory(), leastStaleness)
 }
 
 // take applies one record unless a sweep finds that it was applied before.
@@ -319,53 +245,6 @@ func (s *Reader) hold(r bus.Record) {
 	}
 }
 
-// again has the whole log read once more, and what was deleted meanwhile removed.
-func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
-	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
-	for p, log := range logs.Bounds {
-		from := s.next[p]
-		if logs.ID != s.id {
-			from = log.Start
-		}
-		s.ids[p] = logs.ID
-		s.sweep(p, from, log)
-	}
-	s.id = logs.ID
-	return nil
-}
-
-// sweep begins a second reading of a partition. It is called with the lock.
-func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
-	stale := make(map[string]int64, len(s.held[partition]))
-	for key, r := range s.held[partition] {
-		if stale[key] = r.Offset; from == log.Start {
-			stale[key] = log.Start // other records stand at these offsets now
-		}
-	}
-	s.swept[partition] = s.cfg.Clock()
-	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale}
-	if log.End <= log.Start {
-		s.finish(partition, s.sweeps[partition])
-	}
-}
-
-// finish removes what the log does not hold any more. It is called with the lock.
-func (s *Reader) finish(partition int, sweep *sweep) {
-	delete(s.sweeps, partition)
-	if len(sweep.stale) > 0 {
-		s.logger.Warn("state was deleted that nobody was seen to delete", "keys", len(sweep.stale))
-	}
-	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
-		s.take(bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
-	}
-}
-
 // outside continues at the start of the log, where a compacted topic holds all
 // state, and has the keys removed that only the log before had.
 func (s *Reader) outside(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
@@ -388,14 +267,4 @@ func (s *Reader) outside(_ context.Context, partition int, position int64, log b
 	}
 	s.announce()
 	return log.Start, true
-}
-
-// forget drops a partition that the topic no longer has, so that nothing
-// waits for it. It is called with the lock.
-func (s *Reader) forget(partition int) {
-	delete(s.next, partition)
-	delete(s.ids, partition)
-	delete(s.confirmed, partition)
-	delete(s.swept, partition)
-	delete(s.held, partition)
 }

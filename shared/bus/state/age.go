@@ -1,0 +1,73 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+)
+
+// Complete is nil once Ready is closed.
+func (s *Reader) Complete() error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		return fmt.Errorf("%s is not read yet", s.cfg.Topic)
+	}
+}
+
+// Age is how long ago the brokers last confirmed that the state is
+// complete, 0 before it is ready. While they answer it is below a
+// second; what changed earlier is surely in.
+func (s *Reader) Age() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.missing) > 0 {
+		return 0
+	}
+	var oldest time.Duration
+	for p := range s.next {
+		oldest = max(oldest, s.cfg.Clock().Sub(s.asOf(p)))
+	}
+	return oldest
+}
+
+// asOf is when a complete partition was last confirmed to be
+// read whole: before its first answer, when the reader asked for
+// its end. It is called with the lock.
+func (s *Reader) asOf(partition int) time.Time {
+	if at, ever := s.confirmed[partition]; ever {
+		return at
+	}
+	return s.begun
+}
+
+// confirm notes that a partition was just read to its end.
+func (s *Reader) confirm(partition int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirmed[partition] = s.cfg.Clock()
+}
+
+// errStale means that the state was not confirmed for so long
+// that deletions may be gone from the log.
+var errStale = errors.New("the state was not confirmed complete for too long")
+
+// leastStaleness is never stale, however short the topic's retention of tombstones.
+const leastStaleness = time.Minute
+
+// stale reports whether a tombstone may have come and gone since
+// the partition was last read to its end.
+func (s *Reader) stale(c follow.Chunk) bool {
+	at, ever := s.confirmed[c.Partition]
+	if swept := s.swept[c.Partition]; swept.After(at) {
+		at = swept
+	}
+	if !ever || s.sweeps[c.Partition] != nil || c.Next == s.next[c.Partition] || !s.settings.Compacted {
+		return false
+	}
+	unconfirmed := s.cfg.Clock().Round(0).Sub(at.Round(0)) // by the wall clock: a machine that sleeps confirms nothing
+	return unconfirmed > max(s.settings.Memory(), leastStaleness)
+}

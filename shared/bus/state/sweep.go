@@ -1,0 +1,75 @@
+package state
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+)
+
+// sweep is a second reading of a partition, to find what its log
+// does not hold any more.
+type sweep struct {
+	from  int64 // what comes before was applied the first time
+	until int64
+	stale map[string]int64 // offsets of the keys that were not seen yet; bounded by those that are held
+}
+
+// again has the whole log read once more, and what was deleted meanwhile removed.
+func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
+	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logger.Warn("the state was not confirmed complete for too long, reading it again from its start")
+	for p, log := range logs.Bounds {
+		from := s.next[p]
+		if logs.ID != s.id {
+			from = log.Start
+		}
+		s.ids[p] = logs.ID
+		s.sweep(p, from, log)
+	}
+	s.id = logs.ID
+	return nil
+}
+
+// sweep begins a second reading of a partition. It is called with the lock.
+func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
+	stale := make(map[string]int64, len(s.held[partition]))
+	for key, r := range s.held[partition] {
+		if stale[key] = r.Offset; from == log.Start {
+			stale[key] = log.Start // other records stand at these offsets now
+		}
+	}
+	s.swept[partition] = s.cfg.Clock()
+	s.next[partition], s.sweeps[partition] = log.Start, &sweep{from: from, until: log.End, stale: stale}
+	if log.End <= log.Start {
+		s.finish(partition, s.sweeps[partition])
+	}
+}
+
+// finish removes what the log does not hold any more. It is called with the lock.
+func (s *Reader) finish(partition int, sweep *sweep) {
+	delete(s.sweeps, partition)
+	if len(sweep.stale) > 0 {
+		s.logger.Warn("state was deleted that nobody was seen to delete", "keys", len(sweep.stale))
+	}
+	for _, key := range slices.Sorted(maps.Keys(sweep.stale)) {
+		s.take(bus.Record{Topic: s.cfg.Topic, Partition: partition, Offset: sweep.until, Key: []byte(key)})
+	}
+}
+
+// forget drops a partition that the topic no longer has, so that nothing
+// waits for it. It is called with the lock.
+func (s *Reader) forget(partition int) {
+	delete(s.next, partition)
+	delete(s.ids, partition)
+	delete(s.confirmed, partition)
+	delete(s.swept, partition)
+	delete(s.held, partition)
+}
