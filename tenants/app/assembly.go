@@ -1,0 +1,164 @@
+package app
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/bus/state"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/exposure"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/keyfact"
+	"github.com/weirlog/weir/shared/turns"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/erasing"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/projections"
+	"github.com/weirlog/weir/tenants/internal/query"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/signin"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
+)
+
+// assemble builds the services that carry out requests.
+func (a *App) assemble() (err error) {
+	if a.tracer, err = a.config.Tracing.Open("tenants", a.metrics.Registerer, a.logger); err != nil {
+		return err
+	}
+	if a.dialer, err = a.config.BrokerAccess.Dialer(); err != nil {
+		return err
+	}
+	a.publisher, err = publisher.New(publisher.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
+		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	if err != nil {
+		return err
+	}
+	a.events = projections.NewEvents(a.pool)
+	publication := bus.NewPublication(a.events)
+	a.relay = relay.New(relay.Config{
+		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: publication.Read,
+		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	a.withdrawals = bus.NewWithdrawals(publication, a.clock)
+	a.withdrawing = relay.New(relay.Config{
+		Pool: a.pool, Name: bus.WithdrawalsName, Publisher: a.publisher, Read: a.withdrawals.Read, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	a.tombstones = relay.New(relay.Config{
+		Pool: a.pool, Name: bus.TombstonesName, Publisher: a.publisher, Read: bus.NewSessionTombstones(a.events, a.clock).Read,
+		Interval: tombstonesInterval, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	a.pruner = a.newPruner()
+	a.credentials = identity.NewCredentials(a.clock)
+	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
+	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
+	passwords, err := password.NewHasher(a.config.passwordCost(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	provider, err := a.provider()
+	if err != nil {
+		return err
+	}
+	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.metrics.Registerer))
+	a.work = unitofwork.NewWriter(unitofwork.Config{
+		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,
+	})
+	party := a.relyingParty()
+	a.signIn = signin.New(signin.Config{
+		Work: a.work, Members: membersIn, Organizations: organizationsIn, Passwords: passwords,
+		Challenges: challenge.New(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
+		Dropped: a.droppedFailures().Inc, Logger: a.logger,
+	})
+	accounts := a.followAccounts()
+	a.registry = registry.NewService(a.work, accounts.Tier)
+	a.members = people.NewService(people.Config{
+		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords,
+		SignInMethods: signInMethods(party, provider),
+	})
+	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
+	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
+	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
+	a.keys = keys.NewService(a.work, a.registry, accounts.RequestsPerMinute)
+	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
+	return errors.Join(a.buildUsageConsumer(), a.buildErasure(), a.buildNotifications())
+}
+
+// registered is what is registered of organizations, as a reader sees it.
+func registered(in *query.Reader) people.Registry { return registry.NewStore(in) }
+
+// membersIn finds who signs in.
+func membersIn(in *query.Reader) signin.Members { return people.NewStore(in) }
+
+// organizationsIn finds what the organizations of members are called and allow.
+func organizationsIn(in *query.Reader) signin.Organizations { return registry.NewStore(in) }
+
+// followAccounts follows the accounts of organizations. Nothing waits for it: a limit that is too
+// high has no effect, and until the tier is known the one that an organization began with is shown.
+func (a *App) followAccounts() *bus.Accounts {
+	accounts := bus.NewAccounts()
+	a.accounts = a.follow(contract.TopicAccounts, accounts.Apply)
+	return accounts
+}
+
+// follow returns a reader that keeps a topic in memory.
+func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Reader {
+	return state.NewReader(state.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Topic: topic, Apply: apply,
+		SnapshotDir: state.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
+	}, a.logger)
+}
+
+// buildUsageConsumer makes the consumer of facts about keys. What this process's own listener sees
+// takes the same way.
+func (a *App) buildUsageConsumer() (err error) {
+	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
+	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.clock, a.logger)
+	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
+		return err
+	}
+	a.usage, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool, Erased: erasure.IsErased,
+		AcceptLost: true, // uses of keys are kept for a while, and nothing is rebuilt from them
+		Handle:     bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
+		Committed:  func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	return err
+}
+
+// buildErasure makes what deletes and erases, and what takes in what modules, this one too, have
+// removed of what was deleted.
+func (a *App) buildErasure() (err error) {
+	a.deleting = registry.NewDeletionLoop(a.deletions, a.metrics.Registerer, a.logger)
+	a.eraser = erasure.New(erasure.Config{
+		Module: "tenants", Tables: erasing.Tables(a.withdrawals), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	a.erasures, err = consumer.New(consumer.Config{
+		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures, Pool: a.pool,
+		AcceptLost: true, // a report that is gone leaves its deletion overdue, which a metric shows
+		Handle:     bus.ErasureConsumer{Erased: registry.KeepErased}.Consume, Metrics: a.metrics.Registerer,
+	}, a.logger)
+	return err
+}
+
+// newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.
+func newID() string {
+	id := uuid.Must(uuid.NewV7()) // fails only where the system has no randomness
+	return hex.EncodeToString(id[:])
+}

@@ -1,0 +1,61 @@
+package app
+
+import (
+	nethttp "net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants/internal/api"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/changes"
+	"github.com/weirlog/weir/tenants/internal/keys"
+	"github.com/weirlog/weir/tenants/internal/notifications"
+	"github.com/weirlog/weir/tenants/internal/pages"
+	"github.com/weirlog/weir/tenants/internal/people"
+	"github.com/weirlog/weir/tenants/internal/registry"
+	"github.com/weirlog/weir/tenants/internal/signin"
+)
+
+func (a *App) routes() nethttp.Handler {
+	router := httpapi.NewRouter(httpapi.Options{
+		Logger: a.logger, Clock: a.clock, Proxies: a.proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors, Tracer: a.tracer,
+	})
+	httpapi.Health(router, a.Ready)
+	guard := identity.NewGuard(identity.GuardConfig{
+		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
+	})
+	a.mount(router, guard)
+	return router
+}
+
+// mount adds the rooms' API and pages.
+func (a *App) mount(router chi.Router, guard *identity.Guard) {
+	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
+	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
+	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
+	description := api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
+	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
+		registry.NewAPI(answers, a.registry, a.tokens, a.policies, a.deletions).Mount, keys.NewAPI(answers, a.keys).Mount)
+	answers.MountFor(router, changed, notifications.BillingScope, notifications.NewAPI(answers, a.webhooks, a.deliveries).Mount)
+	audit.NewAPI(answers, auditing).Mount(router)
+	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
+	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
+	kit := pages.NewKit(pages.Config{Directory: readers, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
+	ofSignIn := signin.NewPages(kit, a.signIn, a.metrics.Registerer)
+	ofSignIn.MountOpen(router)
+	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, ofSignIn.Entrance())
+	ofPeople.MountCodes(router)
+	ofPeople.MountLinks(router, a.unsubscribe)
+	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies, a.deletions).Mount,
+		keys.NewPages(kit, a.keys).Mount, notifications.NewPages(kit, a.webhooks, a.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
+}
+
+// A directory finds who reads a page.
+type directory struct {
+	people.Store
+	organizations
+}
+
+type organizations = registry.Store

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/tenants/internal/oidc"
+	"github.com/weirlog/weir/tenants/internal/passkey"
+	"github.com/weirlog/weir/tenants/internal/people"
+)
+
+// signInMethods are how members may sign in here beside passwords.
+func signInMethods(party *passkey.RelyingParty, provider *oidc.Provider) people.SignInMethods {
+	methods := people.SignInMethods{Passkeys: party != nil}
+	if provider != nil {
+		methods.Provider = provider.Issuer
+	}
+	return methods
+}
+
+// relyingParty is the site that passkeys belong to, nil where there can't be any.
+func (a *App) relyingParty() *passkey.RelyingParty {
+	origin, err := a.config.origin()
+	if err != nil || origin == "" {
+		a.logger.Info("there are no passkeys: the console's origin is not known", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
+		return nil
+	}
+	party, err := passkey.New(origin)
+	if err != nil {
+		a.logger.Warn("there are no passkeys", slog.String("error", err.Error()))
+		return nil
+	}
+	return party
+}
+
+func (a *App) droppedFailures() prometheus.Counter {
+	return promauto.With(a.metrics.Registerer).NewCounter(prometheus.CounterOpts{
+		Name: "weir_tenants_sign_in_failures_dropped_total",
+		Help: "Failed sign-ins that are not in the audit, because there were too many addresses at the same time.",
+	})
+}
