@@ -74,6 +74,7 @@ type App struct {
 	pruner      *prune.Pruner
 	state       *state.Reader
 	accounts    *state.Reader
+	tiers       *bus.Accounts // what accounts has read
 	usage       *consumer.Consumer
 	plaintext   *exposure.Watch
 	leakKeys    *leak.Keys

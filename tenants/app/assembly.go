@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,8 +33,20 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// assemble builds the services that carry out requests.
-func (a *App) assemble() (err error) {
+// assemble builds the services that carry out requests, each on those before it.
+func (a *App) assemble() error {
+	for _, build := range []func() error{
+		a.buildBus, a.buildWork, a.buildPeople, a.buildKeys, a.buildUsageConsumer, a.buildErasure, a.buildNotifications,
+	} {
+		if err := build(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildBus makes the publisher, and the relays from the events to the topics.
+func (a *App) buildBus() (err error) {
 	if a.tracer, err = a.config.Tracing.Open("tenants", a.metrics.Registerer, a.logger); err != nil {
 		return err
 	}
@@ -51,22 +62,37 @@ func (a *App) assemble() (err error) {
 	}
 	a.events = projections.NewEvents(a.pool)
 	publication := bus.NewPublication(a.events)
-	a.relay = relay.New(relay.Config{
-		Pool: a.pool, Name: bus.RelayName, Publisher: a.publisher, Read: publication.Read,
-		Interval: relayInterval, Lease: relayLease, Metrics: a.metrics.Registerer,
-	}, a.logger)
 	a.withdrawals = bus.NewWithdrawals(publication, a.clock)
-	a.withdrawing = relay.New(relay.Config{
-		Pool: a.pool, Name: bus.WithdrawalsName, Publisher: a.publisher, Read: a.withdrawals.Read, Metrics: a.metrics.Registerer,
-	}, a.logger)
-	a.tombstones = relay.New(relay.Config{
-		Pool: a.pool, Name: bus.TombstonesName, Publisher: a.publisher, Read: bus.NewSessionTombstones(a.events, a.clock).Read,
-		Interval: tombstonesInterval, Metrics: a.metrics.Registerer,
-	}, a.logger)
+	a.relay = a.newRelay(relay.Config{Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease})
+	a.withdrawing = a.newRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.withdrawals.Read})
+	a.tombstones = a.newRelay(relay.Config{Name: bus.TombstonesName, Read: bus.NewSessionTombstones(a.events, a.clock).Read, Interval: tombstonesInterval})
 	a.pruner = a.newPruner()
+	return nil
+}
+
+// newRelay returns a relay from this module's database to the brokers.
+func (a *App) newRelay(config relay.Config) *relay.Relay {
+	config.Pool, config.Publisher, config.Metrics = a.pool, a.publisher, a.metrics.Registerer
+	return relay.New(config, a.logger)
+}
+
+// buildWork makes what reads and writes the events, and waits until a change
+// is in force.
+func (a *App) buildWork() error {
 	a.credentials = identity.NewCredentials(a.clock)
 	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
 	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
+	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.metrics.Registerer))
+	a.work = unitofwork.NewWriter(unitofwork.Config{
+		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,
+	})
+	return nil
+}
+
+// buildPeople makes the services of organizations, of their members and of
+// sign-ins.
+func (a *App) buildPeople() error {
 	passwords, err := password.NewHasher(a.config.passwordCost(), rand.Reader)
 	if err != nil {
 		return err
@@ -75,19 +101,14 @@ func (a *App) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.metrics.Registerer))
-	a.work = unitofwork.NewWriter(unitofwork.Config{
-		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
-		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,
-	})
 	party := a.relyingParty()
 	a.signIn = signin.New(signin.Config{
 		Work: a.work, Members: membersIn, Organizations: organizationsIn, Passwords: passwords,
 		Challenges: challenge.New(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
 		Dropped: a.droppedFailures().Inc, Logger: a.logger,
 	})
-	accounts := a.followAccounts()
-	a.registry = registry.NewService(a.work, accounts.Tier)
+	a.tiers = a.followAccounts()
+	a.registry = registry.NewService(a.work, a.tiers.Tier)
 	a.members = people.NewService(people.Config{
 		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords,
 		SignInMethods: signInMethods(party, provider),
@@ -95,9 +116,13 @@ func (a *App) assemble() (err error) {
 	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
 	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
 	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
-	a.keys = keys.NewService(a.work, a.registry, accounts.RequestsPerMinute)
+	return nil
+}
+
+func (a *App) buildKeys() error {
+	a.keys = keys.NewService(a.work, a.registry, a.tiers.RequestsPerMinute)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
-	return errors.Join(a.buildUsageConsumer(), a.buildErasure(), a.buildNotifications())
+	return nil
 }
 
 // registered is what is registered of organizations, as a reader sees it.
