@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func TestSpoiledAddress(t *testing.T) {
 	}
 }
 
-// No password ends its quotes, and no two roles are one.
+// The script tells no password, and no two roles are one.
 func TestRoles(t *testing.T) {
 	dir := t.TempDir()
 	owner, serving := filepath.Join(dir, "owner"), filepath.Join(dir, "serving")
@@ -73,13 +74,31 @@ func TestRoles(t *testing.T) {
 	must(t, os.WriteFile(serving, []byte(`postgres://ledger:it's%20%22quoted%22@postgres/ledger`), 0o600))
 	script, err := roles(owner, serving)
 	must(t, err)
-	for _, line := range []string{`ALTER ROLE "ledger" PASSWORD 'it''s "quoted"';`, `REASSIGN OWNED BY "ledger" TO "ledger_owner";`} {
+	if strings.Contains(script, "secret") || strings.Contains(script, "quoted") {
+		t.Errorf("a password is in the script:\n%s", script)
+	}
+	for _, line := range []string{`ALTER ROLE "ledger" PASSWORD 'SCRAM-SHA-256$4096:`, `REASSIGN OWNED BY "ledger" TO "ledger_owner";`} {
 		if !strings.Contains(script, line) {
 			t.Errorf("without %s:\n%s", line, script)
 		}
 	}
 	if _, err := roles(serving, serving); err == nil || !strings.Contains(err.Error(), "two roles") {
 		t.Errorf("of one role: %v", err)
+	}
+}
+
+// The verifier is that of the standard's example (RFC 7677).
+func TestVerifier(t *testing.T) {
+	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
+	must(t, err)
+	got, err := salted("pencil", salt)
+	must(t, err)
+	const want = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+	if got != want {
+		t.Errorf("%s instead of %s", got, want)
+	}
+	if _, err := salted("bell\a", salt); err == nil {
+		t.Error("a password that no client can send has a verifier")
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// roleScript makes a role, and gives it the password that it should have. It
-// may run again and again, as the other.
+// roleScript makes a role, and gives it the password that it should have, as a
+// verifier. It may run again and again, as the other.
 const roleScript = `SELECT 'CREATE ROLE %[1]s LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %[2]s)\gexec
 ALTER ROLE %[1]s PASSWORD %[3]s;
 `
@@ -36,15 +36,21 @@ func roles(ownerFile, servingFile string) (string, error) {
 	if owner.database != serving.database || owner.role == serving.role {
 		return "", fmt.Errorf("the addresses in %q and %q have to name two roles of one database", ownerFile, servingFile)
 	}
-	return owner.script() + serving.script() + fmt.Sprintf(databaseScript,
-		identifier(owner.database), literal(owner.database), identifier(owner.role), identifier(serving.role)), nil
+	makeOwner, failedOwner := owner.script()
+	makeServing, failedServing := serving.script()
+	return makeOwner + makeServing + fmt.Sprintf(databaseScript,
+		identifier(owner.database), literal(owner.database), identifier(owner.role), identifier(serving.role)), errors.Join(failedOwner, failedServing)
 }
 
 // An address is what the address of a database names.
 type address struct{ role, password, database string }
 
-func (a address) script() string {
-	return fmt.Sprintf(roleScript, identifier(a.role), literal(a.role), literal(a.password))
+func (a address) script() (string, error) {
+	kept, err := verifier(a.password)
+	if err != nil {
+		return "", fmt.Errorf("the password of the role %q has characters that no password may have: choose another one", a.role)
+	}
+	return fmt.Sprintf(roleScript, identifier(a.role), literal(a.role), literal(kept)), nil
 }
 
 func read(file string) (a address, err error) {
