@@ -15,6 +15,9 @@ const (
 	Resume = "resume" // weir resume: has logs begin behind positions, while everything else is stopped
 )
 
+// Programs are all that are users of the brokers.
+func Programs() []string { return append(contract.Modules(), Topics, Doctor, Resume) }
+
 // placeholder is where the pattern of a principal has the program's name.
 const placeholder = "{program}"
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirlog/weir/deploy/acls"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/identity"
 )
@@ -37,6 +38,9 @@ func DatabaseURL(module string) string { return module + "_database_url" }
 // MigrateDatabaseURL is that for the role that owns the database.
 func MigrateDatabaseURL(module string) string { return module + "_migrate_database_url" }
 
+// BrokerPassword is the file with a program's password at the brokers.
+func BrokerPassword(program string) string { return program + "_broker_password" }
+
 // The containers run as users that this machine doesn't know, so files are read
 // by everybody: the directory lets nobody in but its owner.
 const (
@@ -54,7 +58,7 @@ func Ensure(dir, postgresHost string, now time.Time, hosts ...string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(readable(files.ServerKey), secrets(dir), databases(dir, postgresHost))
+	return errors.Join(readable(files.ServerKey), secrets(dir), brokerUsers(dir), databases(dir, postgresHost))
 }
 
 // readable lets the containers' user read the key of the server.
@@ -70,6 +74,15 @@ func secrets(dir string) error {
 		ensure(dir, PostgresPassword, random(16)),
 		ensure(dir, GrafanaPassword, random(16)),
 	)
+}
+
+func brokerUsers(dir string) error {
+	for _, program := range acls.Programs() {
+		if err := ensure(dir, BrokerPassword(program), random(16)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // databases writes where each module's database is, and what

@@ -102,6 +102,7 @@ func TestSecuredApacheKafka(t *testing.T) {
 	t.Run("refused", s.refuses)
 	t.Run("replaced", s.takesReplaced)
 	t.Run("rights revoked", s.survivesRevokedRights)
+	t.Run("users made", s.makesUsers)
 	t.Run("broker's certificate", s.survivesExpired) // last: it ends with another certificate
 }
 
@@ -259,6 +260,24 @@ func (s *secured) survivesExpired(t *testing.T) {
 	}
 	if n := len(bustest.ReadAll(t, []string{s.node.Addr()}, topic)); n != 1 {
 		t.Errorf("%d records in the log", n)
+	}
+}
+
+// makesUsers makes one, and gives it another password.
+func (s *secured) makesUsers(t *testing.T) {
+	for _, password := range []string{"first", "second"} {
+		if err := cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"made": password}); err != nil {
+			t.Fatal(err)
+		}
+		access := bus.Access{User: "made", PasswordFile: fileWith(t, password), CAFile: s.trusted.File}
+		testenv.Eventually(t, bustest.Patience, func() error { return reach(t, s.signIn[0], access) })
+	}
+	access := bus.Access{User: "made", PasswordFile: fileWith(t, "first"), CAFile: s.trusted.File}
+	if err := reach(t, s.signIn[0], access); err == nil || !strings.Contains(err.Error(), "refuses the user or the password") {
+		t.Errorf("with the former password: %v", err)
+	}
+	if err := cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"": "nobody's"}); err == nil {
+		t.Error("there is a user without a name")
 	}
 }
 

@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/acls"
+	"github.com/weirlog/weir/deploy/provision"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/shared/process"
 )
 
 type aclsCommand struct {
 	Principal string `help:"How a program is called at the brokers: {program} becomes ingest, ledger, grouping, tenants, topics, doctor and resume." default:"User:{program}"`
 	Apply     bool   `help:"Give the rights, as a user who may, instead of printing commands. What is given already stays."`
+	Passwords string `help:"With --apply, make each program a user first, who signs in by SCRAM-SHA-512 with the password in the file PROGRAM_broker_password of this directory (weir provision makes them), or give it that password." type:"path"`
 
 	Brokers      []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access    `embed:"" prefix:"brokers-"`
@@ -39,9 +43,31 @@ func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	if c.Passwords != "" {
+		if err := c.users(ctx, dialer); err != nil {
+			return err
+		}
+	}
 	if err := cluster.Permit(ctx, c.Brokers, dialer, permissions); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stdout, "gave %d rights, as far as they were missing\n", len(permissions))
+	return nil
+}
+
+// users makes each program one.
+func (c *aclsCommand) users(ctx context.Context, dialer *bus.Dialer) error {
+	passwords := map[string]string{}
+	for _, program := range acls.Programs() {
+		password, err := process.SecretIn(filepath.Join(c.Passwords, provision.BrokerPassword(program)), "--passwords")
+		if err != nil {
+			return err
+		}
+		passwords[program] = password
+	}
+	if err := cluster.SetPasswords(ctx, c.Brokers, dialer, passwords); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stdout, "made %d users, or gave them their passwords\n", len(passwords))
 	return nil
 }

@@ -18,7 +18,7 @@ func TestCommandsOfPages(t *testing.T) {
 		"backup.md":  "backup doctor restore restore migrate topics resume resume doctor",
 		"upgrade.md": "backup doctor topics migrate acls",
 		"scale.md":   "backup restore migrate",
-		"secure.md":  "acls acls acls topics migrate",
+		"secure.md":  "acls acls acls acls topics migrate",
 	} {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 		if err != nil {
