@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -98,7 +99,7 @@ func TestSettingsAreKnown(t *testing.T) {
 }
 
 func given(service types.ServiceConfig, secret string) bool {
-	return slices.ContainsFunc(service.Secrets, func(s types.ServiceSecretConfig) bool { return s.Source == secret })
+	return slices.ContainsFunc(service.Secrets, func(s types.ServiceSecretConfig) bool { return filepath.Base(cmp.Or(s.Target, s.Source)) == secret })
 }
 
 // settings are the variables that a program reads.
@@ -131,7 +132,7 @@ func TestSecretsAreMade(t *testing.T) {
 	for name, service := range project.Services {
 		for _, secret := range service.Secrets {
 			used[secret.Source] = true
-			if strings.HasSuffix(secret.Source, "_database_url") && secret.Source != provision.DatabaseURL(name) && name != "migrate" {
+			if !its(name, secret.Source) {
 				t.Errorf("%s is given %s", name, secret.Source)
 			}
 		}
@@ -139,6 +140,37 @@ func TestSecretsAreMade(t *testing.T) {
 	for name, secret := range project.Secrets {
 		if _, err := os.Stat(secret.File); err != nil || !used[name] {
 			t.Errorf("%s: used %t, %v", name, used[name], err)
+		}
+	}
+}
+
+// its reports whether a secret is for a service: credentials are for the one
+// that uses them, and for the job that makes them so.
+func its(service, secret string) bool {
+	switch {
+	case strings.HasSuffix(secret, "_database_url"):
+		return secret == provision.DatabaseURL(service) || service == "migrate"
+	case strings.HasSuffix(secret, "_broker_password"):
+		return secret == provision.BrokerPassword(service) || service == "users"
+	}
+	return true
+}
+
+// Who is no user of the broker reaches nothing but the listener where all sign
+// in: the others are of the broker's own container.
+func TestBrokerAsksForUsers(t *testing.T) {
+	services := load(t, t.TempDir(), "compose.yaml").Services
+	for listener := range strings.SplitSeq(*services["kafka"].Environment["KAFKA_LISTENERS"], ",") {
+		if !strings.HasPrefix(listener, "USERS://") && !strings.Contains(listener, "://127.0.0.1:") {
+			t.Errorf("%s is open to others", listener)
+		}
+	}
+	if protocols := *services["kafka"].Environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]; !strings.Contains(protocols, "USERS:SASL_") {
+		t.Errorf("nobody signs in: %s", protocols)
+	}
+	for name, service := range services {
+		if address := service.Environment["WEIR_BROKERS"]; address != nil && name != "users" && *service.Environment["WEIR_BROKERS_USER"] != name {
+			t.Errorf("%s signs in as %s", name, *service.Environment["WEIR_BROKERS_USER"])
 		}
 	}
 }
