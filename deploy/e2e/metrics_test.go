@@ -165,6 +165,9 @@ Every metric that a process of Weir shows on ` + "`/metrics`" + ` where ` + "`WE
 ` + "`-update`" + ` the test fails where it is out of date. Each has the label ` + "`service`" + ` beside those named here; none names a tenant. *listener*: whatever listens (all but the broker); *broker*: the
 embedded one. Metrics of Go (` + "`go_…`" + `) and of the process (` + "`process_…`" + `) are those of [client_golang](https://pkg.go.dev/github.com/prometheus/client_golang/prometheus/collectors).
 
+Where a request is [sampled](../../shared/tracing/README.md), ` + "`weir_http_request_duration_seconds`" + ` has an exemplar with the ` + "`trace_id`" + ` of the request, and ` + "`weir_bus_apply_delay_seconds`" + ` with that of the
+transaction that committed its records. A scrape shows them in OpenMetrics, as Prometheus asks for it by itself, and keeps them with ` + "`--enable-feature=exemplar-storage`" + `.
+
 | Metric | Type | Labels | Services | What it is |
 |---|---|---|---|---|
 `

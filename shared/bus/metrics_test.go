@@ -3,8 +3,10 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +17,11 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
 // What is published, applied and parked is counted, and how far
@@ -54,6 +59,33 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 		`weir_bus_halted_partitions`+consumer+` 0`,
 		`weir_bus_lag_records{group="test.metrics",partition="0",service="test",topic="test.metrics"} 0`,
 		`weir_bus_lag_records{group="test.metrics",partition="1",service="test",topic="test.metrics"} 0`)
+}
+
+// A record of a sampled request has the trace of the transaction that
+// committed it as an exemplar.
+func TestExemplarsOfDelay(t *testing.T) {
+	t.Parallel()
+	brokers, topic, registry, collector := testenv.SharedKafka(t), "test.exemplars", telemetry.New(), tracingtest.New(t)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	tracer, err := tracing.Config{Endpoint: collector.URL}.Open("test", nil, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tracer.Close)
+	messages := bustest.Keyed(0, 2, 1)
+	messages[1].Metadata.Set(contract.HeaderTraceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	bustest.PublishAll(t, brokers, topic, messages...)
+	cfg := bustest.QuickConsumer(brokers, topic, bustest.Database(t), func(context.Context, pgx.Tx, []bus.Record) error { return nil })
+	cfg.Metrics, cfg.Tracer = registry.For("test"), tracer
+	bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		shown := tracingtest.Exemplars(registry.Handler(), "weir_bus_apply_delay_seconds")
+		transactions := slices.DeleteFunc(collector.Spans(), func(s tracingtest.Span) bool { return s.Parent != "" })
+		if len(shown) != 1 || len(transactions) != 1 || shown[0] != transactions[0].Trace {
+			return fmt.Errorf("exemplars %q of %+v", shown, transactions)
+		}
+		return nil
+	})
 }
 
 // A relay that does not get to the end of its outbox shows its lag, until it does.

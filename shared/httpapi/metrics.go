@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Metrics measures requests. Make one for each router.
@@ -27,9 +30,9 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 // Observe measures one request by its route's pattern, such as
 // /v1/projects/{project}, and the class of its status, such as
 // 2xx. Client input is no label: an unknown method is "other",
-// an unknown path has its route.
-func (m *Metrics) Observe(route, method string, status int, took time.Duration) {
-	m.duration.WithLabelValues(route, known(method), strconv.Itoa(status/100)+"xx").Observe(took.Seconds())
+// an unknown path has its route. The trace of ctx, if sampled, is an exemplar.
+func (m *Metrics) Observe(ctx context.Context, route, method string, status int, took time.Duration) {
+	tracing.Observe(ctx, m.duration.WithLabelValues(route, known(method), strconv.Itoa(status/100)+"xx"), took.Seconds())
 }
 
 // known is the method, or "other": it is a client's text.

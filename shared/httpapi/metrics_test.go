@@ -10,7 +10,31 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
+
+// A request whose trace is sampled is an exemplar of how long requests took;
+// no other is.
+func TestExemplars(t *testing.T) {
+	for ratio, want := range map[float64]int{0: 0, 1: 1} {
+		registry, collector := telemetry.New(), tracingtest.New(t)
+		tracer, err := tracing.Config{Endpoint: collector.URL, Ratio: ratio}.Open("ledger", nil, testenv.Logger(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		router := httpapi.NewRouter(httpapi.Options{
+			Logger: testenv.Logger(t), Clock: time.Now, Tracer: tracer, Observe: httpapi.NewMetrics(registry.For("ledger")).Observe,
+		})
+		router.Get("/", func(http.ResponseWriter, *http.Request) {})
+		router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		tracer.Close()
+		shown, spans := tracingtest.Exemplars(registry.Handler(), "weir_http_request_duration_seconds"), collector.Spans()
+		if len(shown) != want || len(spans) != want || want == 1 && shown[0] != spans[0].Trace {
+			t.Errorf("sampled by %v: exemplars %q of %+v", ratio, shown, spans)
+		}
+	}
+}
 
 // Requests are counted by route, method and class of status; nothing
 // that a client makes up becomes a label.

@@ -31,7 +31,7 @@ type Options struct {
 
 	// Observe gets each answered request: its route's pattern ("" without one),
 	// its method as sent, its status and duration. May be nil.
-	Observe func(route, method string, status int, took time.Duration)
+	Observe func(ctx context.Context, route, method string, status int, took time.Duration)
 
 	// Tracer follows each request; nil: none.
 	Tracer *tracing.Tracer
@@ -178,7 +178,7 @@ func newRequestID() string {
 func watch(options Options) func(http.Handler) http.Handler {
 	observe := options.Observe
 	if observe == nil {
-		observe = func(string, string, int, time.Duration) {}
+		observe = func(context.Context, string, string, int, time.Duration) {}
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -186,7 +186,7 @@ func watch(options Options) func(http.Handler) http.Handler {
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			defer func() { // an answer that is cut is one as well
 				status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
-				observe(route(r), r.Method, status, took)
+				observe(r.Context(), route(r), r.Method, status, took)
 				tracing.Answered(r.Context(), known(r.Method), route(r), status)
 				Logger(r.Context()).Log(r.Context(), level(status), "request",
 					slog.String("method", r.Method), slog.String("route", route(r)), slog.Int("status", status),

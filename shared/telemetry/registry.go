@@ -31,7 +31,8 @@ func (r *Registry) For(service string) prometheus.Registerer {
 // Registered is what Handler shows, for whoever looks at it in this process.
 func (r *Registry) Registered() *prometheus.Registry { return r.metrics }
 
-// Handler shows the metrics in the text format of Prometheus.
+// Handler shows the metrics in the text format of Prometheus, or to those who
+// ask for it in OpenMetrics, which alone has exemplars.
 func (r *Registry) Handler() http.Handler {
-	return promhttp.HandlerFor(r.metrics, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(r.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }

@@ -72,6 +72,30 @@ func TestMetricsAreShown(t *testing.T) {
 	}
 }
 
+// Who asks for OpenMetrics gets it, with the same names of series.
+func TestOpenMetrics(t *testing.T) {
+	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
+	count(service, "work_total")
+	scrape, err := http.NewRequest(http.MethodGet, start(t, service)+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrape.Header.Set("Accept", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+	response, err := http.DefaultClient.Do(scrape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := response.Header.Get("Content-Type")
+	if !strings.HasPrefix(kind, "application/openmetrics-text") || !strings.Contains(string(body), `work_total{service="ledger"} 1.0`+"\n") {
+		t.Errorf("got %s:\n%s", kind, body)
+	}
+}
+
 // Services of one process share a registry, and the same
 // instrument of each stays apart.
 func TestServicesShareARegistry(t *testing.T) {

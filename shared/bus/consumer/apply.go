@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
@@ -34,7 +35,7 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 	err := a.persist(ctx, w, a.consumer.handle)
 	if err == nil {
 		if len(w.records) > 0 {
-			a.consumer.metrics.took(w, clock.Now())
+			a.consumer.metrics.took(trace.ContextWithSpanContext(ctx, a.span), w, clock.Now())
 			a.consumer.cfg.Committed(w.records)
 		}
 		return nil
@@ -91,6 +92,7 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 		traced, span := a.traced(ctx, w.records)
 		took, err := a.transact(traced, m, w.records, effect)
 		tracing.End(span, err)
+		a.span = span.SpanContext()
 		a.spent = timing{effect: took, overhead: clock.Now().Sub(begun) - took}
 		a.consumer.metrics.transacted(clock.Now().Sub(begun), err)
 		if errors.Is(err, bus.ErrFenced) {

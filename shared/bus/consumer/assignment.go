@@ -8,6 +8,7 @@ import (
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
@@ -31,10 +32,11 @@ type assignment struct {
 	backlogs   backlogs
 	turns      *turns
 	reader     *laneReader
-	limit      *batchLimit // of transactions with what comes in the order of the log
-	lately     *usage      // of those
-	filled     string      // the lane of which one record was all of the one before
-	spent      timing      // of the last transaction
+	limit      *batchLimit       // of transactions with what comes in the order of the log
+	lately     *usage            // of those
+	filled     string            // the lane of which one record was all of the one before
+	spent      timing            // of the last transaction
+	span       trace.SpanContext // of the last transaction; invalid: it had none
 	goals      goals
 	offsets    *groupOffsets
 	wg         sync.WaitGroup

@@ -1,13 +1,17 @@
 package consumer
 
 import (
+	"context"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // consumerMetrics measure the transactions of one consumer.
@@ -47,14 +51,21 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 }
 
 // took counts what is committed. Deferred records do not count
-// as late: they were so on purpose.
-func (m consumerMetrics) took(w work, now time.Time) {
+// as late: they were so on purpose. Those of sampled requests have the trace of
+// ctx, their transaction, as an exemplar.
+func (m consumerMetrics) took(ctx context.Context, w work, now time.Time) {
 	m.applied.Add(float64(len(w.records)))
 	if w.lane != nil {
 		return
 	}
+	traced := trace.SpanContextFromContext(ctx).IsSampled()
 	for i := range w.records {
-		m.delay.Observe(now.Sub(w.records[i].Time).Seconds())
+		r := &w.records[i]
+		of := context.Background()
+		if traced && tracing.IsSampled(r.Header(contract.HeaderTraceparent)) {
+			of = ctx
+		}
+		tracing.Observe(of, m.delay, now.Sub(r.Time).Seconds())
 	}
 }
 

@@ -1,0 +1,19 @@
+package tracing
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Observe measures value, in the unit of observer. Where ctx has a span that is
+// sampled, the id of its trace goes with it as an exemplar.
+func Observe(ctx context.Context, observer prometheus.Observer, value float64) {
+	span := trace.SpanContextFromContext(ctx)
+	if with, can := observer.(prometheus.ExemplarObserver); can && span.IsSampled() {
+		with.ObserveWithExemplar(value, prometheus.Labels{"trace_id": span.TraceID().String()})
+		return
+	}
+	observer.Observe(value)
+}
