@@ -1,8 +1,6 @@
 package gateway_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,10 +171,11 @@ func remotes(t *testing.T, server *httptest.Server, trusted string, metrics prom
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(server.Certificate())
-	remote := gateway.Remote{Target: target, Transport: gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}),
-		Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
+	authorities, err := gateway.LoadAuthorities(authorityOf(t, server), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := gateway.Remote{Target: target, Transport: gateway.NewTransport(authorities), Logger: slog.New(slog.DiscardHandler), Clock: time.Now}
 	if trusted != "" {
 		remote.Trusted = []netip.Prefix{netip.MustParsePrefix(trusted)}
 	}

@@ -110,15 +110,17 @@ const dialTimeout = 3 * time.Second
 
 // NewTransport makes the connections to remote modules: kept alive,
 // HTTP/1.1 (one request a connection, so that a slow body never delays
-// another's), trusting what config trusts.
-func NewTransport(config *tls.Config) *http.Transport {
+// another's), to those whom the authorities vouch for.
+func NewTransport(authorities *Authorities) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second} // the handshake included
 	return &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:       config,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			encrypted := tls.Dialer{NetDialer: dialer, Config: authorities.config()}
+			return encrypted.DialContext(ctx, network, address)
+		},
 		MaxIdleConns:          1024,
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       60 * time.Second, // below the servers' own, so that no request meets a closing connection
-		TLSHandshakeTimeout:   dialTimeout,
 		ExpectContinueTimeout: time.Second,
 		DisableCompression:    true,
 	}

@@ -2,18 +2,11 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/netip"
 	"net/url"
-	"os"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -32,7 +25,7 @@ type Config struct {
 	LedgerURL   string `help:"HTTPS address of ledger." env:"WEIR_LEDGER_URL" required:""`
 	GroupingURL string `help:"HTTPS address of grouping." env:"WEIR_GROUPING_URL" required:""`
 	TenantsURL  string `help:"HTTPS address of tenants." env:"WEIR_TENANTS_URL" required:""`
-	CAFile      string `help:"Authorities that the modules' certificates are checked against, PEM; the system's when empty." env:"WEIR_CA_FILE"`
+	CAFile      string `help:"Authorities that the modules' certificates are checked against, PEM; the system's when empty. Read again for each connection." env:"WEIR_CA_FILE"`
 }
 
 func (c Config) urls() map[gateway.Module]string {
@@ -74,63 +67,35 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	pool, err := loadAuthorities(config.CAFile)
+	a := &App{config: config, logger: logger, metrics: config.Telemetry.Service("gateway", logger)}
+	authorities, err := gateway.LoadAuthorities(config.CAFile, logger)
 	if err != nil {
 		return nil, err
 	}
-	transport := gateway.NewTransport(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
 	proxies, err := httpapi.ParseProxies(config.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
-	metrics := config.Telemetry.Service("gateway", logger)
-	backends, err := config.backends(transport, proxies, gateway.NewUnreached(metrics.Registerer), logger)
-	if err != nil {
-		return nil, err
-	}
-	ingest, err := parseTarget(config.IngestURL)
-	if err != nil {
-		return nil, err
-	}
-	router, err := gateway.New(backends, proxies, logger, time.Now)
-	if err != nil {
-		return nil, err
-	}
-	return &App{config: config, gateway: router, plaintext: gateway.NewPlaintextReporter(ingest, transport, logger), logger: logger, metrics: metrics}, nil
+	return a, a.route(gateway.Remote{
+		Transport: gateway.NewTransport(authorities), Trusted: proxies, Logger: logger, Clock: time.Now,
+	})
 }
 
-func (c Config) backends(
-	transport http.RoundTripper, proxies []netip.Prefix, unreached *prometheus.CounterVec, logger *slog.Logger,
-) (map[gateway.Module]gateway.Backend, error) {
-	backends := map[gateway.Module]gateway.Backend{}
-	for module, text := range c.urls() {
-		target, err := parseTarget(text)
-		if err != nil {
-			return nil, err
+// route reaches every module as remote says, at its own address.
+func (a *App) route(remote gateway.Remote) (err error) {
+	backends, unreached := map[gateway.Module]gateway.Backend{}, gateway.NewUnreached(a.metrics.Registerer)
+	for module, text := range a.config.urls() {
+		if remote.Target, err = parseTarget(text); err != nil {
+			return err
 		}
-		remote := gateway.Remote{
-			Target: target, Transport: transport, Trusted: proxies, Logger: logger, Clock: time.Now,
-			Unreached: unreached.WithLabelValues(string(module)),
-		}
+		remote.Unreached = unreached.WithLabelValues(string(module))
 		backends[module] = remote.Backend()
+		if module == gateway.Ingest {
+			a.plaintext = gateway.NewPlaintextReporter(remote.Target, remote.Transport, a.logger)
+		}
 	}
-	return backends, nil
-}
-
-// loadAuthorities reads a PEM file of certificates; nil, the system's, for no file.
-func loadAuthorities(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the authorities: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("cannot read the authorities in %q: there is no certificate in it", file)
-	}
-	return pool, nil
+	a.gateway, err = gateway.New(backends, remote.Trusted, a.logger, time.Now)
+	return err
 }
 
 // Run serves until ctx ends, then lets the requests under way finish.

@@ -1,0 +1,85 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/pem"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/gateway"
+	"github.com/weirlog/weir/deploy/localca"
+)
+
+// authorityOf is a file by which a server's certificate is believed.
+func authorityOf(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	write(t, file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return file
+}
+
+func write(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Authorities that are replaced are believed from the next connection on;
+// while their file is wrong those before are, which is logged once.
+func TestAuthoritiesAreReadAgain(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	file := authorityOf(t, server)
+	right, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := localca.Ensure(t.TempDir(), server.Certificate().NotBefore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := os.ReadFile(stranger.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, others)
+	var log bytes.Buffer
+	authorities, err := gateway.LoadAuthorities(file, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := gateway.NewTransport(authorities)
+	transport.DisableKeepAlives = true
+	for i, step := range []struct {
+		file     string
+		believed bool
+	}{{string(others), false}, {string(right), true}, {"nonsense", true}, {"", true}, {string(others), false}} {
+		write(t, file, []byte(step.file))
+		request := httptest.NewRequest(http.MethodGet, server.URL, nil)
+		answer, err := transport.RoundTrip(request)
+		if err == nil {
+			answer.Body.Close()
+		}
+		if (err == nil) != step.believed {
+			t.Errorf("step %d: %v", i, err)
+		}
+	}
+	if n := strings.Count(log.String(), "WEIR_CA_FILE"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
+	}
+}
+
+// A file without a certificate is refused at the start.
+func TestAuthoritiesAreRefused(t *testing.T) {
+	for _, file := range []string{os.DevNull, filepath.Join(t.TempDir(), "missing.pem")} {
+		if _, err := gateway.LoadAuthorities(file, nil); err == nil || !strings.Contains(err.Error(), "WEIR_CA_FILE") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
