@@ -17,7 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirlog/weir/deploy/gateway"
+	"github.com/weirlog/weir/deploy/gateway/app"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
@@ -34,7 +34,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	registry := telemetry.New()
 	openModules(t, testenv.Postgres(t), registry)
 	measureListener(t, registry)
-	gateway.NewUnreached(registry.For("gateway"))
+	measureGateway(t, registry)
 	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Metrics: registry.For("broker"), Logger: testenv.Logger(t)})
 	must(t, err)
 	t.Cleanup(func() { must(t, broker.Close()) })
@@ -49,6 +49,16 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if string(written) != page {
 		t.Error("docs/metrics.md is out of date: go test ./deploy/e2e -run TestMetricsAreDocumented -update")
 	}
+}
+
+// measureGateway registers what the gateway measures.
+func measureGateway(t *testing.T, registry *telemetry.Registry) {
+	t.Helper()
+	const nobody = "https://127.0.0.1:1"
+	_, err := app.New(app.Config{
+		Telemetry: telemetry.Config{Registry: registry}, IngestURL: nobody, LedgerURL: nobody, GroupingURL: nobody, TenantsURL: nobody,
+	}, slog.New(slog.DiscardHandler))
+	must(t, err)
 }
 
 // measureListener registers what a listener measures. It ends

@@ -6,12 +6,17 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
 // Every service as a process of its own, the gateway before them.
 func TestProcesses(t *testing.T) {
-	in, _ := startProcesses(t, map[string]string{"WEIR_TRUSTED_PROXIES": "127.0.0.1"}, nil)
+	collector := tracingtest.New(t)
+	in, _ := startProcesses(t, map[string]string{
+		"WEIR_TRUSTED_PROXIES": "127.0.0.1", "WEIR_TRACES_FROM_PROXIES": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_TRACES_SAMPLER_ARG": "1",
+	}, nil)
 	scenario(t, in, nil)
+	t.Run("traces", func(t *testing.T) { tracedBehindGateway(t, in, collector) })
 }
 
 // services are the processes behind the gateway, by the names of

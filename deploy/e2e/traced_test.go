@@ -21,40 +21,62 @@ func exportTo(modules *allinone.Modules, collector *tracingtest.Collector) {
 
 // traced posts once: the spans reach from the request to each commit that
 // follows from it, and hold neither what was sent nor the key.
-func traced(t *testing.T, in installation, collector *tracingtest.Collector) {
+func traced(t *testing.T, in installation, collector *tracingtest.Collector) (request tracingtest.Span) {
+	t.Helper()
 	const canary = "canary-of-a-trace"
 	who := in.tenant(t, t.Context(), "traced", "scale")
 	entry := `{"timestamp":"2026-11-21T09:30:00Z","level":"error","message":"` + canary + `","error":{"type":"` + canary + `","message":"` + canary + `"}}`
 	_, err := in.api.Post(t.Context(), who.key, plainly(body(entry)))
 	must(t, err)
-	testenv.Eventually(t, viewTimeout, func() error { return reaches(collector.Spans(), who.organization) })
+	testenv.Eventually(t, viewTimeout, func() error {
+		request, err = reaches(collector.Spans(), who.organization)
+		return err
+	})
 	for _, secret := range []string{canary, who.key, in.operator} {
 		if bytes.Contains(collector.Raw(), []byte(secret)) {
 			t.Errorf("%q was exported", secret)
 		}
 	}
+	return request
 }
 
-// reaches is nil once there is all of the trace of an organization's post.
-func reaches(spans []tracingtest.Span, organization string) error {
+// tracedBehindGateway is traced where the gateway is a process of its own: the
+// trace begins there.
+func tracedBehindGateway(t *testing.T, in installation, collector *tracingtest.Collector) {
+	request := traced(t, in, collector)
+	testenv.Eventually(t, viewTimeout, func() error {
+		spans := collector.Spans()
+		at := slices.IndexFunc(spans, func(s tracingtest.Span) bool { return s.ID == request.Parent })
+		if at < 0 {
+			return fmt.Errorf("nothing exported is the parent %q of the request", request.Parent)
+		}
+		if first := spans[at]; first.Service != "weir-gateway" || first.Trace != request.Trace || first.Parent != "" || first.Name != "POST" {
+			t.Errorf("the request is below %+v", first)
+		}
+		return nil
+	})
+}
+
+// reaches returns the span of an organization's post once there is all of its trace.
+func reaches(spans []tracingtest.Span, organization string) (request tracingtest.Span, err error) {
 	at := slices.IndexFunc(spans, func(s tracingtest.Span) bool {
 		return s.Name == "POST /v1/logs" && s.Attributes["weir.organization"] == organization && s.Attributes["http.response.status_code"] == "200"
 	})
 	if at < 0 {
-		return fmt.Errorf("no span of the request among %d", len(spans))
+		return request, fmt.Errorf("no span of the request among %d", len(spans))
 	}
-	request := spans[at]
+	request = spans[at]
 	for _, name := range []string{"authenticate", "publish weir.logs.v1"} {
 		if !slices.ContainsFunc(spans, func(s tracingtest.Span) bool { return s.Name == name && s.Parent == request.ID }) {
-			return fmt.Errorf("no span %q under the request", name)
+			return request, fmt.Errorf("no span %q under the request", name)
 		}
 	}
 	for _, service := range []string{"weir-ingest", "weir-ledger", "weir-grouping"} {
 		if !commits(spans, service, request.ID) {
-			return fmt.Errorf("no transaction of %s that is linked to the request and commits", service)
+			return request, fmt.Errorf("no transaction of %s that is linked to the request and commits", service)
 		}
 	}
-	return nil
+	return request, nil
 }
 
 // commits reports whether a service has committed a transaction linked to

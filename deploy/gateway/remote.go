@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // A Remote is a module at an HTTPS address such as https://10.0.0.7:8443.
@@ -25,6 +26,7 @@ type Remote struct {
 	Logger    *slog.Logger
 	Clock     func() time.Time
 	Unreached prometheus.Counter // see NewUnreached; may be nil
+	Tracer    *tracing.Tracer    // follows each request; nil: none
 }
 
 // Backend makes the gateway's view of it.
@@ -36,7 +38,7 @@ func (r Remote) Backend() Backend {
 		ErrorHandler:  r.failure(),
 		ErrorLog:      slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug),
 	}
-	return Backend{Handler: proxy, Ready: r.ready}
+	return Backend{Handler: httpapi.Traced(r.Tracer, r.Trusted, proxy), Ready: r.ready}
 }
 
 // rewrite sends the client's address in X-Forwarded-For; entries of
@@ -48,6 +50,7 @@ func (r Remote) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
 	}
 	p.SetXForwarded()
+	tracing.Propagate(p.In.Context(), p.Out.Header)
 	p.Out.Header.Del(httpapi.HeaderPlaintext)      // set by the gateway alone: see PlaintextReporter
 	p.Out.Header.Set("X-Forwarded-Proto", "https") // plain HTTP never gets here: see httpapi.Server
 }

@@ -50,7 +50,7 @@ func NewRouter(options Options) *chi.Mux {
 		cursors = ownCursors()
 	}
 	given := provided{cursors, newPublic(options)}
-	router.Use(given.provide, traced(options.Tracer), identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
+	router.Use(given.provide, traced(options.Tracer, options.Proxies), identify(options.Logger), watch(options), recoverer, secure, wellFormed, middleware.GetHead)
 	pace := paceOf(options)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		pace(r)
@@ -137,20 +137,6 @@ func Logger(ctx context.Context) *slog.Logger {
 		return logger
 	}
 	return slog.New(slog.DiscardHandler)
-}
-
-// traced begins the request's span; watch describes it.
-func traced(tracer *tracing.Tracer) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		if tracer == nil {
-			return next
-		}
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, span := tracer.Request(r.Context(), r.Header.Get("Traceparent"))
-			defer span.End()
-			next.ServeHTTP(w, r.WithContext(ctx))
-		})
-	}
 }
 
 // identify gives the request an id, a new one even behind a

@@ -28,6 +28,7 @@ type Config struct {
 	ServiceName    string  `name:"traces-service-name" help:"Name of the service in traces. Empty: weir- and the module." env:"OTEL_SERVICE_NAME"`
 	Sampler        string  `name:"traces-sampler" help:"Which requests are sampled at their start: always_on, always_off, traceidratio, or one of these behind parentbased_, which is the same: nobody outside decides. Answers 5xx, and those after more than a second, are kept in any case." env:"OTEL_TRACES_SAMPLER" default:"parentbased_traceidratio"`
 	Ratio          float64 `name:"traces-sampler-arg" help:"Part of the requests that a ratio samples, 0 to 1." env:"OTEL_TRACES_SAMPLER_ARG" default:"0.01"`
+	FromProxies    bool    `name:"traces-from-proxies" help:"Continue the traces of trusted proxies, who then decide what is sampled. Set it where these replace the traceparent that a client sends, as the gateway does while it makes spans itself." env:"WEIR_TRACES_FROM_PROXIES"`
 }
 
 // Open returns the tracer of a service; nil, which makes no spans, where no
@@ -49,7 +50,9 @@ func (c Config) Open(service string, metrics prometheus.Registerer, logger *slog
 	if err != nil {
 		return nil, fmt.Errorf("cannot export traces to %q: %w", endpoint, err)
 	}
-	return newTracer(service, c.resource(service), sampler, newTail(newQueue(exporter, counted, logger))), nil
+	tracer := newTracer(service, c.resource(service), sampler, newTail(newQueue(exporter, counted, logger)))
+	tracer.continues = c.FromProxies
+	return tracer, nil
 }
 
 // endpoint is the URL that spans are sent to; "": none are made.

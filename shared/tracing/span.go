@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -103,6 +104,15 @@ func Traceparent(ctx context.Context, sent string) string {
 		return ""
 	}
 	return "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-01"
+}
+
+// Propagate lets a request that is handed on belong to ctx's trace. Without
+// traces it keeps what the client sent.
+func Propagate(ctx context.Context, header http.Header) {
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		header.Del("Tracestate") // of the client's trace, which this one is not
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	}
 }
 
 // Logger is logger with the id of ctx's trace, if there is one.

@@ -46,7 +46,7 @@ func newTail(queue *queue) *tail {
 
 // OnStart makes room for what is under a request.
 func (t *tail) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
-	if span.SpanContext().IsSampled() || span.Parent().IsValid() {
+	if span.SpanContext().IsSampled() || !isRequest(span) {
 		return
 	}
 	t.mu.Lock()
@@ -56,12 +56,17 @@ func (t *tail) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 	}
 }
 
+// isRequest reports whether a span is the first of its trace in this process.
+func isRequest(span sdktrace.ReadOnlySpan) bool {
+	return !span.Parent().IsValid() || span.Parent().IsRemote()
+}
+
 // OnEnd never waits.
 func (t *tail) OnEnd(span sdktrace.ReadOnlySpan) {
 	switch {
 	case span.SpanContext().IsSampled():
 		t.queue.add(span)
-	case span.Parent().IsValid():
+	case !isRequest(span):
 		t.hold(span)
 	default:
 		t.settle(span)

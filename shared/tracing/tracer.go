@@ -23,6 +23,8 @@ const (
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+
+	continues bool // the traces of trusted proxies
 }
 
 func newTracer(service string, described *resource.Resource, sampler sdktrace.Sampler, tail *tail) *Tracer {
@@ -47,6 +49,16 @@ func (t *Tracer) Request(ctx context.Context, traceparent string) (context.Conte
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: client}))
 	}
 	return t.tracer.Start(ctx, "request", options...)
+}
+
+// Proxied is Request of a trusted proxy, whose trace is continued if so
+// configured: it has a decision of its own about what is sampled.
+func (t *Tracer) Proxied(ctx context.Context, traceparent string) (context.Context, trace.Span) {
+	from := parse(traceparent)
+	if t == nil || !t.continues || !from.IsValid() {
+		return t.Request(ctx, traceparent)
+	}
+	return t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, from), "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
 // Transaction begins the trace of a transaction that applies records of topic,

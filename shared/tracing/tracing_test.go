@@ -174,6 +174,43 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// A trusted proxy's trace is continued if so configured, and what it has not
+// sampled is kept whole where it fails here.
+func TestProxied(t *testing.T) {
+	notSampled := sampledClient[:53] + "00"
+	for _, c := range []struct {
+		name        string
+		continues   bool
+		traceparent string
+		parent      string
+		kept        int
+	}{
+		{"linked", false, sampledClient, "", 0},
+		{"sampled", true, sampledClient, sampledClient[36:52], 1},
+		{"not sampled, and fails", true, notSampled, notSampled[36:52], 1},
+		{"without a trace", true, "", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			collector := tracingtest.New(t)
+			tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
+			tracer.continues = c.continues
+			ctx, span := tracer.Proxied(t.Context(), c.traceparent)
+			if c.kept > 0 && c.traceparent == notSampled {
+				Answered(ctx, http.MethodGet, "/v1/logs", http.StatusInternalServerError)
+			}
+			span.End()
+			tracer.Close()
+			spans := collector.Spans()
+			if len(spans) != c.kept || c.kept > 0 && (spans[0].Parent != c.parent || spans[0].Trace != sampledClient[3:35]) {
+				t.Errorf("exported %+v", spans)
+			}
+			if len(tail.held) != 0 {
+				t.Errorf("held after the end: %v", tail.held)
+			}
+		})
+	}
+}
+
 // Slow clients push out nothing that is sampled: what is kept at its end is
 // bounded by its rate, and what is beyond is counted.
 func TestKeptIsBounded(t *testing.T) {

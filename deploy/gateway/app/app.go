@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Config is the gateway's configuration. The tags are the names in the
@@ -20,6 +21,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
+	Tracing   tracing.Config   `embed:""`
 
 	IngestURL   string `help:"HTTPS address of ingest." env:"WEIR_INGEST_URL" required:""`
 	LedgerURL   string `help:"HTTPS address of ledger." env:"WEIR_LEDGER_URL" required:""`
@@ -60,6 +62,7 @@ type App struct {
 	plaintext *gateway.PlaintextReporter
 	logger    *slog.Logger
 	metrics   *telemetry.Service
+	tracer    *tracing.Tracer
 }
 
 // New builds the gateway; it starts nothing and needs no module to be there yet.
@@ -76,8 +79,11 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.tracer, err = config.Tracing.Open("gateway", a.metrics.Registerer, logger); err != nil {
+		return nil, err
+	}
 	return a, a.route(gateway.Remote{
-		Transport: gateway.NewTransport(authorities), Trusted: proxies, Logger: logger, Clock: time.Now,
+		Transport: gateway.NewTransport(authorities), Trusted: proxies, Logger: logger, Clock: time.Now, Tracer: a.tracer,
 	})
 }
 
@@ -100,6 +106,7 @@ func (a *App) route(remote gateway.Remote) (err error) {
 
 // Run serves until ctx ends, then lets the requests under way finish.
 func (a *App) Run(ctx context.Context) error {
+	defer a.tracer.Close()
 	endpoint, err := a.config.Open(a.gateway, a.logger, time.Now, a.metrics.Registerer)
 	if err != nil {
 		return err

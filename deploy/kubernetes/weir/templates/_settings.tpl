@@ -44,6 +44,9 @@
 {{- end }}
 {{- else }}
 {{- $_ := set .environment "WEIR_TRUSTED_PROXIES" (join "," .root.Values.network.pods) }}
+{{- if .root.Values.traces.endpoint }}
+{{- $_ := set .environment "WEIR_TRACES_FROM_PROXIES" "true" }}
+{{- end }}
 {{- $_ := set .environment "WEIR_STATE_DIR" "/var/lib/weir" }}
 {{- include "weir.brokers" . }}
 {{- $_ := set .environment "WEIR_DATABASE_URL_FILE" "/run/secrets/database_url" }}
