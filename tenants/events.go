@@ -129,6 +129,13 @@ func EncodeEvent(event Event) (name string, data []byte, err error) {
 	return event.EventName(), data, err
 }
 
+// KnowsEvent reports whether events of a name can be decoded: of a later
+// version they can't.
+func KnowsEvent(name string) bool {
+	_, known := kindsByName[name]
+	return known
+}
+
 // DecodeEvent reads a stored event back, of whatever version, in its newest form.
 func DecodeEvent(name string, data []byte) (Event, error) {
 	k, known := kindsByName[name]

@@ -124,6 +124,18 @@ func TestGoldenEventsDecode(t *testing.T) {
 	}
 }
 
+// What is stored is known, and nothing else.
+func TestKnownEvents(t *testing.T) {
+	for _, event := range tenants.Events() {
+		if !tenants.KnowsEvent(event.EventName()) {
+			t.Errorf("%s is unknown", event.EventName())
+		}
+	}
+	if tenants.KnowsEvent("tenants.v9.project_created") {
+		t.Error("an event of a later version is known")
+	}
+}
+
 // An event of a future version stops the reader instead of being passed over.
 func TestUnknownEventFails(t *testing.T) {
 	if event, err := tenants.DecodeEvent("tenants.v9.project_created", []byte(`{}`)); err == nil {

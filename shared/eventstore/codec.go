@@ -8,12 +8,19 @@ import "fmt"
 type Codec[E any] struct {
 	Encode func(event E) (name string, data []byte, err error) // data is JSON
 	Decode func(name string, data []byte) (E, error)
+
+	// Private reports whether nobody outside learns of an event; nil: of none.
+	// It is stored, for programs that don't know the event.
+	Private func(event E) bool
+	// Knows reports whether Decode reads events of a name; nil: it reads all.
+	Knows func(name string) bool
 }
 
 // Encoded is one event in its stored form.
 type Encoded struct {
-	Name string
-	Data []byte
+	Name    string
+	Data    []byte
+	Private bool // its writer said that nobody outside learns of it
 }
 
 // EncodeAll encodes events in order; it fails at the first that it can't encode.
@@ -24,7 +31,7 @@ func (c Codec[E]) EncodeAll(events []E) ([]Encoded, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot encode event %T: %w", event, err)
 		}
-		encoded = append(encoded, Encoded{Name: name, Data: data})
+		encoded = append(encoded, Encoded{Name: name, Data: data, Private: c.Private != nil && c.Private(event)})
 	}
 	return encoded, nil
 }
@@ -38,4 +45,14 @@ func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
 	}
 	recorded.Event = event
 	return nil
+}
+
+// DecodeOutward is DecodeInto for who tells others of events: a private one
+// that Decode does not know, of a later version, is Unknown.
+func (c Codec[E]) DecodeOutward(recorded *Recorded[E], stored Encoded) error {
+	if stored.Private && c.Knows != nil && !c.Knows(stored.Name) {
+		recorded.Unknown = true
+		return nil
+	}
+	return c.DecodeInto(recorded, stored)
 }

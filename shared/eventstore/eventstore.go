@@ -44,8 +44,9 @@ type Recorded[E any] struct {
 	Version  int64 // 1 for the first event of the stream, one more for each; who prunes leaves gaps
 	Cursor   Cursor
 	Metadata Metadata
-	Event    E    // the zero value where it was erased
+	Event    E    // the zero value where it was erased or is unknown
 	Erased   bool // only its place is left
+	Unknown  bool // private, of a later version; see Codec.DecodeOutward
 }
 
 // Store keeps streams of events of type E. See eventstorepg.Store.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-const selectEvents = `SELECT organization, stream, version, position, metadata, name, data FROM events `
+const selectEvents = `SELECT organization, stream, version, position, metadata, name, data, private FROM events `
 
 const (
 	ofStream    = `WHERE organization = $1 AND stream = $2 AND name <> '` + ErasedName + `' ORDER BY version`
@@ -21,48 +22,62 @@ const (
 // ReadTx returns the events of a stream, oldest first, in the caller's
 // transaction; none of one that was erased.
 func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
-	events, err := s.query(ctx, tx, ofStream, stream.Organization, stream.Name)
+	events, err := query(ctx, tx, s.codec.DecodeInto, ofStream, stream.Organization, stream.Name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %q: %w", stream, err)
 	}
 	return events, nil
 }
 
+// ReadOutwardTx is ReadTx for who tells others of the stream: without private
+// events of later versions, of which they learn nothing.
+func (s *Store[E]) ReadOutwardTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
+	events, err := query(ctx, tx, s.codec.DecodeOutward, ofStream, stream.Organization, stream.Name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %q: %w", stream, err)
+	}
+	return slices.DeleteFunc(events, func(r eventstore.Recorded[E]) bool { return r.Unknown }), nil
+}
+
 // ReadAll returns at most limit events after a cursor in the order of
 // commits, without erased ones: nothing appears before a cursor that was
-// passed. The transaction must act as the system.
+// passed. Private ones of later versions are Unknown. The transaction must act
+// as the system.
 func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
-	events, err := s.query(ctx, tx, afterCursor, int64(after), limit)
+	events, err := query(ctx, tx, s.codec.DecodeOutward, afterCursor, int64(after), limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read events after %d: %w", after, err)
 	}
 	return events, nil
 }
 
-// ReadOf is ReadAll of one organization, or of the Installation,
-// with the positions of erased events. The transaction must act
-// as that or as the system.
+// ReadOf is ReadAll of one organization, or of the Installation, with the
+// positions of erased events; it fails at an unknown one. The transaction must
+// act as that or as the system.
 func (s *Store[E]) ReadOf(ctx context.Context, tx pgx.Tx, organization string, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
-	events, err := s.query(ctx, tx, ofOwner, organization, int64(after), limit)
+	events, err := query(ctx, tx, s.codec.DecodeInto, ofOwner, organization, int64(after), limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read events of %q after %d: %w", organization, after, err)
 	}
 	return events, nil
 }
 
-func (s *Store[E]) query(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]eventstore.Recorded[E], error) {
+// A decoder completes an event by its stored form.
+type decoder[E any] func(recorded *eventstore.Recorded[E], stored eventstore.Encoded) error
+
+func query[E any](ctx context.Context, tx pgx.Tx, decode decoder[E], where string, args ...any) ([]eventstore.Recorded[E], error) {
 	rows, err := tx.Query(ctx, selectEvents+where, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, s.scan)
+	return pgx.CollectRows(rows, decode.scan)
 }
 
-func (s *Store[E]) scan(row pgx.CollectableRow) (recorded eventstore.Recorded[E], err error) {
+func (decode decoder[E]) scan(row pgx.CollectableRow) (recorded eventstore.Recorded[E], err error) {
 	var stored eventstore.Encoded
 	var metadata []byte
 	err = row.Scan(&recorded.Stream.Organization, &recorded.Stream.Name, &recorded.Version, &recorded.Cursor,
-		&metadata, &stored.Name, &stored.Data)
+		&metadata, &stored.Name, &stored.Data, &stored.Private)
 	if err != nil {
 		return recorded, err
 	}
@@ -73,5 +88,5 @@ func (s *Store[E]) scan(row pgx.CollectableRow) (recorded eventstore.Recorded[E]
 		recorded.Erased = true
 		return recorded, nil
 	}
-	return recorded, s.codec.DecodeInto(&recorded, stored)
+	return recorded, decode(&recorded, stored)
 }

@@ -102,8 +102,8 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	if err := TakeTurn(ctx, tx); err != nil {
 		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
-	names, data := columns(encoded)
-	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(encodedMetadata), names, data)
+	names, data, private := columns(encoded)
+	rows, err := tx.Query(ctx, insertEvents, stream.Organization, stream.Name, expected, string(encodedMetadata), names, data, private)
 	if err != nil {
 		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
@@ -140,18 +140,18 @@ func TakeTurn(ctx context.Context, tx pgx.Tx) error {
 }
 
 const insertEvents = `
-INSERT INTO events (organization, stream, version, name, data, metadata)
-SELECT $1, $2, $3::bigint + e.ordinality, e.name, e.data::json, $4::json
-FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS e (name, data, ordinality)
+INSERT INTO events (organization, stream, version, name, data, metadata, private)
+SELECT $1, $2, $3::bigint + e.ordinality, e.name, e.data::json, $4::json, e.private
+FROM unnest($5::text[], $6::text[], $7::bool[]) WITH ORDINALITY AS e (name, data, private, ordinality)
 WHERE $3 = (SELECT coalesce(max(version), 0) FROM events WHERE organization = $1 AND stream = $2)
 ORDER BY e.ordinality
 RETURNING position`
 
-func columns(encoded []eventstore.Encoded) (names, data []string) {
+func columns(encoded []eventstore.Encoded) (names, data []string, private []bool) {
 	for _, e := range encoded {
-		names, data = append(names, e.Name), append(data, string(e.Data))
+		names, data, private = append(names, e.Name), append(data, string(e.Data)), append(private, e.Private)
 	}
-	return names, data
+	return names, data, private
 }
 
 // record is what projections see of an append: the same as a later read returns.

@@ -153,6 +153,30 @@ func TestReadOf(t *testing.T) {
 	}
 }
 
+// Who tells others of events passes over those of later versions that were
+// stored as private; who decides by them does not.
+func TestUnknownEvents(t *testing.T) {
+	url := testenv.Postgres(t)
+	pool, store := open(t, url, nil)
+	later := eventstoretest.Codec()
+	later.Encode = func(event) (string, []byte, error) { return "test.v2.counted", []byte("{}"), nil }
+	later.Private = func(e event) bool { return e.By == 1 }
+	newer := eventstorepg.New(pool, later, nil)
+	if err := newer.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}, event{By: 2}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := readAll(t.Context(), pool, store, 0, 1)
+	if err != nil || len(first) != 1 || !first[0].Unknown || first[0].Version != 1 {
+		t.Errorf("a private event is read as %+v, %v", first, err)
+	}
+	if second, err := readAll(t.Context(), pool, store, first[0].Cursor, 1); err == nil {
+		t.Errorf("an event that is not private is read as %+v", second)
+	}
+	if history, err := store.Read(t.Context(), stream("counter")); err == nil {
+		t.Errorf("the stream is read as %+v", history)
+	}
+}
+
 func stream(name string) eventstore.Stream {
 	return eventstore.Stream{Organization: "org_a", Name: name}
 }

@@ -29,7 +29,7 @@ const countedName = "test.v1.counted"
 
 // Codec returns the suite's codec.
 func Codec() eventstore.Codec[Counted] {
-	return eventstore.Codec[Counted]{Encode: encode, Decode: decode}
+	return eventstore.Codec[Counted]{Encode: encode, Decode: decode, Knows: func(name string) bool { return name == countedName }}
 }
 
 func encode(event Counted) (string, []byte, error) {

@@ -109,7 +109,7 @@ func (p *Publication) deletedHolders(ctx context.Context, tx pgx.Tx, r recorded,
 		return nil, fmt.Errorf("cannot find what is deleted of %q: %w", r.Stream.Organization, err)
 	}
 	for _, id := range ids {
-		deletion, err := p.events.ReadTx(ctx, tx, eventstore.Stream{Organization: r.Stream.Organization, Name: DeletionStreams + id})
+		deletion, err := p.events.ReadOutwardTx(ctx, tx, eventstore.Stream{Organization: r.Stream.Organization, Name: DeletionStreams + id})
 		if err != nil {
 			return nil, err
 		}

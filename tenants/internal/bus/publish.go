@@ -64,7 +64,7 @@ type (
 
 // publish returns the messages of one event.
 func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]relay.Outgoing, error) {
-	if r.Event.Publication() == tenants.Unpublished {
+	if r.Unknown || r.Event.Publication() == tenants.Unpublished {
 		return settled(r), nil
 	}
 	history, err := p.history(ctx, tx, r)
@@ -144,5 +144,5 @@ func (p *Publication) history(ctx context.Context, tx pgx.Tx, r recorded) ([]rec
 	if r.Version == 1 && r.Event.Publication() == tenants.PublishedFact {
 		return []recorded{r}, nil
 	}
-	return p.events.ReadTx(ctx, tx, r.Stream)
+	return p.events.ReadOutwardTx(ctx, tx, r.Stream)
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,8 +77,74 @@ func digest(t *testing.T) tenants.SecretDigest {
 }
 
 // newEvents returns a store without projections.
-func newEvents(pool *pgxpool.Pool) *events {
-	return eventstorepg.New(pool, eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}, nil)
+func newEvents(pool *pgxpool.Pool) *events { return eventstorepg.New(pool, codec(), nil) }
+
+func codec() eventstore.Codec[tenants.Event] {
+	return eventstore.Codec[tenants.Event]{
+		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.KnowsEvent,
+		Private: func(event tenants.Event) bool { return event.Publication() == tenants.Unpublished },
+	}
+}
+
+// ofLater is a store of a later version, which stores events by other names.
+func ofLater(pool *pgxpool.Pool) *events {
+	later := codec()
+	later.Encode = func(event tenants.Event) (name string, data []byte, err error) {
+		name, data, err = tenants.EncodeEvent(event)
+		return strings.Replace(name, ".v1.", ".v9.", 1), data, err
+	}
+	return eventstorepg.New(pool, later, nil)
+}
+
+// An event of a later version that nobody outside learns of holds no revocation
+// up, not even in the stream of the key itself; one that they should learn of does.
+func TestPublicationPassesOverPrivateEvents(t *testing.T) {
+	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
+	store, later := newEvents(pool), ofLater(pool)
+	key := eventstore.Stream{Organization: "org_1", Name: "api-key/key_1"}
+	project := eventstore.Stream{Organization: "org_1", Name: "project/prj_1"}
+	for _, step := range []struct {
+		by      *events
+		stream  eventstore.Stream
+		version int64
+		event   tenants.Event
+	}{
+		{store, key, 0, tenants.APIKeyIssued{
+			APIKey: "key_1", Organization: "org_1", Project: "prj_1", Environment: tenants.Dev, Name: "live", Digest: digest(t), At: noon,
+		}},
+		{later, key, 1, tenants.APIKeyRenamed{APIKey: "key_1", Name: "old", At: noon}},
+		{store, key, 2, tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: noon.Add(time.Hour)}},
+		{later, project, 0, tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}},
+	} {
+		if err := step.by.Append(t.Context(), step.stream, step.version, nil, step.event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publication := NewPublication(store)
+	messages, err := readOne(t, pool, publication, relay.Cursor{Position: 1})
+	if err != nil || len(messages) != 1 || messages[0].Message != nil || messages[0].Cursor.Position != 2 {
+		t.Errorf("of the private event %v is published, %v", messages, err)
+	}
+	messages, err = readOne(t, pool, publication, relay.Cursor{Position: 2})
+	if err != nil || len(messages) != 2 || messages[1].Message.Metadata[contract.HeaderType] != contract.TypeAPIKeyRevoked {
+		t.Errorf("of the revocation behind it %v is published, %v", messages, err)
+	}
+	if messages, err = readOne(t, pool, publication, relay.Cursor{Position: 3}); err == nil || !strings.Contains(err.Error(), "tenants.v9.project_created") {
+		t.Errorf("of an event that others should learn of %v is published, %v", messages, err)
+	}
+	if history, err := store.Read(t.Context(), key); err == nil {
+		t.Errorf("a decision goes by %v", history)
+	}
+}
+
+// readOne is what a publication makes of the first event behind a cursor.
+func readOne(t *testing.T, pool *pgxpool.Pool, publication *Publication, after relay.Cursor) (messages []relay.Outgoing, err error) {
+	t.Helper()
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		messages, err = publication.Read(t.Context(), tx, after, 1)
+		return err
+	})
+	return messages, err
 }
 
 // Every event is published, or marked as unpublished: one that can't be

@@ -79,7 +79,7 @@ func lastMoment(started tenants.SessionStarted) time.Time {
 
 // forget is a tombstone for each secret that a session ever had.
 func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (messages []relay.Outgoing, err error) {
-	history, err := f.events.ReadTx(ctx, tx, r.Stream)
+	history, err := f.events.ReadOutwardTx(ctx, tx, r.Stream)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func factualEvents() (names []string) {
 // withdraw has taken back on some topics what was published of events that go.
 func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, gone Gone, topics ...string) error {
 	stream := gone.Stream
-	history, err := w.publication.events.ReadTx(ctx, tx, stream)
+	history, err := w.publication.events.ReadOutwardTx(ctx, tx, stream)
 	if err != nil {
 		return err
 	}

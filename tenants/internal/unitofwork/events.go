@@ -24,15 +24,22 @@ type Audit func(ctx context.Context, tx pgx.Tx, events *Events, organization str
 // NewEvents returns the store: whatever it appends is projected
 // and audited in the same transaction.
 func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events {
-	codec := eventstore.Codec[tenants.Event]{Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent}
 	var events *Events
-	events = eventstorepg.New(pool, codec, func(ctx context.Context, tx pgx.Tx, appended []Recorded) error {
+	events = eventstorepg.New(pool, Codec(), func(ctx context.Context, tx pgx.Tx, appended []Recorded) error {
 		if err := projections.Apply(ctx, tx, appended); err != nil {
 			return err
 		}
 		return audit(ctx, tx, events, appended[0].Stream.Organization)
 	})
 	return events
+}
+
+// Codec is how this module's events are stored.
+func Codec() eventstore.Codec[tenants.Event] {
+	return eventstore.Codec[tenants.Event]{
+		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.KnowsEvent,
+		Private: func(event tenants.Event) bool { return event.Publication() == tenants.Unpublished },
+	}
 }
 
 // Stream names the stream of one thing; each thing that changes
