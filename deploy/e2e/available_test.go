@@ -77,15 +77,17 @@ func (a *available) restart() {
 
 // loseBroker kills one of three, and starts it once posts go on without it.
 func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}) {
+	const lacking = "weir_bus_under_replicated_partitions"
+	a.quiet("WeirPartitionsUnderReplicated", lacking)
 	aim(ctx, underway)
 	a.cluster.Nodes[0].Kill(a.t)
 	a.seen.calm(a.t)
+	a.raises("WeirPartitionsUnderReplicated", lacking, func(now []float64) bool { return len(now) > 0 && slices.Max(now) > 0 })
 	a.diagnose("broker", a.cluster.Nodes[0].Address())
 	a.cluster.Nodes[0].Start(a.t)
 }
 
-// diagnose has the doctor find this fault, which no metric of Weir's shows, and
-// no other.
+// diagnose has the doctor find this fault, and no other.
 func (a *available) diagnose(check, subject string) {
 	a.t.Helper()
 	doctor := launch(a.t, a.programs.program("deploy/cmd/weir"), a.given, "doctor", "--json")

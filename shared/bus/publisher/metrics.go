@@ -7,11 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
 // publisherMetrics count what became of messages.
 type publisherMetrics struct {
 	records, bytes, batches, failed, unknown prometheus.Counter
+	underReplicated                          *prometheus.GaugeVec
 }
 
 func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
@@ -24,6 +26,17 @@ func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
 		batches: counter("weir_bus_published_batches_total", "Batches that the brokers have written."),
 		failed:  counter("weir_bus_publish_failed_records_total", "Records that surely were not written."),
 		unknown: counter("weir_bus_publish_unknown_records_total", "Records that may or may not have been written."),
+		underReplicated: promauto.With(registerer).NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_bus_under_replicated_partitions",
+			Help: "Partitions of a topic that is written to with fewer copies in sync than they have, by what the brokers said within the last minute.",
+		}, []string{"topic"}),
+	}
+}
+
+// looked shows what the brokers said of a topic.
+func (m publisherMetrics) looked(topic string, seen broker.TopicLayout) {
+	if seen.Err == nil {
+		m.underReplicated.WithLabelValues(topic).Set(float64(seen.UnderReplicated()))
 	}
 }
 

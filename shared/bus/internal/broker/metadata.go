@@ -44,6 +44,16 @@ type TopicLayout struct {
 	Operations int32 // what the user may do, a bit each, where it was asked for
 }
 
+// UnderReplicated is how many partitions lack copies that are in sync.
+func (t TopicLayout) UnderReplicated() (partitions int) {
+	for i, replicas := range t.Replicas {
+		if t.InSync[i] < replicas {
+			partitions++
+		}
+	}
+	return partitions
+}
+
 var (
 	_ protocol.Message      = (*metadata)(nil)
 	_ protocol.RawExchanger = (*metadata)(nil)
