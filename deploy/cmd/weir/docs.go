@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/weirlog/weir/deploy/apireference"
 	"github.com/weirlog/weir/deploy/errorcodes"
 	gateway "github.com/weirlog/weir/deploy/gateway/app"
 	"github.com/weirlog/weir/deploy/settings"
@@ -37,7 +38,7 @@ func (d *docsCommand) Run() error {
 
 // pages are those that are made, by the names of their files.
 func pages(root string) (map[string][]byte, error) {
-	var list, codes bytes.Buffer
+	var list, codes, reference bytes.Buffer
 	err := settings.Write(&list, []settings.Program{
 		{Name: "weir", Config: new(commands)},
 		{Name: "gateway", Config: process.Options[gateway.Config]()},
@@ -53,6 +54,13 @@ func pages(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errorcodes.Write(&codes, answers)
-	return map[string][]byte{"settings.md": list.Bytes(), "errors.md": codes.Bytes()}, err
+	if err := errorcodes.Write(&codes, answers); err != nil {
+		return nil, err
+	}
+	operations, err := apireference.Scan(root)
+	if err != nil {
+		return nil, err
+	}
+	err = apireference.Write(&reference, operations)
+	return map[string][]byte{"settings.md": list.Bytes(), "errors.md": codes.Bytes(), "api.md": reference.Bytes()}, err
 }

@@ -1,0 +1,3 @@
+// Package apireference lists the operations of the API from the OpenAPI parts
+// that the modules serve. It reads source files alone.
+package apireference

@@ -1,0 +1,84 @@
+package apireference
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const introduction = "# API reference\n\n" +
+	"Every operation of the API, made from the modules' OpenAPI parts by `make docs`. The whole document, with the shapes of bodies and answers, is\n" +
+	"`GET /v1/openapi.json` of the gateway or of a module. Each operation may also answer 400, 401, 403, 429 and 500, as `application/problem+json`\n" +
+	"with a [code](errors.md).\n"
+
+// everywhere are the statuses that the introduction names.
+var everywhere = []string{"400", "401", "403", "429", "500"}
+
+// Write writes the operations as a page of Markdown, a section for each module.
+func Write(w io.Writer, operations []Operation) error {
+	var page strings.Builder
+	page.WriteString(introduction)
+	module := ""
+	for _, operation := range operations {
+		if operation.Module != module {
+			module = operation.Module
+			fmt.Fprintf(&page, "\n## %s\n", module)
+		}
+		operation.write(&page)
+	}
+	_, err := io.WriteString(w, page.String())
+	return err
+}
+
+func (o Operation) write(page *strings.Builder) {
+	fmt.Fprintf(page, "\n### `%s %s`\n%s.\n\n", o.Method, o.Path, text(o.Summary))
+	fmt.Fprintf(page, "By %s. Answers %s.\n", o.credentials(), o.answers())
+	if len(o.Parameters) == 0 {
+		return
+	}
+	page.WriteString("\n| Parameter | In | What it is |\n|---|---|---|\n")
+	for _, p := range o.Parameters {
+		required := ""
+		if p.Required && p.In != "path" {
+			required = ", required"
+		}
+		fmt.Fprintf(page, "| `%s` | %s%s | %s |\n", p.Name, p.In, required, text(p.Description))
+	}
+}
+
+// credentials says who may call an operation.
+func (o Operation) credentials() string {
+	var ways []string
+	for _, way := range o.Security {
+		for _, scheme := range slices.Sorted(maps.Keys(way)) {
+			ways = append(ways, credential(scheme, way[scheme]))
+		}
+	}
+	if len(ways) == 0 {
+		return "anybody"
+	}
+	return strings.Join(ways, ", or ")
+}
+
+func credential(scheme string, scopes []string) string {
+	switch {
+	case !strings.HasSuffix(scheme, "ServiceToken"):
+		return "an API key (`x-api-key`)"
+	case len(scopes) == 0:
+		return "a service token"
+	}
+	return "a service token with `" + strings.Join(scopes, "`, `") + "`"
+}
+
+// answers are the statuses beside those that every operation has.
+func (o Operation) answers() string {
+	own := slices.DeleteFunc(slices.Sorted(maps.Keys(o.Responses)), func(status string) bool { return slices.Contains(everywhere, status) })
+	return strings.Join(own, ", ")
+}
+
+// text is a description that fits into a cell.
+func text(description string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(strings.TrimSuffix(description, "."))
+}
