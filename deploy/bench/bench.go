@@ -40,6 +40,7 @@ type Result struct {
 
 	Full    Phase
 	CatchUp lag
+	Kept    Kept // of an entry, once views had caught up
 	Paced   Phase
 	Views   struct{ Balance, Groups, Entries [2]time.Duration } // p50, p99
 	Probed  int
@@ -111,7 +112,9 @@ func measureWith(ctx context.Context, config Config, b broker, dir string, progr
 		return result, err
 	}
 	defer func() { err = errors.Join(err, subject.Stop()) }()
-	r := &run{config: config, progress: progress, subject: subject, postmaster: measure.Postmaster(ctx, url), broker: running.pid}
+	r := &run{
+		config: config, progress: progress, dir: dir, database: url, subject: subject, postmaster: measure.Postmaster(ctx, url), broker: running.pid,
+	}
 	return r.measure(ctx)
 }
 
@@ -119,6 +122,8 @@ func measureWith(ctx context.Context, config Config, b broker, dir string, progr
 type run struct {
 	config     Config
 	progress   io.Writer
+	dir        string // of all files
+	database   string
 	subject    *measure.Subject
 	postmaster int
 	broker     int
@@ -136,6 +141,10 @@ func (r *run) measure(ctx context.Context) (result Result, err error) {
 	if err := r.prepare(ctx); err != nil {
 		return result, err
 	}
+	before, err := r.kept(ctx)
+	if err != nil {
+		return result, err
+	}
 	if result.Full, err = r.saturate(ctx); err != nil {
 		return result, err
 	}
@@ -143,6 +152,11 @@ func (r *run) measure(ctx context.Context) (result Result, err error) {
 	if result.CatchUp, err = r.load.catchUp(ctx); err != nil {
 		return result, err
 	}
+	after, err := r.kept(ctx)
+	if err != nil {
+		return result, err
+	}
+	result.Kept = after.since(before, r.load.posted.Load())
 	if result.Paced, err = r.pace(ctx, result.Full.EntriesPerSecond); err != nil {
 		return result, err
 	}

@@ -42,6 +42,9 @@ func Write(out io.Writer, config Config, results []Result) error {
 	row("  CPU per batch: Weir / Postgres / broker / load", func(r Result) string { return r.Full.CPU.String() })
 	row("  resident / peak", func(r Result) string { return megabytes(r.Full.Memory, r.Full.Peak) })
 	row("  then caught up: balance / groups / read-back", func(r Result) string { return durations(r.CatchUp.balance, r.CatchUp.groups, r.CatchUp.entries) })
+	row("  entries/s for each core of Weir and PostgreSQL", func(r Result) string { return perCore(r.Full.CPU) })
+	row("  kept of an entry: log / log store / groups / books", func(r Result) string { return r.Kept.String() })
+	row("  connections to PostgreSQL", func(r Result) string { return fmt.Sprint(r.Kept.Connections) })
 	row("paced load: entries/s accepted", func(r Result) string { return fmt.Sprintf("%.0f", r.Paced.EntriesPerSecond) })
 	row("  answer p50 / p99 / longest", func(r Result) string { return durations(r.Paced.Answer[:]...) })
 	row("  until the balance shows it p50 / p99", func(r Result) string { return durations(r.Views.Balance[:]...) })
@@ -86,6 +89,24 @@ func (c CPU) String() string {
 		text += fmt.Sprintf("%d µs", d.Microseconds())
 	}
 	return text
+}
+
+// perCore is how many entries a core takes that does nothing else, from the
+// request to all views.
+func perCore(c CPU) string {
+	if c.Postgres == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", measure.EntriesPerBatch/(c.Weir+c.Postgres).Seconds())
+}
+
+// String writes the sizes in bytes.
+func (k Kept) String() string {
+	log := "-"
+	if k.Log > 0 {
+		log = fmt.Sprintf("%d B", k.Log)
+	}
+	return fmt.Sprintf("%s / %d B / %d B / %d B", log, k.Entries, k.Groups, k.Books)
 }
 
 func durations(all ...time.Duration) (text string) {
