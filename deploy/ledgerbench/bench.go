@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	ledger "github.com/weirlog/weir/ledger/app"
 )
 
 // Config is what to measure with.
@@ -126,15 +128,20 @@ func measureSingle(ctx context.Context, w *world, r *Result) (err error) {
 	return err
 }
 
-// measureRebuild takes the time from an empty schema to books that hold all records.
+// measureRebuild takes the time in which ledger-rebuild makes a ledger of all
+// records anew, seals its hours, and compares it with the other.
 func measureRebuild(ctx context.Context, w *world, r *Result) error {
 	if err := w.accept(ctx, w.config.Rebuilt, organizations); err != nil {
 		return err
 	}
-	begun := time.Now()
 	if _, _, err := w.apply(ctx, 1, 0); err != nil {
 		return err
 	}
+	begun := time.Now()
+	made, err := ledger.Rebuild(ctx, w.ledger(0), w.config.Logger)
+	if err == nil && len(made.Differences) > 0 {
+		err = fmt.Errorf("the ledger that was made anew is another one: %v", made.Differences)
+	}
 	r.Rebuild, r.Rebuilt = time.Since(begun), w.config.Rebuilt
-	return nil
+	return err
 }

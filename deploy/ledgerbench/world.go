@@ -44,7 +44,7 @@ func newWorld(ctx context.Context, config Config) (w *world, err error) {
 	if w.pool, err = pgxpool.New(ctx, config.DatabaseURL); err != nil {
 		return nil, err
 	}
-	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger CASCADE"); err != nil {
+	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger, ledger_rebuilt CASCADE"); err != nil {
 		return nil, err
 	}
 	if err := w.open(ctx); err != nil {
@@ -197,11 +197,16 @@ func (w *world) token(ctx context.Context) (string, error) {
 	return secret, err
 }
 
-// replica is a ledger. Its rates of readers are beyond what is measured.
+// replica is a ledger.
 func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, error) {
-	config := ledger.Config{
+	return ledger.New(ctx, w.ledger(perTransaction), w.config.Logger)
+}
+
+// ledger is how one is configured. Its rates of readers are beyond what is
+// measured.
+func (w *world) ledger(perTransaction int) ledger.Config {
+	return ledger.Config{
 		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL), BatchRecords: perTransaction, CheckInterval: w.checked,
 		Limits: identity.Limits{ReadsPerMinute: 1 << 30},
 	}
-	return ledger.New(ctx, config, w.config.Logger)
 }

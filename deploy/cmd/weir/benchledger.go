@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/deploy/ledgerbench"
 	"github.com/weirlog/weir/deploy/measure"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/process"
 )
 
 const benchLedgerHelp = `The ledger alone, in this process: records in the broker become committed books. Beside its rates stands what COPY alone reaches
@@ -25,6 +26,10 @@ type benchLedgerCommand struct {
 	Only        []string       `help:"Measure these alone: ${ledger_parts}."`
 }
 
+// memory lets the garbage collector of this process be as that of a ledger, and
+// beside it hold the embedded broker's log.
+const memory = 8 << 30
+
 // Help is called by kong.
 func (benchLedgerCommand) Help() string { return benchLedgerHelp }
 
@@ -38,6 +43,7 @@ func (b *benchLedgerCommand) Validate() error {
 
 // Run measures and prints a table.
 func (b *benchLedgerCommand) Run(ctx context.Context, logger *slog.Logger) error {
+	process.Memory{MemoryLimit: memory}.Apply()
 	_, dir, err := workplace("weir-bench-ledger-")
 	if err != nil {
 		return err
