@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Range is the stretch of one partition of the log that one transaction applied.
 type Range struct {
@@ -48,4 +51,28 @@ func (r *Range) Reach(at time.Time) {
 	if at.After(r.To) {
 		r.To = at
 	}
+}
+
+// Join takes in another range of the partition that the same transaction, or
+// one that counts as the same, applied.
+func (r *Range) Join(other Range) {
+	r.First, r.Next = min(r.First, other.First), max(r.Next, other.Next)
+	r.Records, r.Charged = r.Records+other.Records, r.Charged+other.Charged
+	r.Bytes, r.ChargedBytes = r.Bytes+other.Bytes, r.ChargedBytes+other.ChargedBytes
+	*r.Checksum += *other.Checksum
+	r.Reach(other.From)
+	r.Reach(other.To)
+}
+
+// JoinRanges joins ranges with others, partition by partition.
+func JoinRanges(ranges, others []Range) []Range {
+	for _, other := range others {
+		at := slices.IndexFunc(ranges, func(r Range) bool { return r.Partition == other.Partition })
+		if at < 0 {
+			ranges = append(ranges, other)
+			continue
+		}
+		ranges[at].Join(other)
+	}
+	return ranges
 }

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/postgres"
@@ -276,9 +278,7 @@ func TestMadeAnew(t *testing.T) {
 	before := h.balance()
 	facts := h.awaitEvents(1)
 
-	h.stop()
-	h.asSystem(`ALTER SCHEMA ledger RENAME TO ledger_before`, `ALTER SCHEMA ledger_rebuilt RENAME TO ledger`)
-	h.grant()
+	h.replace()
 	h.ledger, h.stop = h.start()
 	awaitReady(t, h.ledger)
 	if after := h.balance(); after != before {
@@ -292,6 +292,38 @@ func TestMadeAnew(t *testing.T) {
 	if now := h.awaitEvents(1); len(now) != len(facts) {
 		t.Errorf("published again: %v", now[len(facts):])
 	}
+}
+
+// replace has the ledger that was made anew take the place of the other.
+func (h *history) replace() {
+	h.t.Helper()
+	h.stop()
+	h.asSystem(`ALTER SCHEMA ledger RENAME TO ledger_before`, `ALTER SCHEMA ledger_rebuilt RENAME TO ledger`)
+	h.grant()
+}
+
+// Many organizations are made anew side by side, with requests in parts, copies
+// and a record that can't be applied.
+func TestManyAreMadeAnew(t *testing.T) {
+	h := newHistory(t)
+	impossible := logs("acme", 1)
+	impossible.Time = time.Date(ledger.FirstYear-1, 1, 1, 0, 0, 0, 0, time.UTC)
+	sent := []contract.LogsAccepted{impossible}
+	for i := range 300 {
+		whole := logs(fmt.Sprint("org", i%30), int64(1+i))
+		first, second := whole, whole
+		first.Parts, second.Part, second.Parts = 2, 2, 2
+		first.Batch = uuid.NewString()
+		second.Batch = first.Batch
+		sent = append(sent, whole, first, second, whole)
+	}
+	h.Accept(sent...)
+	h.booked()
+	if made := h.rebuild(); made.Passed != 1 || made.Things < 90 {
+		t.Errorf("%d records can't be applied, %d things were made", made.Passed, made.Things)
+	}
+	h.replace()
+	h.verify()
 }
 
 // What was booked, and can't be found any more, is not made up: the ledger says

@@ -47,85 +47,85 @@ func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 // where their parts come together. The bus parks a record with
 // impossible headers; any other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	if err := pg.AsSystem(ctx, tx); err != nil {
-		return err
-	}
-	charges, accepted, err := parseLogs(records)
+	entries, err := parseLogs(records)
 	if err != nil {
 		return err
+	}
+	booked, err := c.book(ctx, tx, entries)
+	if err != nil {
+		return err
+	}
+	if err := c.Services.Booking.NoteApplied(ctx, tx, booked.ranges); err != nil {
+		return err
+	}
+	return SaveEvents(ctx, tx, booked.events) // the last of all: others who have events wait from here on
+}
+
+// booked is what is left to save of records that are booked.
+type booked struct {
+	ranges []ledger.Range
+	events []ledger.Event
+}
+
+// book books entries.
+func (c *Consumer) book(ctx context.Context, tx pgx.Tx, entries []entry) (of booked, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return of, err
+	}
+	charges := make([]ledger.Charge, len(entries))
+	for i := range entries {
+		charges[i] = entries[i].charge
+	}
+	requests, err := c.judge(ctx, tx, entries, charges)
+	if err != nil {
+		return of, err
+	}
+	at := c.Clock().UTC().Truncate(time.Microsecond)
+	if of.events, err = c.Services.Booking.Charge(ctx, tx, at, requests); err != nil {
+		return of, err
+	}
+	of.ranges = reachLate(rangesOf(charges, requests, at), of.events)
+	return of, nil
+}
+
+// judge has the inbox take entries, and returns the charges of the requests
+// that they make whole. Each charge of parts gets its record's checksum.
+func (c *Consumer) judge(ctx context.Context, tx pgx.Tx, entries []entry, parts []ledger.Charge) ([]ledger.Charge, error) {
+	accepted := make([]contract.LogsAccepted, len(entries))
+	for i := range entries {
+		accepted[i] = entries[i].logs
 	}
 	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.refuseConflicts(judged, records); err != nil {
-		return err
+	if err := c.refuseConflicts(judged, entries); err != nil {
+		return nil, err
 	}
 	for i, checksum := range judged.Checksums {
-		charges[i].Checksum = checksum
+		parts[i].Checksum = checksum
 	}
-	requests, err := chargesOf(ctx, tx, judged, charges)
+	requests, err := chargesOf(ctx, tx, judged, parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := judged.Forget(ctx, tx, deleted.Has); err != nil {
-		return err
-	}
-	booked := c.Clock().UTC().Truncate(time.Microsecond)
-	events, err := c.Services.Booking.Charge(ctx, tx, booked, requests)
-	if err != nil {
-		return err
-	}
-	if err := c.Services.Booking.NoteApplied(ctx, tx, reachLate(rangesOf(charges, requests, booked), events)); err != nil {
-		return err
-	}
-	return SaveEvents(ctx, tx, events) // the last of all: others who have events wait from here on
+	return requests, judged.Forget(ctx, tx, deleted.Has)
 }
 
 // refuseConflicts has the first record parked that contradicts one of
 // before. The others come again without it.
-func (c *Consumer) refuseConflicts(judged *inbox.Judgement, records []bus.Record) error {
+func (c *Consumer) refuseConflicts(judged *inbox.Judgement, entries []entry) error {
 	at := slices.Index(judged.Verdicts, inbox.Conflicting)
 	if at < 0 {
 		return nil
 	}
 	c.Conflicts.Inc()
-	return bus.PermanentRecord(records[at], fmt.Errorf("batch %q: %w", records[at].Header(contract.HeaderBatch), ErrConflict))
-}
-
-func parseLogs(records []bus.Record) ([]ledger.Charge, []contract.LogsAccepted, error) {
-	charges := make([]ledger.Charge, len(records))
-	accepted := make([]contract.LogsAccepted, len(records))
-	for i, record := range records {
-		logs, err := contract.ParseLogsAccepted(record.Lookup(), nil)
-		if err == nil {
-			accepted[i], charges[i] = logs, chargeOf(logs, record)
-			err = charges[i].Validate()
-		}
-		if err != nil {
-			return nil, nil, bus.PermanentRecord(record, err)
-		}
-	}
-	return charges, accepted, nil
-}
-
-func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
-	return ledger.Charge{
-		Organization: logs.Organization,
-		Bytes:        logs.Bytes,
-		Entries:      logs.Entries,
-		Errors:       logs.Errors,
-		Environment:  logs.Environment,
-		Cause: ledger.Cause{
-			Event: logs.ID(), Batch: logs.Batch, Source: ledger.FromLogs,
-			Partition: record.Partition, Offset: record.Offset,
-			At: logs.Time.Truncate(time.Microsecond), Project: logs.Project, Key: logs.Key,
-		},
-	}
+	place := entries[at].place()
+	return bus.PermanentRecord(bus.Record{Partition: place.Partition, Offset: place.Offset}, fmt.Errorf("batch %q: %w", entries[at].logs.Batch, ErrConflict))
 }
 
 // chargesOf are the charges of complete requests, in the order of the records

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // RebuiltSchema is where a ledger is made anew, beside the one that there is.
@@ -72,6 +74,17 @@ func CopyKept(ctx context.Context, tx pgx.Tx, through int64) error {
 		}
 	}
 	return nil
+}
+
+// InHaste is pg.InTxAsSystem for a transaction that may be lost if the server
+// ends, until a later one commits that is not in haste.
+func InHaste(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
+	return pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = off`); err != nil {
+			return err
+		}
+		return do(tx)
+	})
 }
 
 // RepeatCuts cuts hours of the log where the ledger cut them: the end of one in

@@ -1,0 +1,68 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/lifecycle"
+)
+
+// replayedEntries are the next of the log, and until when they were accepted.
+type replayedEntries struct {
+	n      int
+	shares []replayShare
+	until  time.Time
+}
+
+// A replayShare is the part of some entries that is about some organizations.
+// These have nothing in common, so shares are booked side by side, each in a
+// transaction of its own.
+type replayShare struct {
+	entries []entry
+	ranges  []ledger.Range // of these
+	passed  int
+}
+
+var shareSeed = maphash.MakeSeed()
+
+func (r *replayedEntries) add(e entry) {
+	share := &r.shares[maphash.String(shareSeed, e.logs.Organization)%uint64(len(r.shares))]
+	share.entries = append(share.entries, e)
+	r.n++
+}
+
+// book books shares as if by one transaction: what is not made to the end is
+// dropped as a whole.
+func (r *Replay) book(ctx context.Context, shares []replayShare) error {
+	work := make([]func(context.Context) error, len(shares))
+	for i := range shares {
+		work[i] = func(ctx context.Context) error { return r.bookShare(ctx, &shares[i]) }
+	}
+	if err := errors.Join(lifecycle.Run(ctx, work...), ctx.Err()); err != nil {
+		return err
+	}
+	var ranges []ledger.Range
+	for _, share := range shares {
+		ranges = ledger.JoinRanges(ranges, share.ranges)
+		r.Passed += share.passed
+	}
+	return postgres.InHaste(ctx, r.Pool, func(tx pgx.Tx) error { return r.Consumer.Services.Booking.NoteApplied(ctx, tx, ranges) })
+}
+
+func (r *Replay) bookShare(ctx context.Context, share *replayShare) (err error) {
+	share.passed, err = applied(ctx, r.Pool, share.entries, entry.place, func(ctx context.Context, tx pgx.Tx, entries []entry) error {
+		booked, err := r.Consumer.book(ctx, tx, entries)
+		if err != nil {
+			return err
+		}
+		share.ranges = booked.ranges
+		return SaveEvents(ctx, tx, booked.events)
+	})
+	return err
+}
