@@ -34,9 +34,10 @@ var databaseFaults = []fault{
 	}, Finding{Check: "migrations", Subject: "ingest", Level: Warn, Seen: "9999_later.sql"}},
 }
 
-// serveAs has the ledger served by another role than the owner, which may also
-// empty a table.
-func (i *installation) serveAs(t *testing.T, role string) {
+// serveAs has the ledger served by another role than the owner, whose rights
+// differ from what serving needs.
+func (i *installation) serveAs(t *testing.T, name, change string) {
+	role := strings.Replace(i.role(t), "weir_test_", "weir_test_"+name+"_", 1)
 	t.Helper()
 	testenv.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
 	t.Cleanup(func() { testenv.Superuser(t, `DROP ROLE `+role) })
@@ -49,7 +50,7 @@ func (i *installation) serveAs(t *testing.T, role string) {
 		}
 	})
 	must(t, pg.Grant(t.Context(), owner, ledger.Schema(), role))
-	i.exec(t, `GRANT TRUNCATE ON ledger.links TO `+role)
+	i.exec(t, strings.ReplaceAll(change, "ROLE", role))
 	t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(role, role) }))
 }
 
@@ -69,12 +70,16 @@ var roleFaults = []fault{
 		t.Setenv("WEIR_LEDGER_MIGRATE_DATABASE_URL", i.database)
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "owns its schema"}},
 	{"role that may do more than serve", func(t *testing.T, i *installation, _ *Config) {
-		i.serveAs(t, strings.Replace(i.role(t), "weir_test_", "weir_test_serving_", 1))
+		i.serveAs(t, "serving", `GRANT TRUNCATE ON ledger.links TO ROLE`)
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "more than serving needs with links"}},
+	{"role that may change a column", func(t *testing.T, i *installation, _ *Config) {
+		i.serveAs(t, "changing", `GRANT UPDATE (decided) ON ledger.links TO ROLE`)
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "more than serving needs with links"}},
+	{"role that can't use a sequence", func(t *testing.T, i *installation, _ *Config) {
+		i.serveAs(t, "counting", `REVOKE USAGE ON SEQUENCE ledger.versions FROM ROLE`)
+	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "can't use as serving needs versions"}},
 	{"role that may make tables", func(t *testing.T, i *installation, _ *Config) {
-		role := strings.Replace(i.role(t), "weir_test_", "weir_test_making_", 1)
-		i.serveAs(t, role)
-		i.exec(t, `GRANT CREATE ON SCHEMA ledger TO `+role)
+		i.serveAs(t, "making", `GRANT CREATE ON SCHEMA ledger TO ROLE`)
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "may make things in its schema"}},
 	{"row level security that is not forced", func(t *testing.T, i *installation, _ *Config) {
 		i.change(t, `ALTER TABLE ledger.links NO FORCE ROW LEVEL SECURITY`, `ALTER TABLE ledger.links FORCE ROW LEVEL SECURITY`)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // userOf is the user in the address of a database.
@@ -32,38 +31,38 @@ type rights struct {
 	Role                string
 	Superuser, Bypasses bool
 	Uses, Creates, Owns bool     // the schema
-	Closed              []string // tables of it that the role can't use as serving needs
-	Beyond              []string // tables of it with which the role may do more
+	Closed              []string // tables and sequences of it that the role can't use as serving needs
+	Beyond              []string // tables and sequences of it with which the role may do more
 	Open                []string // tables of it that show every tenant's rows
 	Foreign             []string // schemas of other modules that the role may look into
 }
 
-// rightsQuery is for a schema, those of all modules, and tables
+// rightsQuery is for a schema, those of all modules, and tables and sequences
 // with the rights that serving needs.
-const rightsQuery = `WITH needed AS (SELECT c.oid, relname::text AS name, string_to_array(coalesce(s.rights, ''), ', ') AS rights
+const rightsQuery = `WITH relations AS (
+		SELECT c.oid, relname::text AS name, relkind = 'S' AS sequence, string_to_array(coalesce(s.rights, ''), ', ') AS needed
 		FROM pg_class c LEFT JOIN unnest($3::text[], $4::text[]) AS s (name, rights) ON s.name = relname
-		WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind IN ('r', 'p') AND NOT relispartition)
+		WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind IN ('r', 'p', 'S') AND NOT relispartition),
+	held AS (
+		SELECT oid, name, needed, one FROM relations, unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS one
+			WHERE NOT sequence AND has_table_privilege(oid, one)
+		UNION ALL SELECT oid, name, needed, one FROM relations, unnest('{USAGE,SELECT,UPDATE}'::text[]) AS one
+			WHERE CASE WHEN sequence THEN has_sequence_privilege(oid, one) END
+		UNION ALL SELECT r.oid, name, needed, one || ' (' || attname || ')'
+			FROM relations r JOIN pg_attribute ON attrelid = r.oid AND attnum > 0 AND NOT attisdropped, unnest('{SELECT,INSERT,UPDATE,REFERENCES}'::text[]) AS one
+			WHERE NOT sequence AND has_column_privilege(r.oid, attnum, one) AND NOT has_table_privilege(r.oid, one))
 	SELECT r.rolname, r.rolsuper, r.rolbypassrls,
 	coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
 	coalesce(has_schema_privilege(n.oid, 'CREATE'), false) OR has_database_privilege(current_database(), 'CREATE'),
 	coalesce(pg_has_role(n.nspowner, 'USAGE'), false),
-	ARRAY(SELECT name FROM needed WHERE EXISTS (SELECT FROM unnest(rights) AS one WHERE NOT has_table_privilege(oid, one)) ORDER BY 1),
-	ARRAY(SELECT name FROM needed WHERE EXISTS (SELECT FROM unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS one
-		WHERE one <> ALL (rights) AND has_table_privilege(oid, one)) ORDER BY 1),
+	ARRAY(SELECT name FROM relations WHERE EXISTS (SELECT FROM unnest(needed) AS wanted WHERE NOT EXISTS
+		(SELECT FROM held WHERE held.oid = relations.oid AND held.one IN (wanted, split_part(wanted, ' ', 1)))) ORDER BY 1),
+	ARRAY(SELECT DISTINCT name FROM held WHERE one <> ALL (needed) ORDER BY 1),
 	ARRAY(SELECT relname::text FROM pg_class c WHERE relnamespace = n.oid AND relkind IN ('r', 'p') AND NOT relispartition
 		AND NOT (relrowsecurity AND relforcerowsecurity)
 		AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'organization' AND NOT attisdropped) ORDER BY 1),
 	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
 	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
-
-// ofTables are the rights on whole tables, without those on columns.
-func ofTables(needed pg.Rights, tables []string) (rights []string) {
-	for _, table := range tables {
-		ofColumns := func(right string) bool { return strings.Contains(right, "(") }
-		rights = append(rights, strings.Join(slices.DeleteFunc(needed.On(table), ofColumns), ", "))
-	}
-	return rights
-}
 
 // role looks at what the module's role may do: with its own tables what serving
 // needs, nothing with those of others, and never past row level security.
@@ -75,8 +74,11 @@ func (e *examination) role(ctx context.Context, o opened, users map[string]strin
 	var found rights
 	ok := e.look(ctx, "role", o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
 		needed := o.schema.Rights()
-		tables := sorted(needed)
-		rows, err := o.pool.Query(ctx, rightsQuery, o.schema.Name, schemas, tables, ofTables(needed, tables))
+		var serving []string
+		for _, relation := range sorted(needed) {
+			serving = append(serving, needed[relation])
+		}
+		rows, err := o.pool.Query(ctx, rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
 		if err != nil {
 			return err
 		}
