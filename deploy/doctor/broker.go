@@ -10,6 +10,7 @@ import (
 
 	kafka "github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/acls"
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
@@ -95,6 +96,7 @@ func (e *examination) topics(ctx context.Context) {
 		e.report.Findings = append(e.report.Findings, judgeTopic(topic, e.seen.Topics[topic.Name], len(e.seen.Brokers))...)
 		e.access(topic)
 	}
+	e.unseen()
 	if _, looked := e.seen.Topics[contract.TopicLogs]; !looked {
 		return
 	}
@@ -116,6 +118,16 @@ func (e *examination) writes(topic contract.Topic) bool {
 	return slices.ContainsFunc(topic.Writers(), e.looksAt)
 }
 
+// onlyLooks reports whether the user is the one whom weir acls lets write nothing.
+func (e *examination) onlyLooks() bool { return e.signIn.User == acls.Doctor }
+
+// unseen says what is not looked at.
+func (e *examination) unseen() {
+	if e.onlyLooks() {
+		e.report.add(OK, "access", "services", e.signIn.User+" sees topics and no rights of others: sign in as a service to see what it may", "")
+	}
+}
+
 // access looks whether the user may do with a topic what its services do.
 func (e *examination) access(topic contract.Topic) {
 	seen := e.seen.Topics[topic.Name]
@@ -127,7 +139,7 @@ func (e *examination) access(topic contract.Topic) {
 		operation cluster.Operations
 		name      string
 		wanted    bool
-	}{{cluster.Read, "Read", e.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", e.writes(topic)}} {
+	}{{cluster.Read, "Read", e.reads(topic)}, {cluster.Describe, "Describe", true}, {cluster.Write, "Write", e.writes(topic) && !e.onlyLooks()}} {
 		if needed.wanted && !seen.Operations.Allow(needed.operation) {
 			lacks = append(lacks, needed.name)
 		}

@@ -8,6 +8,8 @@ import (
 
 	segmentio "github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/acls"
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -72,6 +74,20 @@ func TestAccess(t *testing.T) {
 		if f.Level != Fail || f.Seen != "the user lacks Write" {
 			t.Errorf("found %+v", f)
 		}
+	}
+}
+
+// The doctor's own user may write nothing, and is told that it doesn't see the
+// rights of services.
+func TestAccessOfTheDoctor(t *testing.T) {
+	e := &examination{signIn: bus.Access{User: acls.Doctor}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
+	for _, topic := range contract.Topics(0, 0) {
+		e.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe | cluster.DescribeConfigs}
+		e.access(topic)
+	}
+	e.unseen()
+	if found := e.report.Findings; len(found) != 1 || found[0].Level != OK || !strings.Contains(found[0].Seen, "no rights of others") {
+		t.Errorf("found %+v", found)
 	}
 }
 
