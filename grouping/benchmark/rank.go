@@ -8,7 +8,11 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// printRanking ranks, for each duplicate, the groups so far that share a
+// history is how many of the errors before one are looked at, as
+// many as of a project's groups.
+const history = 2000
+
+// printRanking ranks, for each duplicate, the groups of the history that share a
 // frame with it, and prints the place of the right one. Groups are the true
 // ones, so that false joins do not count twice.
 func printRanking(out io.Writer, b *bench) {
@@ -36,16 +40,14 @@ func printRanking(out io.Writer, b *bench) {
 // 0: it shares no frame with it.
 func rank(reports []report) (places []int) {
 	outlines := outlinesOf(reports)
-	byFrame := map[uint64][]int{}
+	calls := make([][]int32, len(reports))
 	seen := map[string]bool{}
 	for i := range reports {
-		if seen[reports[i].Group] {
-			places = append(places, placeOf(reports, outlines, i, sharing(outlines[i], byFrame)))
+		calls[i] = outlines[i].Calls()
+		if from := max(0, i-history); seen[reports[i].Group] {
+			places = append(places, placeOf(reports[from:i+1], outlines[from:i+1], grouping.RarityAmong(calls[from:i])))
 		}
 		seen[reports[i].Group] = true
-		for _, name := range outlines[i].Names() {
-			byFrame[name] = append(byFrame[name], i)
-		}
 	}
 	return places
 }
@@ -60,24 +62,17 @@ func outlinesOf(reports []report) []grouping.Outline {
 	return outlines
 }
 
-func sharing(o grouping.Outline, byFrame map[uint64][]int) map[int]bool {
-	candidates := map[int]bool{}
-	for _, name := range o.Names() {
-		for _, i := range byFrame[name] {
-			candidates[i] = true
-		}
-	}
-	return candidates
-}
-
-func placeOf(reports []report, outlines []grouping.Outline, query int, candidates map[int]bool) int {
+// placeOf is the place of the last report's group.
+func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rarity) int {
+	query := len(reports) - 1
 	best := map[string]float64{} // of each group, that of its member which is most alike
-	for i := range candidates {
+	for i := range query {
+		if rarity.Alignment(outlines[query].Calls(), outlines[i].Calls()) == 0 {
+			continue
+		}
 		group := reports[i].Group
 		apart := reports[query].Created.Sub(reports[i].Created.Time)
-		if likeness := outlines[query].Likeness(outlines[i], apart); likeness > best[group] {
-			best[group] = likeness
-		}
+		best[group] = max(best[group], outlines[query].Likeness(outlines[i], apart, rarity))
 	}
 	own, found := best[reports[query].Group]
 	if !found {

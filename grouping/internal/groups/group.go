@@ -34,8 +34,8 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
 			return err
 		}
-		of, others, err := postgres.Similar(ctx, tx, organization, id)
-		found.Similar = rank(of, others)
+		alike, err := postgres.Similar(ctx, tx, organization, id)
+		found.Similar = rank(alike)
 		return err
 	})
 	return found, err

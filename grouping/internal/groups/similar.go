@@ -21,21 +21,24 @@ type Similar struct {
 	OnlyThere []string
 }
 
-// MaxSimilar is how many similar groups are named.
-const MaxSimilar = 20
+// Bounds of what counts as similar.
+const (
+	MaxSimilar    = 20   // groups that are named, each
+	leastLikeness = 0.05 // of at least this likeness
+)
 
 // Similar finds the groups most like one. Where the principal may not
 // read it, the error is postgres.ErrNoGroup.
 func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) (found []Similar, err error) {
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
-		of, others, err := postgres.Similar(ctx, tx, organization, id)
+		alike, err := postgres.Similar(ctx, tx, organization, id)
 		if err != nil {
 			return err
 		}
-		if !s.reads(who, of.Project) {
+		if !s.reads(who, alike.Of.Project) {
 			return postgres.ErrNoGroup
 		}
-		found = rank(of, others)
+		found = rank(alike)
 		return nil
 	})
 	return found, err
@@ -47,11 +50,13 @@ func apart(a, b postgres.Group) time.Duration {
 }
 
 // rank sorts the groups by likeness, and adds how their calls differ.
-func rank(of postgres.Candidate, others []postgres.Candidate) []Similar {
-	ranked := make([]Similar, len(others))
-	for i, other := range others {
-		here, there := of.Outline.Differences(other.Outline)
-		ranked[i] = Similar{Group: other.Group, Likeness: of.Outline.Likeness(other.Outline, apart(of.Group, other.Group)), OnlyHere: here, OnlyThere: there}
+func rank(alike postgres.Candidates) []Similar {
+	of, ranked := alike.Of, []Similar(nil)
+	for _, other := range alike.Others {
+		likeness := of.Outline.Likeness(other.Outline, apart(of.Group, other.Group), alike.Rarity)
+		if here, there := of.Outline.Differences(other.Outline); likeness >= leastLikeness {
+			ranked = append(ranked, Similar{Group: other.Group, Likeness: likeness, OnlyHere: here, OnlyThere: there})
+		}
 	}
 	slices.SortStableFunc(ranked, func(a, b Similar) int {
 		return cmp.Or(cmp.Compare(b.Likeness, a.Likeness), b.Group.LastSeen.Compare(a.Group.LastSeen), cmp.Compare(a.Group.ID, b.Group.ID))

@@ -21,14 +21,23 @@ func candidate(id, message string, calls ...string) postgres.Candidate {
 	return postgres.Candidate{Group: postgres.Group{ID: id}, Outline: grouping.OutlineOf(about.Language, about.Exceptions)}
 }
 
+// among is a project of these groups alone.
+func among(of postgres.Candidate, others ...postgres.Candidate) postgres.Candidates {
+	var calls [][]int32
+	for _, other := range others {
+		calls = append(calls, other.Outline.Calls())
+	}
+	return postgres.Candidates{Of: of, Others: others, Rarity: grouping.RarityAmong(calls)}
+}
+
 // The groups that share most of the trace and the message come first, with
 // the calls that only one of the two has.
 func TestRank(t *testing.T) {
-	ranked := rank(candidate("of", "card was declined", "charge", "pay", "checkout", "main"), []postgres.Candidate{
+	ranked := rank(among(candidate("of", "card was declined", "charge", "pay", "checkout", "main"),
 		candidate("top alone", "no connection", "charge", "retry", "work"),
 		candidate("another caller", "card was declined", "charge", "pay", "renew", "main"),
 		candidate("another message", "no connection", "charge", "pay", "checkout", "main"),
-	})
+	))
 	var order []string
 	for _, s := range ranked {
 		order = append(order, s.Group.ID)
@@ -53,9 +62,8 @@ func TestRankByTime(t *testing.T) {
 		c.FirstSeen, c.LastSeen = day(first), day(last)
 		return c
 	}
-	ranked := rank(seen("of", 100, 120), []postgres.Candidate{
-		seen("gone before", 1, 20), seen("a day before", 1, 99), seen("at the same time", 1, 110), seen("since", 150, 300),
-	})
+	ranked := rank(among(seen("of", 100, 120),
+		seen("gone before", 1, 20), seen("a day before", 1, 99), seen("at the same time", 1, 110), seen("since", 150, 300)))
 	var order []string
 	for _, s := range ranked {
 		order = append(order, s.Group.ID)

@@ -58,6 +58,7 @@ type change struct {
 	samples         int64  // how many it has ever had, after the change
 	about           grouping.Description
 	why             grouping.Explanation
+	calls           []int32 // of a new group, see grouping.Outline
 }
 
 func effectOf(changes []*change) (e Effect) {
@@ -195,5 +196,6 @@ func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 		ch.about, ch.why = ch.DescribeOverflow(budgets)
 	case ch.created:
 		ch.about, ch.why = ch.Count.Describe(g)
+		ch.calls = grouping.OutlineOf(ch.about.Language, ch.about.Exceptions).Calls()
 	}
 }

@@ -65,7 +65,7 @@ func (w *Explanation) bound() {
 // many samples each has then had. A group of a former version
 // takes over the hash for similar groups.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
-	var organizations, ids, projects, titles, types, culprits, environments, whys []string
+	var organizations, ids, projects, titles, types, culprits, environments, whys, calls []string
 	var counts, samples []int64
 	var firsts, lasts, expiries []time.Time
 	var levels []int16
@@ -77,16 +77,17 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		environments, counts = append(environments, array(ch.Environments)), append(counts, ch.N)
 		firsts, lasts, levels = append(firsts, ch.First), append(lasts, ch.Last), append(levels, int16(ch.Severities))
 		similar, samples = append(similar, ch.Similar[:]), append(samples, int64(len(ch.Samples)))
-		expiries = append(expiries, ch.Expires)
+		expiries, calls = append(expiries, ch.Expires), append(calls, numbers(ch.calls))
 	}
 	rows, err := tx.Query(ctx, `
 		INSERT INTO error_groups AS g (organization, id, project, title, type, culprit, count, first_seen, last_seen, seen_minute, levels, environments,
-			similar_hash, why, samples, expires)
+			similar_hash, why, samples, expires, calls)
 		SELECT organization, id, project, title, type, culprit, count, first_seen, last_seen, date_trunc('minute', last_seen, 'UTC'), levels,
-			environments::text[], similar_hash, why::jsonb, samples, expires
+			environments::text[], similar_hash, why::jsonb, samples, expires, calls::integer[]
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
-		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[]) WITH ORDINALITY
-		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples, expires, n)
+		              $9::timestamptz[], $10::smallint[], $11::text[], $12::bytea[], $13::text[], $15::bigint[], $16::date[], $19::text[]) WITH ORDINALITY
+		       AS k (organization, id, project, title, type, culprit, count, first_seen, last_seen, levels, environments, similar_hash, why, samples,
+		             expires, calls, n)
 		 ORDER BY n
 		ON CONFLICT (organization, id) DO UPDATE SET
 		       title = coalesce(nullif(excluded.title, ''), g.title), why = CASE excluded.title WHEN '' THEN g.why ELSE excluded.why END,
@@ -100,7 +101,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, xmax = 0`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, replaced(changes))
+		expiries, grouping.MaxSamples, replaced(changes), calls)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,8 +13,9 @@ import (
 
 // Bounds of a look for similar groups.
 const (
-	similarLooked  = 1000 // groups that share the loosest hash; of these
-	similarWeighed = 50   // the ones last seen, whose traces are compared
+	similarHashed  = 1000 // groups that share the loosest hash, and
+	similarNewest  = 2000 // those of the project that were last seen: their calls are read
+	similarWeighed = 50   // of which the traces are compared
 )
 
 // Candidate is a group that may be similar, and what its first sample was.
@@ -21,35 +24,99 @@ type Candidate struct {
 	Outline grouping.Outline
 }
 
-// Similar returns a group, and others of its project that share its
-// loosest hash. tx acts as the organization.
-func Similar(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (of Candidate, others []Candidate, err error) {
-	if of.Group, _, err = FindGroup(ctx, tx, organization, id); err != nil {
-		return Candidate{}, nil, err
-	}
-	all, err := candidates(ctx, tx, organization, id)
-	if err != nil {
-		return Candidate{}, nil, err
-	}
-	for _, c := range all {
-		if c.ID == id {
-			of = c
-			continue
-		}
-		others = append(others, c)
-	}
-	return of, others, nil
+// Candidates are a group and others of its project that may be similar.
+type Candidates struct {
+	Of     Candidate
+	Others []Candidate
+	Rarity *grouping.Rarity // of their calls in the project
 }
 
-func candidates(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) ([]Candidate, error) {
+// Similar returns a group and those that share its loosest hash or whose calls
+// are most like its own. tx acts as the organization.
+func Similar(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (found Candidates, err error) {
+	if found.Of.Group, _, err = FindGroup(ctx, tx, organization, id); err != nil {
+		return Candidates{}, err
+	}
+	of, others, err := traced(ctx, tx, organization, id)
+	if err != nil {
+		return Candidates{}, err
+	}
+	found.Rarity = rarityAmong(others)
+	all, err := candidates(ctx, tx, organization, append(nearest(of, others, found.Rarity), id))
+	for _, c := range all {
+		if c.ID == id {
+			found.Of = c
+			continue
+		}
+		found.Others = append(found.Others, c)
+	}
+	return found, err
+}
+
+// tracedGroup is a group and the numbers of its calls.
+type tracedGroup struct {
+	id       string
+	calls    []int32
+	hashed   bool // it shares the loosest hash
+	likeness float64
+}
+
+// traced returns a group, and those that may be like it.
+func traced(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (of tracedGroup, others []tracedGroup, err error) {
 	rows, err := tx.Query(ctx, `
-		WITH one AS (SELECT * FROM error_groups WHERE organization = $1 AND id = $2
-		), alike AS (SELECT s.* FROM one JOIN error_groups s USING (organization, project, similar_hash) WHERE s.id <> $2 LIMIT $3
-		), newest AS (TABLE one UNION ALL (SELECT * FROM alike ORDER BY last_seen DESC, id LIMIT $4))
+		WITH one AS (SELECT organization, project, similar_hash, id, calls FROM error_groups WHERE organization = $1 AND id = $2
+		), hashed AS (SELECT s.id, s.calls FROM one JOIN error_groups s USING (organization, project, similar_hash) WHERE s.id <> $2 LIMIT $3
+		), newest AS (SELECT s.* FROM one, LATERAL (SELECT id, calls FROM error_groups
+			WHERE organization = $1 AND project = one.project ORDER BY seen_minute DESC LIMIT $4) s)
+		SELECT id, calls, true FROM one UNION ALL SELECT id, calls, true FROM hashed
+		UNION ALL SELECT id, calls, false FROM newest WHERE id <> $2 AND id NOT IN (SELECT id FROM hashed)`,
+		organization, id, similarHashed, similarNewest)
+	if err != nil {
+		return tracedGroup{}, nil, err
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g tracedGroup, err error) {
+		return g, row.Scan(&g.id, &g.calls, &g.hashed)
+	})
+	n := slices.IndexFunc(all, func(g tracedGroup) bool { return g.id == id })
+	if err != nil || n < 0 {
+		return tracedGroup{}, nil, err
+	}
+	of = all[n]
+	return of, slices.Delete(all, n, n+1), nil
+}
+
+func rarityAmong(groups []tracedGroup) *grouping.Rarity {
+	calls := make([][]int32, len(groups))
+	for i, g := range groups {
+		calls[i] = g.calls
+	}
+	return grouping.RarityAmong(calls)
+}
+
+// nearest are the groups whose traces are worth a comparison: those with the same
+// hash first, then those whose calls align best.
+func nearest(of tracedGroup, others []tracedGroup, rarity *grouping.Rarity) (ids []string) {
+	for i := range others {
+		if others[i].likeness = rarity.Alignment(of.calls, others[i].calls); others[i].hashed {
+			others[i].likeness++
+		}
+	}
+	others = slices.DeleteFunc(others, func(g tracedGroup) bool { return g.likeness == 0 })
+	slices.SortFunc(others, func(a, b tracedGroup) int {
+		return cmp.Or(cmp.Compare(b.likeness, a.likeness), cmp.Compare(a.id, b.id))
+	})
+	for _, g := range others[:min(len(others), similarWeighed)] {
+		ids = append(ids, g.id)
+	}
+	return ids
+}
+
+func candidates(ctx context.Context, tx pgx.Tx, organization pg.Organization, ids []string) ([]Candidate, error) {
+	rows, err := tx.Query(ctx, `
 		SELECT `+groupColumns+`, why->>'language',
-		       coalesce((SELECT CASE WHEN octet_length(o.exceptions::text) <= $5 THEN o.exceptions END FROM occurrences o
-			WHERE o.organization = $1 AND o.error_group = newest.id ORDER BY o.slot LIMIT 1), '[]')
-		  FROM newest`, organization, id, similarLooked, similarWeighed, maxStored)
+		       coalesce((SELECT CASE WHEN octet_length(o.exceptions::text) <= $3 THEN o.exceptions END FROM occurrences o
+			WHERE o.organization = $1 AND o.error_group = id ORDER BY o.slot LIMIT 1), '[]')
+		  FROM error_groups WHERE organization = $1 AND id = ANY ($2)`, organization, ids, maxStored)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"embed"
+	"strconv"
 	"strings"
 
 	"github.com/weirlog/weir/shared/bus"
@@ -48,4 +49,16 @@ func array(words []string) string {
 	}
 	b.WriteByte('}')
 	return b.String()
+}
+
+// numbers writes numbers as array does words.
+func numbers(of []int32) string {
+	literal := []byte{'{'}
+	for i, n := range of {
+		if i > 0 {
+			literal = append(literal, ',')
+		}
+		literal = strconv.AppendInt(literal, int64(n), 10)
+	}
+	return string(append(literal, '}'))
 }

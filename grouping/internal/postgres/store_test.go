@@ -284,22 +284,6 @@ func TestCountsAreHeapOnly(t *testing.T) {
 	}
 }
 
-// Groups with the same type and innermost function are similar, unlike others.
-func TestSimilar(t *testing.T) {
-	pool := open(t)
-	similar := seen("E", time.Second)
-	similar.Error.Message = "connection refused"
-	mustApply(t, pool, seen("E", 0), similar, seen("F", 0))
-	groups := list(t, pool, "acme", postgres.GroupQuery{Words: []string{"refused"}})
-	others := read(t, pool, "acme", func(ctx context.Context, tx pgx.Tx) ([]postgres.Candidate, error) {
-		_, others, err := postgres.Similar(ctx, tx, "acme", groups[0].ID)
-		return others, err
-	})
-	if len(others) != 1 || others[0].ID == groups[0].ID || others[0].Title != "E: it broke" {
-		t.Errorf("similar %+v", others)
-	}
-}
-
 // An error whose trace never looks the same twice is still one group, counted
 // exactly, and does not fill the table of hashes.
 func TestEndlessTraces(t *testing.T) {
