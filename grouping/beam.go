@@ -77,7 +77,7 @@ func erlangCall(s string) (f Frame, ok bool) {
 
 func beamMark(line string) mark {
 	s := strings.TrimSpace(line)
-	if rest, ok := strings.CutPrefix(s, "** ("); ok {
+	if before, rest, ok := strings.Cut(s, "** ("); ok && (before == "" || strings.HasSuffix(before, "] ")) {
 		if typ, message, ok := strings.Cut(rest, ")"); ok {
 			return mark{header, typ, strings.TrimSpace(message)}
 		}

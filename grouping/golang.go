@@ -119,6 +119,10 @@ func goMark(line string) mark {
 		_, message, _ := strings.Cut(served, ": ")
 		return mark{kind: header, message: message}
 	}
+	if _, observed, ok := strings.Cut(line, "Observed a panic: "); ok { // by Kubernetes: a text, and the value in parentheses
+		_, message, _ := strings.Cut(observed, " (")
+		return mark{kind: header, message: strings.TrimSuffix(message, ")")}
+	}
 	return mark{}
 }
 

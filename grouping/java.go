@@ -19,7 +19,7 @@ func javaFrame(line string) (Frame, bool) {
 	if end < 0 {
 		return Frame{}, false
 	}
-	name, place := s[:open], s[open+1:open+end]
+	name, place := withoutNativeOffset(s[:open]), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 1 || !javaPlace(place) {
 		return Frame{}, false
@@ -29,6 +29,15 @@ func javaFrame(line string) (Frame, bool) {
 		f.File, f.Line = file, n
 	}
 	return f, true
+}
+
+// withoutNativeOffset drops the " + 0x1c" that .NET adds on Android.
+func withoutNativeOffset(name string) string {
+	if strings.IndexByte(name, '+') < 0 {
+		return name
+	}
+	name, _, _ = strings.Cut(name, " + 0x")
+	return name
 }
 
 // withoutTool drops indentation and prefixes of build tools and
@@ -171,20 +180,20 @@ func javaPlumbing(f *Frame) bool {
 	switch {
 	case strings.HasPrefix(m, "sun.reflect."), strings.HasPrefix(m, "jdk.internal.reflect."), strings.HasPrefix(m, "java.lang.invoke."):
 		return true
-	case strings.HasPrefix(f.Function, "access$"), strings.HasPrefix(m, "_COROUTINE"):
+	case strings.HasPrefix(f.Function, "access$"), strings.HasPrefix(m, "_COROUTINE"), strings.HasPrefix(m, "crc64"): // by .NET on Android
 		return true
 	}
 	return strings.Contains(m, "$$Lambda") || isCallSite(f) || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
 }
 
 // isCallSite recognises the class that Groovy makes of a call,
-// "Cart$total$0.call", and those by which Quarkus intercepts one.
+// "Cart$total$0.call", and those by which Quarkus and Micronaut intercept one.
 func isCallSite(f *Frame) bool {
 	if f.File != "Unknown Source" {
 		return false
 	}
 	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 ||
-		strings.HasSuffix(f.Module, "_Subclass") || strings.HasSuffix(f.Module, "_ClientProxy")
+		strings.HasSuffix(f.Module, "_Subclass") || strings.HasSuffix(f.Module, "_ClientProxy") || strings.Contains(f.Module, "$Definition$")
 }
 
 // appendJavaClass appends a class name up to its generated part, without

@@ -43,6 +43,7 @@ func wordSet(s string) map[string]bool {
 }
 
 var javaLibraries = prefixesOf(`
+Microsoft Mono System Xamarin
 android androidx akka antlr clojure com.amazonaws com.android com.datastax com.fasterxml com.github.benmanes com.google
 com.ibm com.intellij com.microsoft com.mongodb com.mysql com.netflix com.oracle com.rabbitmq com.squareup com.sun
 com.zaxxer dalvik feign freemarker graphql groovy io.dropwizard io.grpc io.ktor io.lettuce io.micrometer io.micronaut

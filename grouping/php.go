@@ -33,8 +33,16 @@ func phpFrame(line string) (Frame, bool) {
 	case place != "[internal function]":
 		return Frame{}, false
 	}
-	f.Module, f.Function = phpCall(call)
+	f.Module, f.Function = phpCall(unescaped(call))
 	return f, f.Function != ""
+}
+
+// unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
+func unescaped(s string) string {
+	if !strings.Contains(s, `\\`) {
+		return s
+	}
+	return strings.ReplaceAll(s, `\\`, `\`)
 }
 
 // phpCall splits "Ns\Cls->fn(args)" into class and function.
@@ -63,6 +71,9 @@ func phpMark(line string) mark {
 		thrown, _ := withoutPlace(rest)
 		return named(wrapper, thrown)
 	}
+	if m := monologHeader(s); m.kind != noMark {
+		return m
+	}
 	_, uncaught, found := strings.Cut(s, "Uncaught ")
 	if !found {
 		uncaught = s
@@ -71,6 +82,19 @@ func phpMark(line string) mark {
 		return named(header, thrown)
 	}
 	return classHeader(s)
+}
+
+// monologHeader reads how Monolog writes an exception, in JSON:
+// "[object] (A\\B(code: 0): no carrier at /app/a.php:12)".
+func monologHeader(s string) mark {
+	_, object, ok := strings.Cut(s, "[object] (")
+	typ, rest, coded := strings.Cut(object, "(code: ")
+	if !ok || !coded {
+		return mark{}
+	}
+	_, message, _ := strings.Cut(rest, "): ")
+	message, _, _ = cutLast(message, " at ")
+	return mark{header, unescaped(typ), message}
 }
 
 // withoutPlace drops where an exception was thrown: " in /app/a.php:12".

@@ -43,11 +43,27 @@ func pythonMark(line string) mark {
 	case strings.HasPrefix(s, "The above exception was the direct cause"), strings.HasPrefix(s, "During handling of the above exception"):
 		return mark{kind: wrapper}
 	}
+	if m := pythonReport(s); m.kind != noMark {
+		return m
+	}
 	typ, message, ok := typeAndMessage(s)
 	if !ok {
 		return mark{}
 	}
 	return mark{trailer, typ, message}
+}
+
+// pythonReport reads how those name an error that print it: AWS Lambda,
+// "[ERROR] KeyError: 'x'" above, Django, "Exception Type: KeyError at /a/" below.
+func pythonReport(s string) mark {
+	if typ, ok := strings.CutPrefix(s, "Exception Type: "); ok {
+		typ, _, _ = strings.Cut(typ, " ")
+		return mark{kind: trailer, typ: typ}
+	}
+	if rest, ok := strings.CutPrefix(s, "[ERROR]"); ok {
+		return classHeader(rest[strings.LastIndexByte(rest, '\t')+1:])
+	}
+	return mark{}
 }
 
 // withoutBars drops what draws an exception group in front of a line.

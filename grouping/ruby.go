@@ -32,7 +32,27 @@ func withoutNumber(file string) string {
 	return file
 }
 
-func rubyMark(line string) mark { return classHeader(strings.TrimSpace(line)) }
+func rubyMark(line string) mark {
+	s := strings.TrimSpace(line)
+	if m := railsHeader(s); m.kind != noMark {
+		return m
+	}
+	return classHeader(s)
+}
+
+// railsHeader reads how Rails logs an error, behind its tags: "[id]
+// Cart::Closed (it is closed):".
+func railsHeader(s string) mark {
+	s, ok := strings.CutSuffix(s, "):")
+	for ok && strings.HasPrefix(s, "[") {
+		_, s, ok = strings.Cut(s, "] ")
+	}
+	typ, message, called := strings.Cut(s, " (")
+	if !ok || !called || typ == "" || !isUpper(typ[0]) || notInType.in(typ) {
+		return mark{}
+	}
+	return mark{header, typ, message}
+}
 
 // rubyOpens reads the line with which Ruby begins an exception, and after it
 // each cause: "a.rb:1:in 'f': no (KeyError)".

@@ -34,15 +34,15 @@ func TestFingerprint(t *testing.T) {
 
 // Two groups of before that are one now are shown, with how many errors each had.
 func TestCompare(t *testing.T) {
-	const entries = `{"type":"panic","message":"no cart","stack_trace":["   1: shop::pay::{{closure}}","   2: shop::main"]}
-{"type":"panic","message":"no cart","stack_trace":["   1: shop::pay::{closure#0}","   2: shop::main"]}
+	const entries = `{"type":"NoCart","message":"no cart","stack_trace":["    at Shop.Cart.Pay + 0x1c(Unknown Source)"]}
+{"type":"NoCart","message":"no cart","stack_trace":["    at Shop.Cart.Pay + 0x24(Unknown Source)"]}
 `
 	var out strings.Builder
 	if err := printComparison(strings.NewReader(entries), &out); err != nil {
 		t.Fatal(err)
 	}
-	want := "2 errors: 2 groups before, 1 now; 1 of now join several of before, 0 of before are split\n\njoins 2: panic: no cart\n" +
-		"  1 errors like: panic: no cart\n  1 errors like: panic: no cart\n"
+	want := "2 errors: 2 groups before, 1 now; 1 of now join several of before, 0 of before are split\n\njoins 2: NoCart: no cart\n" +
+		"  1 errors like: NoCart: no cart\n  1 errors like: NoCart: no cart\n"
 	if out.String() != want {
 		t.Errorf("printed\n%s", out.String())
 	}

@@ -30,7 +30,7 @@ func versionsOf(hashes []grouping.ScopedHash) (versions []int) {
 // oldest that is asked for cost nothing.
 func TestVersions(t *testing.T) {
 	var g Grouper
-	for oldest, want := range map[int][]int{1: {1, 3, 4}, 2: {1, 3, 4}, 3: {3, 4}, 4: {4}, grouping.Version: nil} {
+	for oldest, want := range map[int][]int{1: {1, 3, 4, 5}, 2: {1, 3, 4, 5}, 3: {3, 4, 5}, 4: {4, 5}, 5: {5}, grouping.Version: nil} {
 		for _, stack := range hostile {
 			e := grouping.Error{StackTrace: []string{stack}} // whose type holds no id, so the first and the second are one
 			if got := versionsOf(g.Hashes(e, oldest)); !slices.Equal(got, want) {

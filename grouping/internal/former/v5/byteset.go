@@ -1,0 +1,50 @@
+package v5
+
+// byteSet is a set of ASCII characters. Package strings makes one anew in
+// each call of Trim or IndexAny, which costs more than to look.
+type byteSet [256]bool
+
+func bytesOf(s string) *byteSet {
+	var set byteSet
+	for i := range len(s) {
+		set[s[i]] = true
+	}
+	return &set
+}
+
+// trim is strings.Trim.
+func (b *byteSet) trim(s string) string {
+	s = b.trimLeft(s)
+	for s != "" && b[s[len(s)-1]] {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// trimLeft is strings.TrimLeft.
+func (b *byteSet) trimLeft(s string) string {
+	for s != "" && b[s[0]] {
+		s = s[1:]
+	}
+	return s
+}
+
+// in is strings.ContainsAny.
+func (b *byteSet) in(s string) bool {
+	for i := range len(s) {
+		if b[s[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// afterLast is what follows the last of them in s; all of s where there is none.
+func afterLast[text string | []byte](b *byteSet, s text) text {
+	for i := len(s) - 1; i >= 0; i-- {
+		if b[s[i]] {
+			return s[i+1:]
+		}
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+package v5
+
+import "strings"
+
+// maxNested is how many errors within each other a text is searched for.
+const maxNested = 4
+
+// unwrapped returns s under the name of the error that it is about: log lines,
+// remote calls and wrappers have it in their text alone.
+func unwrapped(s span) span {
+	for range maxNested {
+		typ, message, ok := nestedError(s.message)
+		if !ok && !isErrorName(s.typ) {
+			typ, message, ok = errorWithin(s.message)
+		}
+		if !ok {
+			break
+		}
+		s.typ, s.message = typ, message
+	}
+	if isNothing(s.message) {
+		s.message = ""
+	}
+	return s
+}
+
+// nestedError reads a message that is another error:
+// "java.io.IOException: broken pipe".
+func nestedError(message string) (typ, rest string, ok bool) {
+	typ, rest, ok = typeAndMessage(message)
+	return typ, rest, ok && isErrorName(typ) && !isBareName(typ)
+}
+
+// errorWithin reads a message in which an error follows a few words: "cannot
+// report: java.io.IOException: broken pipe".
+func errorWithin(message string) (typ, rest string, ok bool) {
+	for found := true; found && !ok; {
+		if _, message, found = strings.Cut(message, ": "); found {
+			typ, rest, ok = nestedError(message)
+		}
+	}
+	return typ, rest, ok
+}
+
+// isBareName reports whether a name says no more than that there was an error.
+func isBareName(typ string) bool {
+	switch typ {
+	case "Error", "Exception", "Failure", "Fault", "Warning":
+		return true
+	}
+	return false
+}
+
+// isNothing recognises how languages print the message of an error that has none.
+func isNothing(message string) bool {
+	switch message {
+	case "null", "None", "nil", "undefined":
+		return true
+	}
+	return false
+}

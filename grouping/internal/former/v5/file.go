@@ -1,0 +1,89 @@
+package v5
+
+import "strings"
+
+// appendFileName appends the last element of a path or URL without build
+// numbers and hashes: "https://cdn/x/main.3f2a1b9c.chunk.js" is
+// "main.chunk.js", "index-DkYxQw9z.js" is "index.js".
+func appendFileName(dst []byte, path string) []byte {
+	name := baseName(path)
+	start := len(dst)
+	for begin := 0; begin < len(name); {
+		end := begin
+		for end < len(name) && !isNameBreak(name[end]) {
+			end++
+		}
+		part := name[begin:end]
+		switch {
+		case isHashPart(part):
+		case len(dst) == start:
+			dst = append(dst, part...)
+		default:
+			dst = append(append(dst, breakBefore(name, begin)), part...)
+		}
+		begin = end + 1
+	}
+	return dst
+}
+
+func isNameBreak(c byte) bool { return c == '.' || c == '-' || c == '~' }
+
+func breakBefore(name string, i int) byte {
+	if i == 0 {
+		return '.'
+	}
+	return name[i-1]
+}
+
+// isHashPart recognises content hashes of bundlers, build
+// numbers and parts of versions.
+func isHashPart(s string) bool {
+	switch {
+	case allDigits(s), isVersion(s):
+		return true
+	case isHexWord(s, 6):
+		return true
+	case len(s) >= 8 && len(s) <= 32 && isMixed(s):
+		return true
+	}
+	return false
+}
+
+// isVersion recognises "v2".
+func isVersion(s string) bool {
+	return len(s) > 1 && s[0] == 'v' && allDigits(s[1:])
+}
+
+// isMixed reports whether s looks random: digits between
+// letters, or case that goes up and down.
+func isMixed(s string) bool {
+	digits, upper, rises := 0, 0, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case isDigit(c):
+			digits++
+		case isUpper(c):
+			upper++
+			if i > 0 && isLower(s[i-1]) {
+				rises++
+			}
+		case !isLower(c):
+			return false
+		}
+	}
+	if upper == len(s) {
+		return len(s) == 8
+	}
+	inner := digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+	return inner || upper+digits == len(s) || len(s) == 8 && rises >= 2
+}
+
+// hasStem reports whether a file name has more than an extension.
+func hasStem(name []byte) bool {
+	for i, c := range name {
+		if c == '.' {
+			return i > 0
+		}
+	}
+	return len(name) > 0
+}

@@ -1,0 +1,273 @@
+package v5
+
+import "strings"
+
+// JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
+// and "at url:1:2"; Firefox and Safari: "fn@url:1:2", and for
+// evaluated code "fn@url line 3 > eval:1:2".
+
+func javascriptFrame(line string) (Frame, bool) {
+	s := line[leadingSpace(line):]
+	if strings.HasPrefix(s, "at ") {
+		return v8Frame(strings.TrimSpace(s[3:]))
+	}
+	return geckoFrame(s)
+}
+
+func v8Frame(s string) (Frame, bool) {
+	if !strings.HasSuffix(s, ")") {
+		file, line, column, ok := cutPosition(strings.TrimPrefix(s, "async "))
+		if !ok || column == 0 || file == "" {
+			return Frame{}, false
+		}
+		return Frame{File: file, Line: line, Column: column}, true
+	}
+	open := strings.Index(s, " (")
+	if open < 1 {
+		return Frame{}, false
+	}
+	f := Frame{Function: v8Name(s[:open])}
+	place := strings.TrimPrefix(s[open+2:len(s)-1], "address at ") // as Hermes has it
+	if strings.HasPrefix(place, "eval at ") {
+		place = evalOrigin(place)
+	}
+	if file, line, column, ok := cutPosition(place); ok {
+		f.File, f.Line, f.Column = file, line, column
+		return f, column > 0
+	}
+	f.File = place
+	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
+}
+
+// v8Name drops what V8 adds to a function's name, also that it resumes
+// later, which other engines do not print.
+func v8Name(s string) string {
+	s = strings.TrimPrefix(s, "new ")
+	if i := strings.Index(s, " [as "); i > 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// asyncCall begins the name of a function that waited for what is above it.
+const asyncCall = "async "
+
+// evalOrigin finds the file that called eval in "eval at f (eval
+// at g (url:1:2), <anonymous>:1:2)".
+func evalOrigin(place string) string {
+	if i := strings.LastIndex(place, " ("); i > 0 {
+		place = place[i+2:]
+	}
+	if i := strings.IndexByte(place, ')'); i > 0 {
+		place = place[:i]
+	}
+	return place
+}
+
+func geckoFrame(s string) (Frame, bool) {
+	file, line, column, ok := cutPosition(s)
+	if !ok {
+		return safariBare(s)
+	}
+	at := geckoAt(file)
+	if at < 0 {
+		isURL := strings.Contains(file, "://") && strings.IndexByte(file, ' ') < 0
+		return Frame{File: file, Line: line, Column: column}, isURL && column > 0 // Node prints where it threw without a column
+	}
+	f := Frame{Function: file[:at], File: file[at+1:], Line: line, Column: column}
+	if i := strings.Index(f.File, " line "); i > 0 {
+		f.File = f.File[:i]
+	}
+	if i := strings.LastIndexByte(f.Function, '*'); i >= 0 { // "async*f", "setTimeout handler*f"
+		f.Function = asyncCall + f.Function[i+1:]
+	}
+	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
+}
+
+// geckoAt is the "@" between name and place: the one before the
+// scheme, as names and URLs may have others.
+func geckoAt(s string) int {
+	if scheme := strings.Index(s, "://"); scheme > 0 {
+		return strings.LastIndexByte(s[:scheme], '@')
+	}
+	return strings.LastIndexByte(s, '@')
+}
+
+// safariBare is a frame without position: "fn@[native code]", "eval code@".
+func safariBare(s string) (Frame, bool) {
+	name, ok := strings.CutSuffix(s, "@[native code]")
+	if ok {
+		return Frame{Function: name, File: "[native code]"}, true
+	}
+	return Frame{}, false
+}
+
+func javascriptMark(line string) mark {
+	s := strings.TrimSpace(line)
+	for _, intro := range [...]string{"[cause]: ", "Caused by: ", "caused by: "} {
+		if rest, ok := strings.CutPrefix(s, intro); ok {
+			return named(cause, rest)
+		}
+	}
+	for _, intro := range [...]string{"error: ", "Uncaught ", "(in promise) "} {
+		s = strings.TrimPrefix(s, intro)
+	}
+	return classHeader(s)
+}
+
+func javascriptInApp(f *Frame) bool {
+	switch {
+	case f.File == "" || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || strings.HasPrefix(f.File, "index "):
+		return false
+	case beginsWithAny(f.File, javascriptRuntime) || nodeCore[f.File]:
+		return false
+	case strings.Contains(f.File, "node_modules") || strings.Contains(f.File, "-extension://"):
+		return false
+	case strings.Contains(f.File, "webpack/") && !strings.Contains(f.File, "/src/"):
+		return false
+	}
+	return !javascriptLibrary(baseName(withoutQuery(f.File)))
+}
+
+// javascriptRuntime is how places in engines and runtimes begin.
+var javascriptRuntime = strings.Fields("node: internal/ wasm:// ext: deno: bun: https://deno.land/")
+
+// nodeCore are the files of Node before release 16, which have no folder.
+var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
+events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
+
+// javascriptLibrary recognizes files of libraries that pages load separately.
+func javascriptLibrary(file string) bool {
+	for _, name := range [...]string{"react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-"} {
+		if strings.HasPrefix(file, name) {
+			return true
+		}
+	}
+	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
+}
+
+// javascriptIdentity is the file's name without hashes and the function's name
+// without receiver, which not all engines print. Minified names are left out.
+// In browsers only named calls count: engines name anonymous functions
+// differently, and some print awaiting calls.
+func javascriptIdentity(dst []byte, f *Frame) []byte {
+	start := len(dst)
+	if pkg, ok := after(f.File, "/node_modules/"); ok {
+		dst = appendPackage(dst, pkg)
+	}
+	path := withoutQuery(f.File)
+	name := len(dst)
+	dst = appendScriptFile(dst, path)
+	file := len(dst)
+	dst = append(dst, ':')
+	called, async := strings.CutPrefix(f.Function, asyncCall)
+	remote := isRemote(path)
+	if !remote || !async {
+		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
+	}
+	if len(dst) == file+1 && !hasStem(dst[start:file]) {
+		return dst[:start]
+	}
+	return dst
+}
+
+// isRemote reports whether a script came over the network, so
+// that a browser runs it.
+func isRemote(path string) bool {
+	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}
+
+// appendScriptFile appends the name of a script without hashes;
+// a page that holds scripts has none.
+func appendScriptFile(dst []byte, path string) []byte {
+	name := baseName(path)
+	dot := strings.LastIndexByte(name, '.')
+	switch {
+	case dot < 0 && isRemote(path):
+		return dst
+	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isChunkHash(name[dot-chunkHash:dot], isRemote(path)):
+		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
+	}
+	return appendFileName(dst, path)
+}
+
+// chunkHash is the length of what Vite, Rollup and esbuild put
+// before the extension of what they build.
+const chunkHash = 8
+
+// isChunkHash recognizes letters, digits, "-" and "_". A remote file usually
+// has such a hash, so there only what looks like a word ("checkout") is none.
+func isChunkHash(s string, remote bool) bool {
+	digits, upper, turns := 0, 0, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case isDigit(c):
+			digits++
+		case isUpper(c):
+			upper++
+		case !isLower(c) && c != '_' && c != '-':
+			return false
+		}
+		if i > 0 && isLower(s[i]) != isLower(s[i-1]) {
+			turns++
+		}
+	}
+	if digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+		return remote || upper > 0 || turns > 2
+	}
+	return turns > 3 || remote && (digits > 0 && upper > 0 || upper > 1 || turns > 1)
+}
+
+// appendPackage appends the name of an npm package, with its scope.
+func appendPackage(dst []byte, path string) []byte {
+	name, rest, _ := strings.Cut(path, "/")
+	if strings.HasPrefix(name, "@") {
+		inner, _, _ := strings.Cut(rest, "/")
+		dst = append(append(dst, name...), '/')
+		name = inner
+	}
+	return append(append(dst, name...), '/')
+}
+
+// isBuilt reports whether a bundler wrote the file, so that its short names are
+// minified. left is the length of its name without hashes.
+func isBuilt(name string, left int) bool {
+	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
+}
+
+// appendScriptName appends the last part of "Object.Foo.bar", which every
+// engine prints, and nothing of "bar/<", an anonymous function in bar.
+func appendScriptName(dst []byte, name string, built bool) []byte {
+	last := name[strings.LastIndexAny(name, "./")+1:]
+	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {
+		last = strings.TrimPrefix(last, accessor)
+	}
+	if !isScriptName(last) || built && len(last) < 3 {
+		return dst
+	}
+	if strings.HasSuffix(last, "_listener") { // by Angular, which counts them
+		return appendWithoutDigits(dst, last)
+	}
+	return append(dst, last...)
+}
+
+func appendWithoutDigits(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			dst = append(dst, s[i])
+		}
+	}
+	return dst
+}
+
+func isScriptName(part string) bool {
+	switch part {
+	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
+		"eval", "<computed>", "global code", "eval code", "module code", "window", "self", "Anonymous function", "Global code":
+		return false
+	}
+	return part != "" && part[0] != '<'
+}
+
+// javascriptEngine are the errors of the engines themselves.
+var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

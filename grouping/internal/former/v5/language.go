@@ -1,0 +1,148 @@
+package v5
+
+import "strings"
+
+// The languages whose traces are understood. Other traces are
+// compared line by line.
+const (
+	Unknown    Language = "unknown"
+	JavaScript Language = "javascript"
+	Python     Language = "python"
+	Java       Language = "java"
+	Go         Language = "go"
+	Ruby       Language = "ruby"
+	PHP        Language = "php"
+	DotNet     Language = "dotnet"
+	Rust       Language = "rust"
+	Native     Language = "native" // C, C++, Swift and Objective-C
+	Dart       Language = "dart"
+	BEAM       Language = "beam" // Elixir and Erlang
+	PowerShell Language = "powershell"
+	Perl       Language = "perl"
+	Lua        Language = "lua"
+	Julia      Language = "julia"
+	Haskell    Language = "haskell"
+	R          Language = "r"
+)
+
+// syntax is how one runtime prints traces and names things. All
+// functions see lines without line breaks.
+type syntax struct {
+	language Language
+	// frame parses one line. A frame with a file and no function
+	// belongs to the line before it.
+	frame func(line string) (Frame, bool)
+	// mark recognizes lines that begin or end exceptions.
+	mark func(line string) mark
+	// inApp distinguishes the sender's own code from libraries.
+	inApp func(f *Frame) bool
+	// own corrects inApp for all frames of an exception, the
+	// innermost first; nil: inApp suffices.
+	own func(frames []Frame)
+	// identity appends what names the frame in every occurrence;
+	// nothing for a frame that does not count.
+	identity func(dst []byte, f *Frame) []byte
+	// opens recognises frames that begin an exception and name
+	// it; nil where none does.
+	opens func(line string) mark
+	// engine holds error types of the runtime, whose messages
+	// differ between runtimes.
+	engine map[string]bool
+	// at: "at " begins frames, at most behind blanks. Frames of
+	// other runtimes never begin so.
+	at bool
+	// twoLines: the place of a call is on a line of its own.
+	twoLines bool
+	// callees: every build and version of the runtime prints the
+	// library's function that was called.
+	callees bool
+	// crashLast: the innermost call is printed last.
+	crashLast bool
+}
+
+// mark is what a line that is no frame means for the chain of exceptions.
+type mark struct {
+	kind    markKind
+	typ     string
+	message string
+}
+
+type markKind uint8
+
+const (
+	noMark     markKind = iota
+	header              // names the exception whose frames follow
+	heading             // is followed by the message of the exception whose frames follow
+	trailer             // names the exception whose frames came before
+	cause               // the cause of the exceptions so far begins
+	wrapper             // an exception around those so far begins
+	opening             // names an exception whose frames follow: the first one, else the cause of those so far
+	suppressed          // frames up to the next cause belong to no exception of the chain
+	elsewhere           // frames up to the next stack belong to no exception
+	stack               // a stack begins; only the first one with frames is that of the error
+	enough              // nothing after this line belongs to the error, once it has frames
+	dump                // these are the stacks of all threads, not that of an error
+)
+
+// syntaxes in the order in which they are tried; a tie goes to the earlier one.
+var syntaxes = [...]syntax{
+	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
+	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine, at: true},
+	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
+	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
+	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
+	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
+	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity},
+	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, twoLines: true, at: true},
+	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
+	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
+	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
+	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
+	{language: Lua, frame: luaFrame, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
+	{language: Julia, frame: juliaFrame, mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
+	{language: Haskell, frame: haskellFrame, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
+	{language: R, frame: rFrame, mark: rMark, inApp: rInApp, identity: rIdentity},
+	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity},
+}
+
+var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, inApp: unknownInApp, identity: unknownIdentity}
+
+// detectLead is by how many frames one language must lead.
+const detectLead = 2
+
+// detect returns the syntax that understands the first frames of the trace.
+func detect(lines []string) *syntax {
+	var score [len(syntaxes)]int
+	for _, line := range lines {
+		at := strings.HasPrefix(line[leadingSpace(line):], "at ")
+		for i := range syntaxes {
+			if s := &syntaxes[i]; !at || s.at {
+				if _, ok := s.frame(line); ok {
+					score[i]++
+				}
+			}
+		}
+		if best, lead := leader(score[:]); lead >= detectLead {
+			return &syntaxes[best]
+		}
+	}
+	if best, _ := leader(score[:]); score[best] > 0 {
+		return &syntaxes[best]
+	}
+	return &unknownSyntax
+}
+
+// leader returns the index of the highest score and how far it
+// is ahead of the next.
+func leader(score []int) (best, lead int) {
+	second := 0
+	for i := 1; i < len(score); i++ {
+		switch {
+		case score[i] > score[best]:
+			second, best = score[best], i
+		case score[i] > second:
+			second = score[i]
+		}
+	}
+	return best, score[best] - second
+}

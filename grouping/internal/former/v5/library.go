@@ -1,0 +1,66 @@
+package v5
+
+import "strings"
+
+// prefixes is a set of dotted names; it holds every name that begins with one
+// of them. What they begin with themselves is in it too, as false.
+type prefixes map[string]bool
+
+func prefixesOf(s string, sep byte) prefixes {
+	p := prefixes{}
+	for _, name := range strings.Fields(s) {
+		for i := range len(name) {
+			if name[i] == sep && !p[name[:i]] {
+				p[name[:i]] = false
+			}
+		}
+		p[name] = true
+	}
+	return p
+}
+
+// hold reports whether the set has name or one of its beginnings, split at sep.
+func (p prefixes) hold(name string, sep byte) bool {
+	for end := 0; ; end++ {
+		i := strings.IndexByte(name[end:], sep)
+		if i < 0 {
+			return p[name]
+		}
+		end += i
+		if held, begun := p[name[:end]]; held || !begun {
+			return held
+		}
+	}
+}
+
+// wordSet makes a set of the words of s.
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(s) {
+		set[word] = true
+	}
+	return set
+}
+
+var javaLibraries = prefixesOf(`
+android androidx akka antlr clojure com.amazonaws com.android com.datastax com.fasterxml com.github.benmanes com.google
+com.ibm com.intellij com.microsoft com.mongodb com.mysql com.netflix com.oracle com.rabbitmq com.squareup com.sun
+com.zaxxer dalvik feign freemarker graphql groovy io.dropwizard io.grpc io.ktor io.lettuce io.micrometer io.micronaut
+io.netty io.opentelemetry io.projectreactor io.quarkus io.reactivex io.undertow io.vertx jakarta java javax jdk junit
+kotlin kotlinx liquibase net.bytebuddy net.sf.cglib net.sf.ehcache okhttp3 okio oracle org.antlr org.aopalliance
+org.apache.axis org.apache.catalina org.apache.commons org.apache.coyote org.apache.cxf org.apache.derby
+org.apache.felix org.apache.http org.apache.ibatis org.apache.jasper org.apache.karaf org.apache.log4j
+org.apache.logging org.apache.maven org.apache.naming org.apache.shiro org.apache.thrift org.apache.tomcat
+org.apache.tools org.apache.xbean org.apache.xerces org.apache.xalan org.aspectj org.codehaus org.datanucleus
+org.eclipse org.flywaydb org.glassfish org.gradle org.hibernate org.jboss org.jetbrains org.joda org.jruby org.junit
+org.mockito org.mortbay org.mozilla org.objectweb org.osgi org.postgresql org.quartz org.reactivestreams org.slf4j
+org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml play reactor redis.clients retrofit2 rx sbt
+scala software.amazon sun sunw ch.qos zio cats monix slick`, '.')
+
+var dotnetLibraries = prefixesOf(`
+Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft NHibernate
+NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit`, '.')
+
+var phpLibraries = prefixesOf(`
+Composer Doctrine GuzzleHttp Illuminate Laravel League Monolog PDO PDOStatement PHPUnit Predis Psr React Reflection
+ReflectionMethod Slim Swoole Symfony Twig yii Zend Laminas`, '\\')

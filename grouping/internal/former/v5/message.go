@@ -1,0 +1,202 @@
+package v5
+
+import (
+	"slices"
+	"strings"
+)
+
+// Messages are compared by their template: the first line without visible
+// values. Beside a stack trace a few words suffice, preferably words that
+// programmers use, so that a user's name does not split a group. A message with
+// few of these, in another language or trade, is compared by all its words.
+// Without a trace the message is all there is.
+
+const (
+	maxWords    = 16 // of a message beside a trace
+	maxTemplate = 40 // words of a message without one
+	maxWord     = 24 // bytes of the longest word of the vocabulary that is worth a look
+)
+
+// wordlist holds the words of a message that count. Its memory is reused.
+type wordlist struct {
+	text  []byte
+	words []word
+	spare []byte // a word in lower case
+}
+
+type word struct {
+	start, end int // in text, with a blank before it
+	usual      bool
+}
+
+func (w *wordlist) read(message string) {
+	w.text, w.words = w.text[:0], w.words[:0]
+	s, usual := firstLine(message), 0
+	for s != "" && len(w.words) < maxWords {
+		var token string
+		token, s = cutToken(s)
+		start := len(w.text)
+		w.text = appendTemplateToken(w.text, token)
+		if n := len(w.text); n == start || w.text[n-1] == '*' {
+			w.text = w.text[:start]
+			continue
+		}
+		known := w.isUsual(wordEnds.trim(token))
+		if w.words = append(w.words, word{start, len(w.text), known}); known {
+			usual++
+		}
+	}
+	if 2*usual >= len(w.words) {
+		w.words = slices.DeleteFunc(w.words, func(one word) bool { return !one.usual })
+	}
+}
+
+// isUsual reports whether a programmer chose the word: vocabulary, a
+// constant ("NOT_FOUND") or a class ("FooBar").
+func (w *wordlist) isUsual(s string) bool {
+	if len(s) <= maxWord {
+		w.spare = appendLower(w.spare[:0], s)
+		if vocabulary[string(w.spare)] {
+			return true
+		}
+	}
+	return isConstant(s) || isClassName(s)
+}
+
+// The punctuation around a word: a value may end in "-", a
+// word of the template in "'".
+var (
+	valueEnds    = bytesOf(".,;:!?()[]{}<>|")
+	templateEnds = bytesOf(".,;:!?()[]{}<>|-")
+	wordEnds     = bytesOf(".,;:!?()[]{}<>|-'")
+)
+
+// append appends the first words.
+func (w *wordlist) append(dst []byte, most int) []byte {
+	for _, one := range w.words[:min(most, len(w.words))] {
+		dst = append(dst, w.text[one.start:one.end]...)
+	}
+	return dst
+}
+
+// cutToken takes the next blank-separated token off s; text in
+// quotes is a value and is passed over.
+func cutToken(s string) (token, rest string) {
+	s = strings.TrimLeft(s, " \t")
+	if s == "" {
+		return "", ""
+	}
+	if strings.IndexByte("\"'`", s[0]) >= 0 {
+		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {
+			return "", s[end+2:]
+		}
+		return "", s[1:]
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == ' ' || c == '\t':
+			return s[:i], s[i+1:]
+		case c == '"' || c == '`' || c == '\'' && !isAlpha(s[i-1]):
+			return s[:i], s[i:]
+		}
+	}
+	return s, ""
+}
+
+func appendLower(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if isUpper(c) {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func isConstant(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !isUpper(s[i]) && s[i] != '_' {
+			return false
+		}
+	}
+	return len(s) > 3 && s[0] != '_'
+}
+
+// isClassName recognises "FooBar" and "pkg.FooBar": the last part begins
+// in upper case and has a second capital.
+func isClassName(s string) bool {
+	name := s[strings.LastIndexByte(s, '.')+1:]
+	if name == "" || !isUpper(name[0]) {
+		return false
+	}
+	rises := false
+	for i := 1; i < len(name); i++ {
+		if !isAlpha(name[i]) && name[i] != '_' && name[i] != '$' {
+			return false
+		}
+		rises = rises || isUpper(name[i]) && isLower(name[i-1])
+	}
+	return rises
+}
+
+// appendTemplate appends at most so many words of a message's
+// first line, with "*" for visible values: quoted text, numbers,
+// ids, paths, addresses, what follows "=".
+func appendTemplate(dst []byte, message string, words int) []byte {
+	s := firstLine(message)
+	for n := 0; s != "" && n < words; n++ {
+		before := s
+		var token string
+		token, s = cutToken(s)
+		if token == "" {
+			if len(s) < len(before) && strings.TrimLeft(before, " \t") != "" {
+				dst = appendStar(dst)
+			}
+			continue
+		}
+		dst = appendTemplateToken(dst, token)
+	}
+	return dst
+}
+
+func appendTemplateToken(dst []byte, token string) []byte {
+	if name, value, ok := strings.Cut(token, "="); ok && name != "" && value != "" && !isValue(name) {
+		return append(appendLower(append(dst, ' '), name), "=*"...)
+	}
+	if name, value, ok := strings.Cut(token, ":"); ok && name != "" && value != "" && !isValue(name) && isValue(value) {
+		return append(appendLower(append(dst, ' '), name), ":*"...)
+	}
+	if isValue(token) {
+		return appendStar(dst)
+	}
+	word := templateEnds.trim(token)
+	if word == "" {
+		return dst
+	}
+	return appendLower(append(dst, ' '), word)
+}
+
+// appendStar marks a value; values side by side are one.
+func appendStar(dst []byte) []byte {
+	if n := len(dst); n > 1 && dst[n-1] == '*' && dst[n-2] == ' ' {
+		return dst
+	}
+	return append(dst, " *"...)
+}
+
+// isValue recognises numbers, ids, hashes, paths, URLs, mail
+// addresses and names of hosts.
+func isValue(token string) bool {
+	token = valueEnds.trim(token)
+	switch {
+	case hasDigit(token), strings.IndexByte(token, '@') >= 0, strings.IndexByte(token, '\\') >= 0:
+		return true
+	case strings.HasPrefix(token, "/"), strings.HasPrefix(token, "./"), strings.HasPrefix(token, "~/"), strings.Contains(token, "://"):
+		return true
+	case strings.Count(token, "/") > 1:
+		return true
+	}
+	dot := strings.IndexByte(token, '.')
+	return dot > 0 && !isClassName(token) && !strings.HasSuffix(token, "()")
+}

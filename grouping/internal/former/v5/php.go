@@ -1,0 +1,155 @@
+package v5
+
+import "strings"
+
+// PHP: "#0 /a/b.php(12): Ns\Cls->fn(Array)", "#1 [internal function]:
+// {closure}()", "#2 {main}". The place is where the function was called.
+
+func phpFrame(line string) (Frame, bool) {
+	s := line[leadingSpace(line):]
+	if len(s) < 4 || s[0] != '#' || !isDigit(s[1]) {
+		return Frame{}, false
+	}
+	space := strings.IndexByte(s, ' ')
+	if space < 2 || !allDigits(s[1:space]) {
+		return Frame{}, false
+	}
+	s = strings.TrimSpace(s[space:])
+	if s == "{main}" {
+		return Frame{Function: s}, true
+	}
+	place, call, ok := strings.Cut(s, ": ")
+	if !ok || place == "" || call == "" {
+		return Frame{}, false
+	}
+	f := Frame{File: place}
+	switch {
+	case strings.HasSuffix(place, ")"):
+		open := strings.LastIndexByte(place, '(')
+		if open < 1 || !allDigits(place[open+1:len(place)-1]) {
+			return Frame{}, false
+		}
+		f.File, f.Line = place[:open], number(place[open+1:len(place)-1])
+	case place != "[internal function]":
+		return Frame{}, false
+	}
+	f.Module, f.Function = phpCall(call)
+	return f, f.Function != ""
+}
+
+// phpCall splits "Ns\Cls->fn(args)" into class and function.
+func phpCall(s string) (class, function string) {
+	name := s
+	if closure := strings.Index(s, "{closure"); closure >= 0 {
+		if end := strings.IndexByte(s[closure:], '}'); end > 0 {
+			name = s[:closure+end+1]
+			return "", name
+		}
+	}
+	if open := strings.IndexByte(name, '('); open >= 0 {
+		name = name[:open]
+	}
+	for _, arrow := range [...]string{"->", "::"} {
+		if i := strings.LastIndex(name, arrow); i > 0 {
+			return name[:i], name[i+2:]
+		}
+	}
+	return "", name
+}
+
+func phpMark(line string) mark {
+	s := strings.TrimSpace(line)
+	if rest, ok := strings.CutPrefix(s, "Next "); ok {
+		thrown, _ := withoutPlace(rest)
+		return named(wrapper, thrown)
+	}
+	_, uncaught, found := strings.Cut(s, "Uncaught ")
+	if !found {
+		uncaught = s
+	}
+	if thrown, ok := withoutPlace(uncaught); ok || found {
+		return named(header, thrown)
+	}
+	return classHeader(s)
+}
+
+// withoutPlace drops where an exception was thrown: " in /app/a.php:12".
+func withoutPlace(s string) (string, bool) {
+	before, place, _ := cutLast(s, " in ")
+	_, _, ok := cutNumber(place)
+	if !ok {
+		return s, false
+	}
+	return before, true
+}
+
+func phpInApp(f *Frame) bool {
+	if f.Function == "{main}" {
+		return false
+	}
+	if f.Module != "" {
+		return !phpLibraries.hold(f.Module, '\\')
+	}
+	return !isVendored(f.File) && f.File != "[internal function]"
+}
+
+// phpOwn goes by paths: a function is in the file from which the
+// call above was made. So what vendor/ calls back is the
+// sender's own, and an unlisted package is not.
+func phpOwn(frames []Frame) {
+	for i := 1; i < len(frames); i++ {
+		above, f := frames[i-1].File, &frames[i]
+		if above == "" || above == "[internal function]" || f.Function == "{main}" {
+			continue
+		}
+		f.InApp = !isVendored(above)
+	}
+	first := &frames[0]
+	for i := range frames[1:] {
+		if other := &frames[i+1]; first.Module != "" && phpVendor(other.Module) == phpVendor(first.Module) && other.Module != "" {
+			first.InApp = other.InApp
+			return
+		}
+	}
+}
+
+// isVendored recognises files of packages, and of WordPress itself.
+func isVendored(path string) bool {
+	_, ok := after(path, "/vendor/", "/wp-includes/")
+	return ok
+}
+
+// phpPlumbing are functions of the language that call others.
+var phpPlumbing = wordSet(`call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort iterator_apply
+preg_replace_callback require require_once include include_once`)
+
+// phpVendor is the first part of a class name.
+func phpVendor(class string) string {
+	vendor, _, _ := strings.Cut(class, `\`)
+	return vendor
+}
+
+// phpIdentity is class and function. A closure has the name of its function
+// where PHP prints it, else of its namespace.
+func phpIdentity(dst []byte, f *Frame) []byte {
+	if f.Function == "{main}" || f.Module == "" && phpPlumbing[f.Function] {
+		return dst
+	}
+	class, _, _ := strings.Cut(f.Module, "@anonymous")
+	if class != "" {
+		dst = append(append(dst, class...), ':')
+	}
+	name, inside, closure := strings.Cut(f.Function, "{closure")
+	if !closure {
+		return append(dst, f.Function...)
+	}
+	inside = strings.Trim(inside, ":}")
+	if rest, _, ok := cutNumber(inside); ok {
+		inside = rest
+	}
+	if strings.IndexByte(inside, '/') >= 0 && !strings.Contains(inside, "::") {
+		inside = baseName(inside)
+	}
+	dst = append(append(dst, name...), "{closure}"...)
+	return append(dst, strings.TrimSuffix(inside, "()")...)
+}

@@ -1,0 +1,100 @@
+package v5
+
+import "strings"
+
+// What collectors of logs put in front of each line, "web_1  | ",
+// "2024-01-01T10:00:00Z stderr F ", "Jan  1 10:00:00 host app[7]: ", is the
+// same in all lines but for its numbers. It is looked for only where no
+// language is recognised.
+
+// Bounds of a prefix.
+const (
+	prefixWords = 8
+	prefixLines = 32 // that are compared
+)
+
+// withoutPrefix appends the lines without what they have in common at their
+// beginning; nothing where that is not a whole word.
+func withoutPrefix(dst, lines []string) []string {
+	words := prefixWords
+	for _, line := range lines[:min(len(lines), prefixLines)] {
+		words = min(words, alike(lines[0], line))
+	}
+	if words == 0 || len(lines) < 2 {
+		return dst
+	}
+	for _, line := range lines {
+		for range words {
+			_, line = cutWord(line)
+		}
+		dst = append(dst, line)
+	}
+	return dst
+}
+
+// alike counts the first words that two lines have in common.
+func alike(a, b string) (words int) {
+	for words < prefixWords {
+		var first, second string
+		first, a = cutWord(a)
+		second, b = cutWord(b)
+		if first == "" || !sameButDigits(first, second) {
+			return words
+		}
+		words++
+	}
+	return words
+}
+
+// cutWord takes a word and one blank off a line.
+func cutWord(s string) (word, rest string) {
+	s = s[leadingSpace(s):]
+	word, rest, _ = strings.Cut(s, " ")
+	return word, rest
+}
+
+func sameButDigits(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] && !(isDigit(a[i]) && isDigit(b[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutColors drops the sequences by which a terminal colours text.
+func withoutColors(line string) string {
+	if !strings.Contains(line, escape) {
+		return line
+	}
+	var plain strings.Builder
+	for line != "" {
+		before, rest, _ := strings.Cut(line, escape+"[")
+		plain.WriteString(before)
+		if line = colorCode.trimLeft(rest); line != "" {
+			line = line[1:]
+		}
+	}
+	return plain.String()
+}
+
+const escape = "\x1b"
+
+var colorCode = bytesOf("0123456789;")
+
+// lineBreak is what ends a line in a piece: "\\n" as text where
+// a trace was encoded once too often.
+func lineBreak(piece string) string {
+	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
+		return "\n"
+	}
+	for _, begin := range [...]string{`\tat `, `    at `, `  File "`, `#1 `, `\t/`} {
+		if strings.Contains(piece, `\n`+begin) {
+			return `\n`
+		}
+	}
+	return "\n"
+}

@@ -1,0 +1,118 @@
+package v5
+
+import "strings"
+
+// Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
+// source line and a line of carets below.
+
+// pythonIndent is before a frame: blanks, and the bars of exception groups.
+var pythonIndent = bytesOf(" \t|+")
+
+func pythonFrame(line string) (Frame, bool) {
+	s := pythonIndent.trimLeft(line)
+	if !strings.HasPrefix(s, `File "`) {
+		return Frame{}, false
+	}
+	s = s[len(`File "`):]
+	quote := strings.Index(s, `", line `)
+	if quote < 0 {
+		return Frame{}, false
+	}
+	f := Frame{File: s[:quote]}
+	s = s[quote+len(`", line `):]
+	digits := 0
+	for digits < len(s) && isDigit(s[digits]) {
+		digits++
+	}
+	f.Line = number(s[:digits])
+	name, called := strings.CutPrefix(s[digits:], ", in ")
+	f.Function = strings.TrimSpace(name)
+	return f, digits > 0 && (called && f.Function != "" || s[digits:] == "") // a syntax error has a place and no function
+}
+
+// pythonMark reads the lines around the frames. Those of an exception
+// group are behind bars: " | ValueError: x".
+func pythonMark(line string) mark {
+	if m := pythonMember(line); m.kind != noMark {
+		return m
+	}
+	s := withoutBars(line)
+	switch {
+	case s == "", strings.HasPrefix(s, "Traceback (most recent call last)"), leadingSpace(s) > 0:
+		return mark{}
+	case strings.HasPrefix(s, "The above exception was the direct cause"), strings.HasPrefix(s, "During handling of the above exception"):
+		return mark{kind: wrapper}
+	}
+	typ, message, ok := typeAndMessage(s)
+	if !ok {
+		return mark{}
+	}
+	return mark{trailer, typ, message}
+}
+
+// withoutBars drops what draws an exception group in front of a line.
+func withoutBars(line string) string {
+	if bar := strings.Index(line, "| "); bar >= 0 && strings.Trim(line[:bar], " |") == "" {
+		return line[bar+len("| "):]
+	}
+	return line
+}
+
+// pythonMember reads the line above each exception of a group: "+-+---- 1
+// ----". The first one is taken for the group's cause.
+func pythonMember(line string) mark {
+	s := line[leadingSpace(line):]
+	switch {
+	case !strings.HasPrefix(s, "+-"):
+		return mark{}
+	case strings.HasPrefix(s, "+-+--"):
+		return mark{kind: cause}
+	}
+	return mark{kind: elsewhere}
+}
+
+func pythonInApp(f *Frame) bool {
+	if f.File == "" || strings.HasPrefix(f.File, "<frozen") {
+		return false
+	}
+	if _, ok := after(f.File, "/site-packages/", "/dist-packages/"); ok {
+		return false
+	}
+	rest, ok := after(f.File, "/lib/python", "/lib64/python", "/Lib/")
+	return !ok || strings.HasSuffix(f.File, "/lib/python") || rest == ""
+}
+
+// pythonIdentity is module and function. The interpreter's
+// import machinery does not count.
+func pythonIdentity(dst []byte, f *Frame) []byte {
+	if strings.HasPrefix(f.File, "<frozen importlib") || isComprehension(f.Function) {
+		return dst
+	}
+	if pkg, ok := after(f.File, "/site-packages/", "/dist-packages/"); ok {
+		dst = append(dst, strings.TrimSuffix(pkg, ".py")...)
+	} else {
+		dst = appendModule(dst, f.File)
+	}
+	return append(append(dst, ':'), f.Function...)
+}
+
+// isComprehension recognises calls that Python printed before
+// release 3.12 and does not print since.
+func isComprehension(name string) bool {
+	return name == "<listcomp>" || name == "<dictcomp>" || name == "<setcomp>"
+}
+
+// appendModule appends the name of the module in a file: that of
+// the folder for a package's own file.
+func appendModule(dst []byte, path string) []byte {
+	name := strings.TrimSuffix(baseName(path), ".py")
+	switch {
+	case strings.HasPrefix(name, "<ipython-input"), strings.HasPrefix(parentName(path), "ipykernel_"):
+		name = "<ipython-input>"
+	case strings.HasPrefix(name, "<command-"), strings.HasPrefix(name, "command-"): // a cell of a notebook
+		name = "<command>"
+	case name == "__init__" || name == "__main__":
+		dst = append(append(dst, parentName(path)...), '/')
+	}
+	return append(dst, name...)
+}

@@ -1,0 +1,340 @@
+package v5
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Bounds that keep the cost of an error linear in its size and small.
+const (
+	maxLines  = 1024 // of a trace; of a longer one the first and the last half of this
+	maxLine   = 2048 // bytes of a line
+	maxWindow = 8    // frames back in which a repetition counts as recursion
+	maxSpans  = 64   // exceptions of a chain
+)
+
+// trace is a parsed stack trace. Its memory is reused from error to error.
+type trace struct {
+	syntax *syntax
+	lines  []string
+	spare  []string // the lines without their prefix
+	frames []Frame
+	spans  []span  // the root cause first
+	names  []byte  // identities, one after another
+	idents []ident // where each frame's identity is in names
+	site   []int   // the frames that locate the error, the innermost first
+	looped []bool  // per element of site: it came again, by recursion
+
+	open  int  // the span that is being read
+	skip  int  // indentation of the suppressed exception that is being read; -1 outside
+	aside bool // frames belong to no exception until a new stack begins
+}
+
+// ident is where an identity lies.
+type ident struct{ start, end int }
+
+// span is one exception of the chain and where its frames are.
+type span struct {
+	typ, message string
+	first, end   int
+}
+
+func (t *trace) parse(e *Error) {
+	t.reset()
+	t.collect(stackOf(e))
+	if t.detect(); t.syntax == &unknownSyntax && len(e.StackTrace) == 0 {
+		t.lines = t.lines[:0] // a message of several lines, but no trace
+	}
+	t.spans = append(t.spans, span{})
+	t.read()
+	t.order(e)
+	t.name()
+	t.locate()
+}
+
+// detect finds the syntax, if need be behind a prefix of all lines.
+func (t *trace) detect() {
+	if t.syntax = detect(t.lines); t.syntax != &unknownSyntax {
+		return
+	}
+	t.spare = withoutPrefix(t.spare[:0], t.lines)
+	if s := detect(t.spare); s != &unknownSyntax {
+		t.syntax, t.lines, t.spare = s, t.spare, t.lines
+	}
+}
+
+func (t *trace) reset() {
+	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
+	t.names, t.open, t.skip, t.aside = t.names[:0], 0, -1, false
+}
+
+// read goes through the lines.
+func (t *trace) read() {
+	for i, line := range t.lines {
+		f, ok := t.syntax.frame(line)
+		m := mark{}
+		if !ok {
+			m = t.syntax.mark(line)
+		} else if t.syntax.opens != nil {
+			m = t.syntax.opens(line)
+		}
+		if m.kind == heading && i+1 < len(t.lines) {
+			m = mark{header, m.typ, t.lines[i+1]}
+		}
+		if m.kind != noMark && !t.apply(m, line) {
+			return
+		}
+		if ok {
+			t.add(f)
+		}
+	}
+}
+
+// collect splits the pieces into lines. Traces that were
+// flattened into one line are split as well.
+func (t *trace) collect(pieces []string) {
+	for _, piece := range pieces {
+		end := lineBreak(piece)
+		for more := true; more; {
+			var line string
+			line, piece, more = strings.Cut(piece, end)
+			if end != "\n" {
+				line = strings.TrimSuffix(strings.TrimPrefix(line, `\t`), `\r`)
+			}
+			t.line(trimEnd(withoutColors(line)))
+		}
+	}
+}
+
+func (t *trace) line(line string) {
+	for isTerm(line) {
+		i := strings.Index(line, erlangNext)
+		if i < 0 {
+			break
+		}
+		t.keep(line[:i+len("]},")])
+		line = line[i+len("]},"):]
+	}
+	for len(line) > len(") at ") {
+		i := strings.Index(line, ") at ")
+		if i < 0 || strings.Contains(line[:i], "frame #") || !isCall(line[i+len(") at "):]) {
+			break
+		}
+		if first := strings.Index(line[:i], " at "); first > 0 && first > leadingSpace(line) {
+			t.keep(line[:first])
+			line, i = line[first+1:], i-first-1
+		}
+		t.keep(line[:i+1])
+		line = line[i+2:]
+	}
+	if line != "" {
+		t.keep(line)
+	}
+}
+
+// erlangNext is between two calls that Erlang prints on one line.
+const erlangNext = "]},{"
+
+// isTerm reports whether a line begins as a term of Erlang does, or its report.
+func isTerm(line string) bool {
+	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
+}
+
+// isCall distinguishes "a.B.c(B.java:1)" and "a.js:1:2" from
+// "f.c:3", which is only the place of a call.
+func isCall(s string) bool {
+	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
+		return true
+	}
+	_, _, column, _ := cutPosition(s)
+	return column > 0
+}
+
+// keep adds a line. When there are too many, those in the middle go.
+func (t *trace) keep(line string) {
+	if len(t.lines) == maxLines+maxLines/2 {
+		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
+	}
+	t.lines = append(t.lines, clip(line, maxLine))
+}
+
+func (t *trace) add(f Frame) {
+	if t.skip >= 0 || t.aside {
+		return
+	}
+	s := &t.spans[t.open]
+	if n := len(t.frames); f.Function == "" && s.end > s.first && t.frames[n-1].File == "" && t.syntax.twoLines {
+		call := &t.frames[n-1]
+		call.File, call.Line, call.Column = f.File, f.Line, f.Column
+		if call.Module == "" {
+			call.Module = f.Module
+		}
+		return
+	}
+	t.frames = append(t.frames, f)
+	s.end = len(t.frames)
+}
+
+// apply follows a mark; false ends the trace.
+func (t *trace) apply(m mark, line string) bool {
+	if m.kind == suppressed {
+		t.skip = leadingSpace(line)
+		return true
+	}
+	if t.skip >= 0 && (m.kind != cause || leadingSpace(line) > 0 && leadingSpace(line) >= t.skip) {
+		return true
+	}
+	t.skip = -1
+	open := &t.spans[t.open]
+	empty := open.first == open.end
+	switch m.kind {
+	case header:
+		if empty {
+			open.typ, open.message = m.typ, m.message
+		}
+	case trailer:
+		if !empty && open.typ == "" {
+			open.typ, open.message = m.typ, m.message
+		}
+	case opening:
+		if m.kind = cause; !empty {
+			t.begin(m)
+		} else {
+			open.typ, open.message = m.typ, m.message
+		}
+	case wrapper:
+		if !empty || m.typ != "" {
+			t.begin(m)
+		}
+	case cause:
+		t.begin(m)
+	case elsewhere:
+		t.aside = true
+	case stack:
+		t.aside = false
+		return empty
+	case enough:
+		return empty
+	case dump:
+		t.frames, t.spans, t.open = t.frames[:0], append(t.spans[:0], span{}), 0
+		return false
+	}
+	return true
+}
+
+// begin opens an exception: the cause of all those before, or one around them.
+func (t *trace) begin(m mark) {
+	if len(t.spans) == maxSpans {
+		return
+	}
+	t.aside = false
+	s := span{m.typ, m.message, len(t.frames), len(t.frames)}
+	if m.kind == cause {
+		t.spans, t.open = slices.Insert(t.spans, 0, s), 0
+		return
+	}
+	t.spans, t.open = append(t.spans, s), len(t.spans)
+}
+
+// order puts each exception's innermost call first, and gives the
+// outermost exception the name that was sent.
+func (t *trace) order(e *Error) {
+	if t.syntax.crashLast {
+		for _, s := range t.spans {
+			slices.Reverse(t.frames[s.first:s.end])
+		}
+	}
+	outermost := &t.spans[len(t.spans)-1]
+	if e.Type != "" {
+		outermost.typ = e.Type
+	}
+	if line := firstLine(e.Message); line != "" {
+		outermost.message = line
+	}
+}
+
+// name finds which frames are the sender's own, and the
+// identities of those that count or are shown: of a stack of a
+// thousand calls neither is computed for the others.
+func (t *trace) name() {
+	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
+	clear(t.idents)
+	for _, s := range t.spans {
+		for i := s.first; i < s.end; i++ {
+			if t.syntax.own != nil || i < s.first+maxShown || !t.isMiddle(s, i) {
+				t.frames[i].InApp = t.syntax.inApp(&t.frames[i])
+			}
+		}
+		if frames := t.frames[s.first:s.end]; t.syntax.own != nil && len(frames) > 0 {
+			t.syntax.own(frames)
+		}
+		for i := s.first; i < s.end; i++ {
+			if !t.isMiddle(s, i) {
+				start := len(t.names)
+				t.names = t.syntax.identity(t.names, &t.frames[i])
+				t.idents[i] = ident{start, len(t.names)}
+			}
+		}
+	}
+}
+
+// identity of frame i; empty when the frame does not count.
+func (t *trace) identity(i int) []byte { return t.names[t.idents[i].start:t.idents[i].end] }
+
+// locate chooses the frames that locate the error: the own ones in the root
+// cause; else in the exceptions around it; else all of the root cause.
+func (t *trace) locate() {
+	for _, choice := range [...]choice{ownNamed, own, anyone} {
+		for _, s := range t.spans {
+			t.site, t.looped = t.site[:0], t.looped[:0]
+			for i := s.first; i < s.end; i++ {
+				if t.chosen(i, choice) && !t.isMiddle(s, i) {
+					t.visit(i)
+				}
+			}
+			if len(t.site) > 0 {
+				return
+			}
+		}
+	}
+}
+
+// choice is which frames count.
+type choice uint8
+
+const (
+	ownNamed choice = iota // own ones but those that engines name differently
+	own
+	anyone
+)
+
+func (t *trace) chosen(i int, c choice) bool {
+	f := &t.frames[i]
+	switch c {
+	case ownNamed:
+		return f.InApp && !(t.syntax.language == JavaScript && isRemote(f.File) && bytes.HasSuffix(t.identity(i), []byte{':'}))
+	case own:
+		return f.InApp
+	}
+	return true
+}
+
+// isMiddle reports whether frame i is so far from both ends of
+// its exception that it does not count.
+func (t *trace) isMiddle(s span, i int) bool { return i >= s.first+traceHead && i < s.end-traceTail }
+
+// visit adds frame i to the site unless recursion brought it there already.
+func (t *trace) visit(i int) {
+	name := t.identity(i)
+	if len(name) == 0 {
+		return
+	}
+	for back := len(t.site) - 1; back >= 0 && back >= len(t.site)-maxWindow; back-- {
+		if bytes.Equal(t.identity(t.site[back]), name) {
+			t.looped[back] = true
+			return
+		}
+	}
+	t.site, t.looped = append(t.site, i), append(t.looped, false)
+}
