@@ -121,6 +121,8 @@ func TestRunbooksLinks(t *testing.T) {
 // its name, its severity, its labels.
 var firing = regexp.MustCompile(`^ALERTS\{alertname="(\w+)",alertstate="firing",severity="(\w+)"\}$`)
 
+const everyAlert = `ALERTS{alertstate="firing"}`
+
 // expectations are the samples of ALERTS that the tests for promtool expect, by
 // alert and severity: nil for a time at which it does not fire.
 func expectations(t *testing.T) map[string][][]string {
@@ -138,6 +140,9 @@ func expectations(t *testing.T) map[string][][]string {
 		unmarshal(t, file, &read)
 		for _, test := range read.Tests {
 			for _, expression := range test.Expressions {
+				if expression.Expr == everyAlert {
+					continue // no other fires: which one does is asked beside
+				}
 				match := firing.FindStringSubmatch(expression.Expr)
 				if match == nil {
 					t.Fatalf("%s: %q asks for no alert", file, expression.Expr)
