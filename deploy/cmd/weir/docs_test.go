@@ -3,7 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/shared/process"
 )
 
 // The pages that are made from the source are those that it makes now.
@@ -19,4 +23,50 @@ func TestPagesAreCurrent(t *testing.T) {
 			t.Errorf("deploy/docs/%s is not what the source makes of it: make docs (%v)", name, err)
 		}
 	}
+}
+
+var (
+	variable = regexp.MustCompile(`\b(?:WEIR|OTEL)_[A-Z0-9_]*[A-Z0-9]\b`)
+	// The commands of weir look up addresses of modules by themselves; WEIR_VERSION is of deploy/compose.
+	elsewhere = regexp.MustCompile(`^WEIR_((INGEST|LEDGER|GROUPING|TENANTS)_(MIGRATE_)?DATABASE_URL|VERSION)$`)
+)
+
+// What pages for operators tell them to set can be set.
+func TestPagesNameSettings(t *testing.T) {
+	root := filepath.Join("..", "..", "docs")
+	known, named := variablesOf(t, filepath.Join(root, "settings.md")), 0
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runbooks, err := filepath.Glob(filepath.Join(root, "runbooks", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, runbooks...) {
+		for name := range variablesOf(t, page) {
+			named++
+			of := strings.TrimSuffix(name, process.FileSuffix)
+			if !known[name] && !known[of] && !elsewhere.MatchString(of) {
+				t.Errorf("%s names %s, which is no setting", page, name)
+			}
+		}
+	}
+	if named < len(known) {
+		t.Errorf("only %d names were looked at", named)
+	}
+}
+
+// variablesOf are the variables that a page names.
+func variablesOf(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, name := range variable.FindAllString(string(text), -1) {
+		names[name] = true
+	}
+	return names
 }
