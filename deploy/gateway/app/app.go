@@ -82,9 +82,14 @@ func New(config Config, logger *slog.Logger) (*App, error) {
 	if a.tracer, err = config.Tracing.Open("gateway", a.metrics.Registerer, logger); err != nil {
 		return nil, err
 	}
-	return a, a.route(gateway.Remote{
+	err = a.route(gateway.Remote{
 		Transport: gateway.NewTransport(authorities), Trusted: proxies, Logger: logger, Clock: time.Now, Tracer: a.tracer,
 	})
+	if err != nil {
+		a.tracer.Close()
+		return nil, err
+	}
+	return a, nil
 }
 
 // route reaches every module as remote says, at its own address.

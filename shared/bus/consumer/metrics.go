@@ -60,12 +60,12 @@ func (m consumerMetrics) took(ctx context.Context, w work, now time.Time) {
 	}
 	traced := trace.SpanContextFromContext(ctx).IsSampled()
 	for i := range w.records {
-		r := &w.records[i]
-		of := context.Background()
-		if traced && tracing.IsSampled(r.Header(contract.HeaderTraceparent)) {
-			of = ctx
+		delay := now.Sub(w.records[i].Time).Seconds()
+		if traced && tracing.IsSampled(w.records[i].Header(contract.HeaderTraceparent)) {
+			tracing.Observe(ctx, m.delay, delay)
+		} else {
+			m.delay.Observe(delay)
 		}
-		tracing.Observe(of, m.delay, now.Sub(r.Time).Seconds())
 	}
 }
 
