@@ -76,7 +76,7 @@ func TestCanaryIsFound(t *testing.T) {
 	answers := &journal{}
 	fmt.Fprintln(answers, planted.secret)
 	fmt.Fprintln(w.log, planted.secret)
-	httpapi.NewMetrics(w.metrics.For("planted")).Observe(planted.secret, http.MethodGet, http.StatusOK, time.Second)
+	httpapi.NewMetrics(w.metrics.For("planted")).Observe(t.Context(), planted.secret, http.MethodGet, http.StatusOK, time.Second)
 	w.plantRow(t, planted.secret)
 	w.plantRecord(t, planted.secret)
 	w.plantFailure(t, planted.secret)
