@@ -82,7 +82,7 @@ func (w *wordlist) append(dst []byte, most int) []byte {
 // cutToken takes the next blank-separated token off s; text in
 // quotes is a value and is passed over.
 func cutToken(s string) (token, rest string) {
-	s = strings.TrimLeft(s, " \t")
+	s = s[leadingSpace(s):]
 	if s == "" {
 		return "", ""
 	}
@@ -150,7 +150,7 @@ func appendTemplate(dst []byte, message string, words int) []byte {
 		var token string
 		token, s = cutToken(s)
 		if token == "" {
-			if len(s) < len(before) && strings.TrimLeft(before, " \t") != "" {
+			if len(s) < len(before) && leadingSpace(before) < len(before) {
 				dst = appendStar(dst)
 			}
 			continue
