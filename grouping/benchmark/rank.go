@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/weirlog/weir/grouping"
@@ -17,23 +18,41 @@ const history = 2000
 // ones, so that false joins do not count twice.
 func printRanking(out io.Writer, b *bench) {
 	places := rank(b.reports)
-	var first, ten int
-	var reciprocal float64
+	i := intervalOf(drawnMRRs(places))
+	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %.3f\t%.3f–%.3f\tRR@10 %.3f\n",
+		len(places), within(places, 1), meanReciprocal(places), i.low, i.high, within(places, 10))
+}
+
+// within is the share of places from the first to the last one that counts.
+func within(places []int, last int) float64 {
+	n := 0
 	for _, place := range places {
-		if place == 0 {
-			continue
-		}
-		reciprocal += 1 / float64(place)
-		if place <= 10 {
-			ten++
-		}
-		if place == 1 {
-			first++
+		if 0 < place && place <= last {
+			n++
 		}
 	}
-	n := max(len(places), 1)
-	fmt.Fprintf(out, "\nranking of similar groups\t%d duplicates\tRR@1 %.3f\tMRR %.3f\tRR@10 %.3f\n",
-		len(places), ratio(first, n), reciprocal/float64(n), ratio(ten, n))
+	return ratio(n, len(places))
+}
+
+func meanReciprocal(places []int) (mean float64) {
+	for _, place := range places {
+		if place > 0 {
+			mean += 1 / float64(place) / float64(len(places))
+		}
+	}
+	return mean
+}
+
+// drawnMRRs are the mean reciprocal ranks of as many places, drawn again and again.
+func drawnMRRs(places []int) (means []float64) {
+	random, sample := rand.New(rand.NewPCG(1, 2)), make([]int, len(places))
+	for range rounds {
+		for i := range sample {
+			sample[i] = places[random.IntN(len(places))]
+		}
+		means = append(means, meanReciprocal(sample))
+	}
+	return means
 }
 
 // rank returns the place of the right group for each duplicate;
