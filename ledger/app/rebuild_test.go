@@ -303,7 +303,7 @@ func (h *history) replace() {
 }
 
 // Many organizations are made anew side by side, with requests in parts, copies
-// and a record that can't be applied.
+// and records that can't be applied.
 func TestManyAreMadeAnew(t *testing.T) {
 	h := newHistory(t)
 	impossible := logs("acme", 1)
@@ -317,9 +317,11 @@ func TestManyAreMadeAnew(t *testing.T) {
 		second.Batch = first.Batch
 		sent = append(sent, whole, first, second, whole)
 	}
-	h.Accept(sent...)
+	conflicting := sent[len(sent)-1]
+	conflicting.Bytes++
+	h.Accept(append(sent, conflicting)...)
 	h.booked()
-	if made := h.rebuild(); made.Passed != 1 || made.Things < 90 {
+	if made := h.rebuild(); made.Passed != 2 || made.Things < 90 {
 		t.Errorf("%d records can't be applied, %d things were made", made.Passed, made.Things)
 	}
 	h.replace()

@@ -47,11 +47,11 @@ func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 // where their parts come together. The bus parks a record with
 // impossible headers; any other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
-	entries, err := parseLogs(records)
+	all, err := parseLogs(records)
 	if err != nil {
 		return err
 	}
-	booked, err := c.book(ctx, tx, entries)
+	booked, err := c.book(ctx, tx, all)
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,11 @@ type booked struct {
 }
 
 // book books entries.
-func (c *Consumer) book(ctx context.Context, tx pgx.Tx, entries []entry) (of booked, err error) {
+func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return of, err
 	}
-	charges := make([]ledger.Charge, len(entries))
-	for i := range entries {
-		charges[i] = entries[i].charge
-	}
-	requests, err := c.judge(ctx, tx, entries, charges)
+	requests, err := c.judge(ctx, tx, all)
 	if err != nil {
 		return of, err
 	}
@@ -84,32 +80,28 @@ func (c *Consumer) book(ctx context.Context, tx pgx.Tx, entries []entry) (of boo
 	if of.events, err = c.Services.Booking.Charge(ctx, tx, at, requests); err != nil {
 		return of, err
 	}
-	of.ranges = reachLate(rangesOf(charges, requests, at), of.events)
+	of.ranges = reachLate(rangesOf(all.parts, requests, at), of.events)
 	return of, nil
 }
 
 // judge has the inbox take entries, and returns the charges of the requests
-// that they make whole. Each charge of parts gets its record's checksum.
-func (c *Consumer) judge(ctx context.Context, tx pgx.Tx, entries []entry, parts []ledger.Charge) ([]ledger.Charge, error) {
-	accepted := make([]contract.LogsAccepted, len(entries))
-	for i := range entries {
-		accepted[i] = entries[i].logs
-	}
-	deleted, err := erasure.FindDeletedIn(ctx, tx, accepted)
+// that they make whole. Each part gets its record's checksum.
+func (c *Consumer) judge(ctx context.Context, tx pgx.Tx, all entries) ([]ledger.Charge, error) {
+	deleted, err := erasure.FindDeletedIn(ctx, tx, all.logs)
 	if err != nil {
 		return nil, err
 	}
-	judged, err := inbox.Filter(ctx, tx, accepted)
+	judged, err := inbox.Filter(ctx, tx, all.logs)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.refuseConflicts(judged, entries); err != nil {
+	if err := c.refuseConflicts(judged, all.parts); err != nil {
 		return nil, err
 	}
 	for i, checksum := range judged.Checksums {
-		parts[i].Checksum = checksum
+		all.parts[i].Checksum = checksum
 	}
-	requests, err := chargesOf(ctx, tx, judged, parts)
+	requests, err := chargesOf(ctx, tx, judged, all.parts)
 	if err != nil {
 		return nil, err
 	}
@@ -118,14 +110,14 @@ func (c *Consumer) judge(ctx context.Context, tx pgx.Tx, entries []entry, parts 
 
 // refuseConflicts has the first record parked that contradicts one of
 // before. The others come again without it.
-func (c *Consumer) refuseConflicts(judged *inbox.Judgement, entries []entry) error {
+func (c *Consumer) refuseConflicts(judged *inbox.Judgement, parts []ledger.Charge) error {
 	at := slices.Index(judged.Verdicts, inbox.Conflicting)
 	if at < 0 {
 		return nil
 	}
 	c.Conflicts.Inc()
-	place := entries[at].place()
-	return bus.PermanentRecord(bus.Record{Partition: place.Partition, Offset: place.Offset}, fmt.Errorf("batch %q: %w", entries[at].logs.Batch, ErrConflict))
+	cause := parts[at].Cause
+	return bus.PermanentRecord(bus.Record{Partition: cause.Partition, Offset: cause.Offset}, fmt.Errorf("batch %q: %w", cause.Batch, ErrConflict))
 }
 
 // chargesOf are the charges of complete requests, in the order of the records

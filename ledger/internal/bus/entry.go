@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
@@ -14,16 +15,37 @@ type entry struct {
 	charge ledger.Charge // of the record alone
 }
 
-// parseLogs reads records; one with impossible headers is blamed.
-func parseLogs(records []bus.Record) ([]entry, error) {
-	entries := make([]entry, len(records))
-	for i, record := range records {
-		var err error
-		if entries[i], err = parseEntry(record); err != nil {
-			return nil, bus.PermanentRecord(record, err)
-		}
+// entries are several, by what each step of booking takes.
+type entries struct {
+	logs  []contract.LogsAccepted
+	parts []ledger.Charge // of each record alone
+}
+
+func (e *entries) add(one entry) {
+	e.logs, e.parts = append(e.logs, one.logs), append(e.parts, one.charge)
+}
+
+// drop leaves out what is of a record.
+func (e *entries) drop(of bus.Position) {
+	at := slices.IndexFunc(e.parts, func(part ledger.Charge) bool {
+		return part.Cause.Partition == of.Partition && part.Cause.Offset == of.Offset
+	})
+	if at >= 0 {
+		e.logs, e.parts = slices.Delete(e.logs, at, at+1), slices.Delete(e.parts, at, at+1)
 	}
-	return entries, nil
+}
+
+// parseLogs reads records; one with impossible headers is blamed.
+func parseLogs(records []bus.Record) (entries, error) {
+	all := entries{make([]contract.LogsAccepted, 0, len(records)), make([]ledger.Charge, 0, len(records))}
+	for _, record := range records {
+		one, err := parseEntry(record)
+		if err != nil {
+			return entries{}, bus.PermanentRecord(record, err)
+		}
+		all.add(one)
+	}
+	return all, nil
 }
 
 func parseEntry(record bus.Record) (entry, error) {
@@ -48,13 +70,4 @@ func chargeOf(logs contract.LogsAccepted, record bus.Record) ledger.Charge {
 			At: logs.Time.Truncate(time.Microsecond), Project: logs.Project, Key: logs.Key,
 		},
 	}
-}
-
-// place is that of the record.
-func (e entry) place() bus.Position {
-	return bus.Position{Partition: e.charge.Cause.Partition, Offset: e.charge.Cause.Offset}
-}
-
-func placeOf(record bus.Record) bus.Position {
-	return bus.Position{Partition: record.Partition, Offset: record.Offset}
 }

@@ -138,20 +138,16 @@ func (r *Replay) take(ctx context.Context, through contract.Positions) (taken re
 	return taken, nil
 }
 
-// applied applies records in one transaction, without those that can't be: what
-// they do not have had no effect before either. It returns how many these are.
-func applied[R any](ctx context.Context, pool *pgxpool.Pool, records []R, place func(R) bus.Position,
-	handle func(context.Context, pgx.Tx, []R) error,
-) (passed int, err error) {
-	for len(records) > 0 {
-		err := postgres.InHaste(ctx, pool, func(tx pgx.Tx) error { return handle(ctx, tx, records) })
+// applied runs a transaction again and again, each time without the record that
+// it blames: what can't be applied had no effect before either. It returns how
+// many these are.
+func applied(ctx context.Context, pool *pgxpool.Pool, drop func(bus.Position), do func(tx pgx.Tx) error) (passed int, err error) {
+	for ; ; passed++ {
+		err := postgres.InHaste(ctx, pool, do)
 		var blame *bus.PermanentError
 		if !errors.As(err, &blame) || !blame.Record {
 			return passed, err
 		}
-		blamed := bus.Position{Partition: blame.Partition, Offset: blame.Offset}
-		records = slices.DeleteFunc(records, func(record R) bool { return place(record) == blamed })
-		passed++
+		drop(bus.Position{Partition: blame.Partition, Offset: blame.Offset})
 	}
-	return passed, nil
 }

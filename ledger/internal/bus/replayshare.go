@@ -24,7 +24,7 @@ type replayedEntries struct {
 // These have nothing in common, so shares are booked side by side, each in a
 // transaction of its own.
 type replayShare struct {
-	entries []entry
+	entries entries
 	ranges  []ledger.Range // of these
 	passed  int
 }
@@ -33,7 +33,7 @@ var shareSeed = maphash.MakeSeed()
 
 func (r *replayedEntries) add(e entry) {
 	share := &r.shares[maphash.String(shareSeed, e.logs.Organization)%uint64(len(r.shares))]
-	share.entries = append(share.entries, e)
+	share.entries.add(e)
 	r.n++
 }
 
@@ -56,8 +56,11 @@ func (r *Replay) book(ctx context.Context, shares []replayShare) error {
 }
 
 func (r *Replay) bookShare(ctx context.Context, share *replayShare) (err error) {
-	share.passed, err = applied(ctx, r.Pool, share.entries, entry.place, func(ctx context.Context, tx pgx.Tx, entries []entry) error {
-		booked, err := r.Consumer.book(ctx, tx, entries)
+	if len(share.entries.logs) == 0 {
+		return nil
+	}
+	share.passed, err = applied(ctx, r.Pool, share.entries.drop, func(tx pgx.Tx) error {
+		booked, err := r.Consumer.book(ctx, tx, share.entries)
 		if err != nil {
 			return err
 		}

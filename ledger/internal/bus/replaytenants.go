@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -41,7 +43,11 @@ func (r *Replay) begin(ctx context.Context, records []bus.Record) error {
 		if !last.IsZero() {
 			r.now = last
 		}
-		passed, err := applied(ctx, r.Pool, records[:n], placeOf, r.Consumer.Tenants)
+		first := records[:n]
+		drop := func(of bus.Position) {
+			first = slices.DeleteFunc(first, func(record bus.Record) bool { return record.Offset == of.Offset })
+		}
+		passed, err := applied(ctx, r.Pool, drop, func(tx pgx.Tx) error { return r.Consumer.Tenants(ctx, tx, first) })
 		r.Passed, records = r.Passed+passed, records[n:]
 		if err != nil {
 			return err
