@@ -30,7 +30,7 @@ var services = map[string]any{
 
 func load(t *testing.T, secrets string, files ...string) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions(files, cli.WithEnv([]string{"WEIR_VERSION=v1.4.0", "WEIR_SECRETS=" + secrets}))
+	options, err := cli.NewProjectOptions(files, cli.WithProfiles([]string{"*"}), cli.WithEnv([]string{"WEIR_VERSION=v1.4.0", "WEIR_SECRETS=" + secrets}))
 	must(t, err)
 	project, err := options.LoadProject(t.Context())
 	must(t, err)
@@ -149,7 +149,7 @@ func TestSecretsAreMade(t *testing.T) {
 func its(service, secret string) bool {
 	switch {
 	case strings.HasSuffix(secret, "_database_url"):
-		return secret == provision.DatabaseURL(service) || service == "migrate"
+		return secret == provision.DatabaseURL(service) || service == "migrate" || service == "doctor" && !strings.Contains(secret, "_migrate_")
 	case strings.HasSuffix(secret, "_broker_password"):
 		return secret == provision.BrokerPassword(service) || service == "users"
 	}

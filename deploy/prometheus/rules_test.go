@@ -185,3 +185,13 @@ func TestAlertsAreTested(t *testing.T) {
 		}
 	}
 }
+
+// What evaluates the rules on one machine evaluates them in their tests. Of the
+// module, v3.16.0 is v0.316.0.
+func TestRulesAreTestedByWhatRunsThem(t *testing.T) {
+	tests := regexp.MustCompile(`promtool@v0\.3(\d\d)\.(\d+)`).FindStringSubmatch(text(t, "../../Makefile"))
+	runs := regexp.MustCompile(`prom/prometheus:v3\.(\d+)\.(\d+)`).FindStringSubmatch(text(t, "../compose/compose.yaml"))
+	if tests == nil || runs == nil || !slices.Equal(tests[1:], runs[1:]) {
+		t.Errorf("tested by %q, run by %q", tests, runs)
+	}
+}
