@@ -112,8 +112,10 @@ down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; 
 test-compose: export COMPOSE_PROJECT_NAME = weir-test
 test-compose: export WEIR_SECRETS = $(CURDIR)/bin/test-compose/secrets
 test-compose: COMPOSE_FILES += -f deploy/compose/scenario.yaml
-test-compose: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## the end-to-end scenario against what make up would start, which is gone then
-	$(START) && WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='^TestComposed$$' -count=1 -v ./deploy/e2e; code=$$?; \
+test-compose: export WEIR_COMPOSE = $(COMPOSE) $(COMPOSE_FILES)
+COMPOSED ?= ^TestComposed$$
+test-compose: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## the end-to-end scenario against what make up would start, which is gone then; COMPOSED=TestComposed also stops a service until it is an alert
+	$(START) && WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='$(COMPOSED)' -count=1 -v ./deploy/e2e; code=$$?; \
 		[ $$code = 0 ] || $(COMPOSE) $(COMPOSE_FILES) logs --tail=30; \
 		$(COMPOSE) $(COMPOSE_FILES) down --volumes && exit $$code
 

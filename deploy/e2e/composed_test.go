@@ -3,13 +3,25 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/deploy/provision"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// Where scenario.yaml has those who watch listen.
+const (
+	prometheusURL   = "http://127.0.0.1:19090/api/v1/"
+	alertmanagerURL = "http://127.0.0.1:19093/api/v2/"
 )
 
 // What `make up` has started, at WEIR_BASE_URL, with the secrets in WEIR_SECRETS.
@@ -19,4 +31,127 @@ func TestComposed(t *testing.T) {
 	must(t, err)
 	authority := localca.In(filepath.Join(secrets, provision.Certificates)).CA
 	scenario(t, connect(t, os.Getenv("WEIR_BASE_URL"), authority, strings.TrimSpace(string(operator))), nil)
+	t.Run("targets", targetsAnswer)
+	t.Run("rules", rulesAreLoaded)
+	t.Run("doctor", doctorFindsNothing)
+}
+
+// targetsAnswer waits until Prometheus has heard from every process, and knows
+// whom to tell of alerts.
+func targetsAnswer(t *testing.T) {
+	testenv.Eventually(t, viewTimeout, func() error {
+		var seen struct {
+			Data struct {
+				ActiveTargets []struct{ ScrapeURL, Health, LastError string }
+			}
+		}
+		if err := fetch(prometheusURL+"targets", &seen); err != nil {
+			return err
+		}
+		for _, target := range seen.Data.ActiveTargets {
+			if target.Health != "up" {
+				return fmt.Errorf("%s is %s: %s", target.ScrapeURL, target.Health, target.LastError)
+			}
+		}
+		if n := len(seen.Data.ActiveTargets); n != 6 {
+			return fmt.Errorf("%d targets, of five services and the machine", n)
+		}
+		return nil
+	})
+	var told struct {
+		Data struct{ ActiveAlertmanagers []struct{ URL string } }
+	}
+	must(t, fetch(prometheusURL+"alertmanagers", &told))
+	if len(told.Data.ActiveAlertmanagers) != 1 {
+		t.Errorf("alerts go to %+v", told)
+	}
+}
+
+// rulesAreLoaded compares the alerts that Prometheus has with those in the file.
+func rulesAreLoaded(t *testing.T) {
+	var seen struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Type, Health, LastError string }
+			}
+		}
+	}
+	must(t, fetch(prometheusURL+"rules", &seen))
+	alerts := 0
+	for _, group := range seen.Data.Groups {
+		for _, rule := range group.Rules {
+			if rule.Type == "alerting" {
+				alerts++
+			}
+			if rule.Health == "err" {
+				t.Errorf("%s: %s", rule.Name, rule.LastError)
+			}
+		}
+	}
+	text, err := os.ReadFile("../prometheus/alerts.yaml")
+	must(t, err)
+	if want := strings.Count(string(text), "- alert:"); alerts != want || want == 0 {
+		t.Errorf("Prometheus has %d alerts of %d", alerts, want)
+	}
+}
+
+// doctorFindsNothing has it look from within.
+func doctorFindsNothing(t *testing.T) {
+	compose(t, "run --rm -T doctor doctor --strict")
+}
+
+// A service that is stopped is an alert that reaches Alertmanager, and ends once
+// the service is back. It takes minutes: COMPOSED=TestComposed has `make
+// test-compose` run it.
+func TestComposedAlarm(t *testing.T) {
+	const stopped = "grouping:9464"
+	compose(t, "stop grouping")
+	await(t, stopped, true)
+	compose(t, "start grouping")
+	await(t, stopped, false)
+}
+
+// await waits until Alertmanager has, or no longer has, the alert that an
+// instance is down.
+func await(t *testing.T, instance string, raised bool) {
+	t.Helper()
+	testenv.Eventually(t, scenarioLimit, func() error {
+		var seen []struct{ Labels map[string]string }
+		if err := fetch(alertmanagerURL+"alerts", &seen); err != nil {
+			return err
+		}
+		var down []string
+		for _, alert := range seen {
+			if alert.Labels["alertname"] == "WeirTargetDown" {
+				down = append(down, alert.Labels["instance"])
+			}
+		}
+		if slices.Contains(down, instance) != raised {
+			return fmt.Errorf("down are %q of %d alerts", down, len(seen))
+		}
+		return nil
+	})
+}
+
+// compose runs a command of Docker Compose for this project, which
+// WEIR_COMPOSE begins.
+func compose(t *testing.T, command string) {
+	t.Helper()
+	shell := exec.CommandContext(t.Context(), "sh", "-c", os.Getenv("WEIR_COMPOSE")+" "+command)
+	shell.Dir = filepath.Join("..", "..")
+	if said, err := shell.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", command, err, said)
+	}
+}
+
+func fetch(url string, into any) error {
+	answer, err := http.Get(url) //nolint:gosec,noctx // on this machine, bounded by the test's own limit
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return json.NewDecoder(answer.Body).Decode(into)
 }
