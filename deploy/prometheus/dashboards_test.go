@@ -41,7 +41,7 @@ func readDashboard(t *testing.T, file string) (read dashboard) {
 // Grafana takes every dashboard: each has an id and a title of
 // its own, and is changed here, not there.
 func TestDashboardsAreWhole(t *testing.T) {
-	titles := map[string]string{}
+	titles, source := map[string]string{}, datasource(t)
 	for _, file := range glob(t, dashboards) {
 		board := readDashboard(t, file)
 		for _, own := range []string{"uid " + board.UID, "title " + board.Title} {
@@ -56,13 +56,24 @@ func TestDashboardsAreWhole(t *testing.T) {
 		if board.Editable == nil || *board.Editable || len(board.Tags) == 0 {
 			t.Errorf("%s: editable %v, tags %q", file, board.Editable, board.Tags)
 		}
-		checkPanels(t, file, board.Panels)
+		checkPanels(t, file, board.Panels, source)
 	}
+}
+
+// datasource is the uid of the one that Grafana is given.
+func datasource(t *testing.T) string {
+	t.Helper()
+	var given struct{ Datasources []struct{ UID, Type string } }
+	unmarshal(t, "../compose/grafana/datasources/prometheus.yaml", &given)
+	if len(given.Datasources) != 1 || given.Datasources[0].Type != "prometheus" {
+		t.Fatalf("Grafana is given %+v", given.Datasources)
+	}
+	return given.Datasources[0].UID
 }
 
 // checkPanels reports panels that share an id or a place, and
 // those that ask nothing or nobody.
-func checkPanels(t *testing.T, file string, panels []panel) {
+func checkPanels(t *testing.T, file string, panels []panel, source string) {
 	t.Helper()
 	ids, places := map[int]bool{}, map[[2]int]string{}
 	for _, p := range panels {
@@ -81,7 +92,7 @@ func checkPanels(t *testing.T, file string, panels []panel) {
 		if p.Type == "row" || p.Type == "text" || p.Type == "alertlist" {
 			continue
 		}
-		if p.Datasource.UID != "prometheus" || len(p.Targets) == 0 || p.Description == "" {
+		if p.Datasource.UID != source || len(p.Targets) == 0 || p.Description == "" {
 			t.Errorf("%s: %q asks %q for %v, described %q", file, p.Title, p.Datasource.UID, p.Targets, p.Description)
 		}
 	}
