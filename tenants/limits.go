@@ -19,18 +19,19 @@ const (
 	CountInvitations   Countable = "open invitations"
 	CountWebhooks      Countable = "webhooks"
 
-	// Those in force and those that ended within EndedKept, for so
-	// long distinguished from unknown ones.
+	// Those that there are and those that ended within EndedKept, for
+	// so long distinguished from unknown ones.
+	CountProjectsKept      Countable = "projects that exist or were deleted in the last 30 days"
 	CountAPIKeysKept       Countable = "API keys that are in force or ended in the last 30 days"
 	CountServiceTokensKept Countable = "service tokens that are in force or ended in the last 30 days"
 )
 
-// EndedKept is how long an ended key or token is counted, and
-// known to all services.
+// EndedKept is how long a deleted project and an ended key or token
+// are counted, and known to all services.
 const EndedKept = 30 * 24 * time.Hour
 
-// keptPer is how many keys and tokens are kept for each in force:
-// so a leaked one can always be exchanged.
+// keptPer is how many are kept for each that there may be: so a
+// leaked key can always be exchanged.
 const keptPer = 3
 
 // Limits are how much an organization may have at once. 0: the default.
@@ -68,6 +69,8 @@ func (l Limits) Of(what Countable) int {
 		return l.Invitations
 	case CountWebhooks:
 		return l.Webhooks
+	case CountProjectsKept:
+		return keptPer * l.Projects
 	case CountAPIKeysKept:
 		return keptPer * l.APIKeys
 	case CountServiceTokensKept:
@@ -100,7 +103,7 @@ func (e LimitReached) wayOut() string {
 	const ask = "ask whoever runs the installation to raise the limit."
 	switch e.What {
 	case CountProjects:
-		return "Rename one that is not needed any more and use it, or " + ask
+		return "Delete one that is not needed any more, or rename and use it, or " + ask
 	case CountMembers:
 		return "Remove somebody first, or " + ask
 	case CountInvitations:
@@ -110,7 +113,7 @@ func (e LimitReached) wayOut() string {
 	case CountAPIKeys, CountServiceTokens:
 		return "Revoke one that is not used any more, or " + ask
 	}
-	return "Wait until some are older, or " + ask
+	return "Wait until it is 30 days since some ended, or " + ask
 }
 
 // A Room is how many of something an organization has, and may have.

@@ -13,7 +13,7 @@ import (
 func TestLimits(t *testing.T) {
 	limits := tenants.Limits{Projects: 3}.OrDefault()
 	for what, want := range map[tenants.Countable]int{
-		tenants.CountProjects: 3, tenants.CountAPIKeys: 1000, tenants.CountAPIKeysKept: 3000, tenants.CountServiceTokens: 100,
+		tenants.CountProjects: 3, tenants.CountProjectsKept: 9, tenants.CountAPIKeys: 1000, tenants.CountAPIKeysKept: 3000, tenants.CountServiceTokens: 100,
 		tenants.CountServiceTokensKept: 300, tenants.CountMembers: 500, tenants.CountInvitations: 200,
 	} {
 		if got := limits.Of(what); got != want {

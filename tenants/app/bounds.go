@@ -11,7 +11,7 @@ import (
 // BoundsConfig bounds what an organization may have, as all of it is in the
 // memory of every process. A lower limit removes nothing.
 type BoundsConfig struct {
-	MaxProjects      int `help:"How many projects an organization may have." env:"WEIR_MAX_PROJECTS" default:"200"`
+	MaxProjects      int `help:"How many projects an organization may have; three times as many with those that were deleted in the last 30 days." env:"WEIR_MAX_PROJECTS" default:"200"`
 	MaxAPIKeys       int `help:"How many API keys of an organization may be in force; three times as many with those that ended in the last 30 days." env:"WEIR_MAX_API_KEYS" default:"1000"`
 	MaxServiceTokens int `help:"How many service tokens of an organization may be in force; three times as many with those that ended in the last 30 days." env:"WEIR_MAX_SERVICE_TOKENS" default:"100"`
 	MaxMembers       int `help:"How many members an organization may have." env:"WEIR_MAX_MEMBERS" default:"500"`

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/app"
 )
 
@@ -60,8 +61,35 @@ func TestProjectsAreLimited(t *testing.T) {
 	if got := b.get(t, projectsPage); !strings.Contains(got.text(), "The organization has 5 projects, and may not have more.") || strings.Contains(got.body, "Create project</button>") {
 		t.Errorf("the page does not say that it is full: %s", got.body)
 	}
-	if got := b.post(t, projectsPage, map[string]string{"name": "One more"}); got.status != 409 || !strings.Contains(got.text(), "Rename one") {
+	if got := b.post(t, projectsPage, map[string]string{"name": "One more"}); got.status != 409 || !strings.Contains(got.text(), "Delete one") {
 		t.Errorf("one more from the console: %d %s", got.status, got.body)
+	}
+}
+
+// Projects that are made and deleted without end reach a limit as
+// well: each leaves its id in every process.
+func TestDeletedProjectsAreLimited(t *testing.T) {
+	w := newWorld(t)
+	w.bounds = app.BoundsConfig{MaxProjects: 2}
+	p := w.start(t, operatorToken)
+	others := w.ingestor(t)
+	acme := p.tenant(t, "Acme") // has one
+	create := func() answer {
+		return p.call(t, acme.token, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "Brief"}))
+	}
+	for i := range 5 {
+		created := create()
+		if created.status != 201 {
+			t.Fatalf("project %d: %d %s", i, created.status, created.text)
+		}
+		of := tenants.Deletable{Organization: acme.organization, Project: created.get("id")}
+		p.must(t, 202, "DELETE", "/v1/projects/"+of.Project, "")
+		p.deletion(t, of, tenants.Erasing)
+		others.erased(of)
+		p.deletion(t, of, tenants.Gone)
+	}
+	if got := create(); !full(got, "projects that exist or were deleted in the last 30 days", 6) || !strings.Contains(got.get("detail"), "Wait") {
+		t.Errorf("one more: %d %s", got.status, got.text)
 	}
 }
 

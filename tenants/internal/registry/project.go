@@ -21,7 +21,7 @@ func (s *Service) CreateProject(ctx context.Context, request unitofwork.Request,
 	}
 	cmd.ID = s.work.NewID(request, projectPrefix, organization)
 	return unitofwork.CreateOnce(ctx, s.work, request, tenants.ProjectsWrite, unitofwork.Stream(organization, "project", cmd.ID),
-		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, room(tenants.CountProjects))
+		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, room(tenants.CountProjects, tenants.CountProjectsKept))
 }
 
 // RenameProject gives a project that the caller reaches another name.

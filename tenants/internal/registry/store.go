@@ -43,6 +43,8 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	counted, args := `projects WHERE organization = $1`, []any(nil)
 	switch what {
 	case tenants.CountProjects:
+	case tenants.CountProjectsKept:
+		counted, args = projectsKept, []any{now.Add(-tenants.EndedKept)}
 	case tenants.CountServiceTokens:
 		counted = `service_tokens WHERE organization = $1 AND revoked_at IS NULL`
 	case tenants.CountServiceTokensKept:
@@ -52,6 +54,12 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	}
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
 }
+
+// projectsKept are those of $1 that exist, and those that were
+// deleted after $2: till it is erased, one is both.
+const projectsKept = `(SELECT id FROM projects WHERE organization = $1
+	UNION SELECT id FROM deletions WHERE organization = $1 AND project <> '' AND state <> 'cancelled'
+	  AND coalesce(finished_at, 'infinity') > $2) kept`
 
 // Erasable are the tables of the room, in the order of their erasure.
 func Erasable() []erasure.Table {
