@@ -150,7 +150,7 @@ func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 			t.Errorf("in project %q: %d entries, %v; want %d", project, len(result.Found), err, want)
 		}
 	}
-	search.Project, search.Hidden = "", []string{"prj"}
+	search.Project, search.Hidden = "", map[string]bool{"prj": true}
 	if result, err := search.Find(on); err != nil || len(result.Found) != 0 {
 		t.Errorf("of a project that was deleted since: %d entries, %v", len(result.Found), err)
 	}
@@ -219,7 +219,7 @@ func TestAPageEndsAtItsBytes(t *testing.T) {
 
 // Blocks of hidden projects are passed over, whatever else is wanted.
 func TestHiddenProjectsAreLeftOut(t *testing.T) {
-	search := ingest.Search{Hidden: []string{"gone"}}
+	search := ingest.Search{Hidden: map[string]bool{"gone": true}}
 	for project, want := range map[string]bool{"gone": false, "kept": true} {
 		block := ingest.Candidate{Ref: ingest.Ref{Project: project}}
 		if got := search.MayFind(&block); got != want {

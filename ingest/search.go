@@ -3,14 +3,13 @@ package ingest
 import (
 	"cmp"
 	"math"
-	"slices"
 )
 
 // A Search selects entries, in an order. Its zero value selects all, newest first.
 type Search struct {
-	Project     string   // empty: all projects of the organization
-	Hidden      []string // but for these
-	From, To    *Instant // event times from From on, before To; nil: no bound
+	Project     string          // empty: all projects of the organization
+	Hidden      map[string]bool // but for these
+	From, To    *Instant        // event times from From on, before To; nil: no bound
 	Levels      SeveritySet
 	Environment string
 	Words       Words
@@ -38,7 +37,7 @@ func (s *Search) Wants(entry *Stored) bool {
 
 // reads reports whether the search wants entries of a project.
 func (s *Search) reads(project string) bool {
-	return (s.Project == "" || s.Project == project) && !slices.Contains(s.Hidden, project)
+	return (s.Project == "" || s.Project == project) && !s.Hidden[project]
 }
 
 // MayFind reports whether a block can hold an entry that is wanted.

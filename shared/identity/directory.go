@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -16,12 +17,12 @@ type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
 	byOrganization map[string][]string                // ids of projects, in the order in which they became known; bounded by them
-	hidden         map[string][]string                // by organization, ids of projects; bounded by those that were ever to be deleted
+	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by those that were ever to be deleted
 }
 
 // NewDirectory makes an empty directory; feed it with Apply.
 func NewDirectory() *Directory {
-	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string][]string{}}
+	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string]map[string]bool{}}
 }
 
 // Apply takes one record of weir.tenants.v1; facts about anything but
@@ -78,7 +79,7 @@ func (d *Directory) deletionRequested(fact contract.DeletionRequested) {
 func (d *Directory) deletionCancelled(fact contract.DeletionCancelled) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.hidden[fact.Organization] = slices.DeleteFunc(slices.Clone(d.hidden[fact.Organization]), func(id string) bool { return id == fact.Project })
+	d.show(fact.Organization, fact.Project)
 }
 
 // deletionBegun drops what was deleted, but keeps it hidden
@@ -101,21 +102,37 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 
 // hide hides a project, or with "" an organization. The caller holds the lock.
 func (d *Directory) hide(organization, project string) {
-	if !slices.Contains(d.hidden[organization], project) {
-		d.hidden[organization] = append(slices.Clip(d.hidden[organization]), project) // what Hidden returned stays as it is
+	if d.hidden[organization] == nil {
+		d.hidden[organization] = map[string]bool{}
+	}
+	d.hidden[organization][project] = true
+}
+
+// show ends what hide began.
+func (d *Directory) show(organization, project string) {
+	if delete(d.hidden[organization], project); len(d.hidden[organization]) == 0 {
+		delete(d.hidden, organization)
 	}
 }
 
 func (d *Directory) isHidden(organization, project string) bool {
-	return slices.Contains(d.hidden[organization], project) || slices.Contains(d.hidden[organization], "")
+	return d.hidden[organization][project] || d.hidden[organization][""]
 }
 
-// Hidden returns the projects of an organization that nobody may
-// see: deleted, or to be deleted.
-func (d *Directory) Hidden(organization string) []string {
+// Hides reports whether nobody may see a project by itself: it is
+// deleted, or to be deleted.
+func (d *Directory) Hides(organization, project string) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return d.hidden[organization]
+	return d.hidden[organization][project]
+}
+
+// Hidden returns the projects of an organization that it hides,
+// for the caller to keep.
+func (d *Directory) Hidden(organization string) map[string]bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return maps.Clone(d.hidden[organization])
 }
 
 // Organization returns the organization that project belongs to.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,7 +252,10 @@ func TestDirectoryHides(t *testing.T) {
 		if got := directory.Projects("org_1"); len(got) != step.shown || known != (step.shown > 0) {
 			t.Errorf("after %s of %s: %+v, the second is known: %t", step.kind, step.value, got, known)
 		}
-		hidden := slices.Contains(directory.Hidden("org_1"), "prj_1")
+		hidden := directory.Hides("org_1", "prj_1")
+		if hidden != directory.Hidden("org_1")["prj_1"] {
+			t.Errorf("after %s of %s: hidden are %v", step.kind, step.value, directory.Hidden("org_1"))
+		}
 		if name := directory.Name("prj_1"); hidden && name != "prj_1" || !hidden && name == "prj_1" {
 			t.Errorf("after %s of %s: hidden %t, called %q", step.kind, step.value, hidden, name)
 		}

@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 // reads reports whether the principal may read a project's
 // groups: nobody may, once it is to be deleted.
 func (s *Service) reads(who identity.Principal, project string) bool {
-	return who.ReadsProject(project) && !slices.Contains(s.Projects.Hidden(who.Organization), project)
+	return who.ReadsProject(project) && !s.Projects.Hides(who.Organization, project)
 }
 
 // over returns what reports whether so much time has passed.
@@ -56,7 +57,7 @@ func (s *Service) over(span time.Duration) func() bool {
 // Groups finds a page of groups. It ends with what was found when its time is over.
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		query.Hidden, query.Enough = s.Projects.Hidden(string(organization)), s.over(longestSearch)
+		query.Hidden, query.Enough = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.over(longestSearch)
 		page, err = postgres.Groups(ctx, tx, organization, query)
 		return err
 	})
