@@ -32,8 +32,8 @@ type Config struct {
 	Batch    int           // rows of one transaction; default 5,000
 }
 
-// An Eraser erases what is deleted. Replicas take turns, transaction by
-// transaction, and continue for each other.
+// An Eraser erases what is deleted, a transaction of each deletion
+// in turn. Replicas continue for each other.
 //
 // It goes over the tables until a pass finds nothing: that finds
 // what was moved in a table meanwhile.
@@ -53,27 +53,48 @@ func (e *Eraser) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, e.Interval, e.RunOnce, lifecycle.Warn(e.Logger, "cannot erase what is deleted"))
 }
 
-// RunOnce erases and publishes all that it can; what fails keeps
-// nothing else waiting.
+// RunOnce erases and publishes all that it can, also of what begins
+// meanwhile. What is large or fails keeps nothing else waiting.
 func (e *Eraser) RunOnce(ctx context.Context) error {
-	open, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, of := range open {
-		if err := e.erase(ctx, of); err != nil && !errors.Is(err, ErrNotYet) {
-			failed = append(failed, fmt.Errorf("%v: %w", of, err))
+	run := run{eraser: e, ended: map[Deletion]bool{}}
+	for more := true; more; {
+		open, err := e.open(ctx)
+		if err != nil {
+			return errors.Join(append(run.failed, err)...)
 		}
+		more = run.round(ctx, open)
 	}
-	return errors.Join(failed...)
+	return errors.Join(run.failed...)
+}
+
+// A run is what RunOnce has achieved so far.
+type run struct {
+	eraser *Eraser
+	ended  map[Deletion]bool // erased, failed, or waiting: not tried again; bounded by open deletions
+	failed []error
+}
+
+// round is a turn of each deletion, and reports whether any goes on.
+func (r *run) round(ctx context.Context, open []Deletion) (more bool) {
+	for _, of := range open {
+		if r.ended[of] {
+			continue
+		}
+		goesOn, err := r.eraser.turn(ctx, of)
+		if err != nil && !errors.Is(err, ErrNotYet) {
+			r.failed = append(r.failed, fmt.Errorf("%v: %w", of, err))
+		}
+		r.ended[of] = !goesOn
+		more = more || goesOn
+	}
+	return more
 }
 
 // open lists what is not erased, or not published, the oldest first.
 func (e *Eraser) open(ctx context.Context) (open []Deletion, err error) {
 	overdue := 0
 	err = e.asSystem(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT organization, project, gone_by FROM erasures WHERE published_at IS NULL ORDER BY begun_at`)
+		rows, err := tx.Query(ctx, `SELECT organization, project, gone_by FROM erasures WHERE published_at IS NULL ORDER BY begun_at, organization, project`)
 		if err != nil {
 			return err
 		}
@@ -96,17 +117,16 @@ func (e *Eraser) open(ctx context.Context) (open []Deletion, err error) {
 	return open, nil
 }
 
-func (e *Eraser) erase(ctx context.Context, of Deletion) error {
-	for more := true; more; {
-		var err error
-		if more, err = e.step(ctx, of); pg.IsReferenced(err) {
-			return errors.Join(err, e.again(ctx, of))
-		}
-		if err != nil {
-			return err
-		}
+// turn is a step of a deletion, or what follows the last.
+func (e *Eraser) turn(ctx context.Context, of Deletion) (more bool, err error) {
+	more, err = e.step(ctx, of)
+	switch {
+	case pg.IsReferenced(err):
+		return false, errors.Join(err, e.again(ctx, of))
+	case err != nil, more:
+		return more, err
 	}
-	return e.publish(ctx, of)
+	return false, e.publish(ctx, of)
 }
 
 // again starts the pass over, next time: a row can't go because another

@@ -184,6 +184,35 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
+// What is large takes turns with what is small, also where that
+// begins later.
+func TestTakesTurns(t *testing.T) {
+	pool, brokers := open(t), testenv.Kafka(t)
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	late := begun(t, "late", "")
+	var turns []string
+	table := erasure.Rows("things", erasure.OfProject)
+	erase := table.Erase
+	table.Erase = func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
+		if turns = append(turns, of.Organization); len(turns) == 3 {
+			consume(t, pool, late)
+		}
+		return erase(ctx, tx, of, place, limit)
+	}
+	consume(t, pool, begun(t, "acme", ""), begun(t, "other", ""))
+	if err := newEraser(t, pool, brokers, table).RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"acme", "other", "acme", "other", "acme", "late", "other"}; len(turns) < 9 || !slices.Equal(turns[:7], want) {
+		t.Errorf("turns: %q", turns)
+	}
+	if got := left(t, pool); got["acme/shop"]+got["other/shop"] != 120 { // days of both
+		t.Errorf("left: %v", got)
+	}
+}
+
 // A row that comes behind the pass and keeps another from going
 // is erased by the next pass.
 func TestComesBehind(t *testing.T) {
