@@ -97,29 +97,57 @@ func TestGateResolves(t *testing.T) {
 func TestReplays(t *testing.T) {
 	replays := admission.NewReplays(time.Hour, 3)
 	key := func(n byte) admission.Digest { return admission.Digest{n} }
-	attempt, first := replays.Begin(key(1), key(101), start)
+	attempt, first := replays.Begin("org", key(1), key(101), start)
 	if !first || attempt.Answer() != nil {
 		t.Fatal("the first attempt is not the first")
 	}
 	attempt.Fail()
-	attempt, first = replays.Begin(key(1), key(102), start)
+	attempt, first = replays.Begin("org", key(1), key(102), start)
 	if !first {
 		t.Fatal("a failed attempt holds its key")
 	}
 	attempt.Succeed(admission.Answer{Bytes: 7})
 	attempt.Fail() // after success it changes nothing
-	again, first := replays.Begin(key(1), key(102), start.Add(time.Hour-1))
+	again, first := replays.Begin("org", key(1), key(102), start.Add(time.Hour-1))
 	if first || again.Answer().Bytes != 7 || again.Body() != key(102) {
 		t.Fatal("the key is forgotten too early")
 	}
-	if _, first = replays.Begin(key(1), key(102), start.Add(time.Hour)); !first {
+	if _, first = replays.Begin("org", key(1), key(102), start.Add(time.Hour)); !first {
 		t.Fatal("the key is remembered too long")
 	}
 	for n := byte(2); n <= 4; n++ {
-		replays.Begin(key(n), key(n), start.Add(time.Hour))
+		replays.Begin("org", key(n), key(n), start.Add(time.Hour))
 	}
-	if _, first = replays.Begin(key(1), key(102), start.Add(time.Hour)); !first {
+	if _, first = replays.Begin("org", key(1), key(102), start.Add(time.Hour)); !first {
 		t.Fatal("more keys are remembered than allowed")
+	}
+}
+
+// Who sends many keys crowds out its own, and nobody else's.
+func TestReplaysOfOthersStay(t *testing.T) {
+	replays := admission.NewReplays(time.Hour, 4)
+	key := func(n byte) admission.Digest { return admission.Digest{n} }
+	replays.Begin("quiet", key(1), key(1), start)
+	for n := byte(10); n < 30; n++ {
+		attempt, first := replays.Begin("loud", key(n), key(n), start.Add(time.Minute))
+		if !first || replays.Len() > 4 {
+			t.Fatalf("key %d: first %t, %d are remembered", n, first, replays.Len())
+		}
+		if n == 15 {
+			attempt.Fail()
+		}
+	}
+	for _, n := range []byte{1, 27, 28, 29} {
+		if _, first := replays.Begin("quiet", key(n), key(n), start.Add(time.Minute)); first {
+			t.Errorf("key %d is forgotten", n)
+		}
+	}
+	replays.Begin("third", key(40), key(40), start.Add(time.Minute))
+	if _, first := replays.Begin("quiet", key(1), key(1), start.Add(time.Hour-1)); first {
+		t.Error("the one key of an organization is crowded out by another's")
+	}
+	if replays.Begin("third", key(41), key(41), start.Add(2*time.Hour)); replays.Len() != 1 {
+		t.Errorf("%d are remembered after the window", replays.Len())
 	}
 }
 

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"container/list"
 	"sync"
 	"time"
 )
@@ -16,19 +17,15 @@ type Answer struct {
 
 // Replays holds the idempotency keys of the last day that came to this
 // process; across processes the inboxes of the log's consumers decide.
-// It is bounded: the oldest keys go first.
+// It is bounded: the organization with the most keys loses its oldest.
 type Replays struct {
 	window time.Duration
 	max    int
 
-	mu    sync.Mutex
-	byKey map[Digest]*Attempt // bounded by max
-	queue []queued            // in the order in which they began
-}
-
-type queued struct {
-	key     Digest
-	attempt *Attempt
+	mu     sync.Mutex
+	byKey  map[Digest]*Attempt // bounded by max
+	oldest list.List           // of the attempts of byKey, in the order in which they began
+	most   senders             // of them
 }
 
 // An Attempt is a request with an idempotency key.
@@ -39,25 +36,32 @@ type Attempt struct {
 	began   time.Time
 	done    chan struct{} // closed when it has ended
 	answer  *Answer       // nil until it has succeeded
+
+	sender        *sender
+	aged, holding *list.Element // in oldest, and of its sender
 }
 
 // NewReplays remembers at most limit keys, each for window.
 func NewReplays(window time.Duration, limit int) *Replays {
-	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}}
+	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}, most: newSenders()}
 }
 
-// Begin begins an attempt under key. If first is false, the attempt is an
-// earlier one of the same key: compare Body, and wait for Done.
-func (r *Replays) Begin(key, body Digest, now time.Time) (attempt *Attempt, first bool) {
+// Begin begins an attempt of an organization under key. If first is false,
+// the attempt is an earlier one of the same key: compare Body, and
+// wait for Done.
+func (r *Replays) Begin(organization string, key, body Digest, now time.Time) (attempt *Attempt, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget(now)
 	if earlier := r.byKey[key]; earlier != nil {
 		return earlier, false
 	}
+	if len(r.byKey) >= r.max {
+		r.drop(r.most.oldest())
+	}
 	attempt = &Attempt{replays: r, key: key, body: body, began: now, done: make(chan struct{})}
-	r.byKey[key] = attempt
-	r.queue = append(r.queue, queued{key, attempt})
+	r.byKey[key], attempt.aged = attempt, r.oldest.PushBack(attempt)
+	r.most.add(organization, attempt)
 	return attempt, true
 }
 
@@ -97,24 +101,24 @@ func (a *Attempt) Fail() {
 		return
 	}
 	if a.replays.byKey[a.key] == a {
-		delete(a.replays.byKey, a.key)
+		a.replays.drop(a)
 	}
 	close(a.done)
 }
 
-// forget drops what is too old or over the bound.
+// forget drops what is too old.
 func (r *Replays) forget(now time.Time) {
-	drop := 0
-	for _, oldest := range r.queue {
-		if len(r.queue)-drop < r.max && now.Sub(oldest.attempt.began) < r.window {
-			break
+	for first := r.oldest.Front(); first != nil; first = r.oldest.Front() {
+		attempt := first.Value.(*Attempt)
+		if now.Sub(attempt.began) < r.window {
+			return
 		}
-		if r.byKey[oldest.key] == oldest.attempt {
-			delete(r.byKey, oldest.key)
-		}
-		drop++
+		r.drop(attempt)
 	}
-	if r.queue = r.queue[drop:]; drop > 0 && len(r.queue) == 0 {
-		r.queue = nil
-	}
+}
+
+func (r *Replays) drop(attempt *Attempt) {
+	delete(r.byKey, attempt.key)
+	r.oldest.Remove(attempt.aged)
+	r.most.remove(attempt)
 }

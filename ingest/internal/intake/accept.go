@@ -74,7 +74,7 @@ func (s *Service) Accept(ctx context.Context, sent *Submission) (Receipt, error)
 	timeout := time.NewTimer(replayTimeout)
 	defer timeout.Stop()
 	for {
-		attempt, first := s.Replays.Begin(key, sent.Digest, s.Clock())
+		attempt, first := s.Replays.Begin(sent.Caller.Organization, key, sent.Digest, s.Clock())
 		if first {
 			return s.acceptFirst(ctx, attempt, sent, hex.EncodeToString(key[:]))
 		}
