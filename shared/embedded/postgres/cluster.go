@@ -73,7 +73,7 @@ func (c *cluster) start(ctx context.Context, port int, settings map[string]strin
 	if err := c.clearStalePid(); err != nil {
 		return err
 	}
-	from, err := c.logSize()
+	from, err := c.log().open(maxLog)
 	if err != nil {
 		return err
 	}
@@ -88,27 +88,14 @@ func (c *cluster) start(ctx context.Context, port int, settings map[string]strin
 	return nil
 }
 
-// logSize makes the server's log when there is none and returns its length.
-func (c *cluster) logSize() (int64, error) {
-	file, err := os.OpenFile(c.home.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), c.account.give(c.home.log())
-}
+func (c *cluster) log() serverLog { return serverLog{c.home.log(), c.account} }
 
 // explain turns what the server logged since from into one line.
 func (c *cluster) explain(from int64, port int, err error) error {
-	raw, readErr := os.ReadFile(c.home.log())
-	if readErr != nil || int64(len(raw)) < from {
+	log, readErr := c.log().since(from)
+	if readErr != nil {
 		return err
 	}
-	log := string(raw[from:])
 	if strings.Contains(log, "Address already in use") {
 		return fmt.Errorf("%w: PostgreSQL cannot listen on 127.0.0.1:%d: stop the program that holds it, or choose another port", ErrPortInUse, port)
 	}

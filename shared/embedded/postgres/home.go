@@ -14,7 +14,7 @@ import (
 )
 
 // A home is the folder of one server: data/ (PostgreSQL's own),
-// server.log, the password and the lock.
+// server.log and the one before, the password and the lock.
 type home struct {
 	dir  string
 	lock *os.File

@@ -61,6 +61,7 @@ type Server struct {
 	port     int
 	password string
 	guard    *watchdog
+	endLog   func() // ends its rotation
 }
 
 // Start makes a missing database, starts the server or takes over a
@@ -99,6 +100,7 @@ func (s *Server) start(ctx context.Context, cfg Config) (err error) {
 	if err := s.ensureDatabase(ctx); err != nil {
 		return errors.Join(err, s.cluster.stop(ctx))
 	}
+	s.endLog = s.cluster.log().keep(maxLog, logInterval, cfg.Logger)
 	return nil
 }
 
@@ -234,7 +236,8 @@ func (s *Server) url(role, database string) string {
 	return u.String()
 }
 
-// LogFile is where the server writes its log.
+// LogFile is where the server writes its log, of 10 MiB at most; the one
+// before is beside it, as .1.
 func (s *Server) LogFile() string { return s.cluster.home.log() }
 
 // Binaries is the folder that the server was started from.
@@ -243,6 +246,7 @@ func (s *Server) Binaries() string { return s.cluster.bin }
 // Stop disconnects all clients, flushes to disk and ends the server. With
 // Throwaway it also removes the directory.
 func (s *Server) Stop(ctx context.Context) error {
+	s.endLog()
 	err := s.cluster.stop(ctx)
 	if s.guard != nil {
 		err = errors.Join(err, s.guard.release())

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
+)
+
+// The bound of a log: this many bytes, and what the server writes
+// in between two looks; so has the former log beside it.
+const (
+	maxLog      = 10 << 20
+	logInterval = 10 * time.Second // between looks
+)
+
+// A serverLog is the file that a server appends its log to.
+type serverLog struct {
+	path    string
+	account account
+}
+
+// former is where the log goes that was rotated last.
+func (l serverLog) former() string { return l.path + ".1" }
+
+// open makes the log when there is none, rotates a long one, and
+// returns its length.
+func (l serverLog) open(most int64) (int64, error) {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(file.Close(), l.account.give(l.path), l.rotate(most)); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(l.path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// rotate copies a log of more than most bytes to former and empties it. The
+// server goes on with the file that it has open: lines that it writes
+// in between may be lost.
+func (l serverLog) rotate(most int64) error {
+	info, err := os.Stat(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // somebody has removed it
+	}
+	if err != nil || info.Size() <= most {
+		return err
+	}
+	if err := l.copy(); err != nil {
+		return fmt.Errorf("cannot keep the log of PostgreSQL as %q: %w", l.former(), err)
+	}
+	return os.Truncate(l.path, 0)
+}
+
+func (l serverLog) copy() error {
+	from, err := os.Open(l.path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(l.former(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// since reads what was logged from an offset on, as far as it matters.
+func (l serverLog) since(from int64) (string, error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	raw, err := io.ReadAll(io.NewSectionReader(file, from, maxLog))
+	return string(raw), err
+}
+
+// keep rotates the log, each time that it is longer than most,
+// until the returned function is called.
+func (l serverLog) keep(most int64, interval time.Duration, logger logger) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = lifecycle.Every(ctx, interval, func(context.Context) error { return l.rotate(most) }, lifecycle.Warn(logger, "cannot rotate the log of PostgreSQL"))
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
