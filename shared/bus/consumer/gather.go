@@ -38,7 +38,7 @@ func (a *assignment) gather() *gathering {
 	lanes, limit := a.consumer.cfg.Lanes, a.limit.limit(a.consumer.maxBatch())
 	return &gathering{
 		lanes: lanes, backlogs: a.backlogs, turns: a.turns,
-		shares:    shares{limit: limit, room: lanes.inTime(limit), lately: a.lately, filled: a.filled, lanes: make(map[string]amount)},
+		shares:    shares{limit: limit, most: lanes.inTime(limit), lately: a.lately, filled: a.filled, lanes: make(map[string]amount)},
 		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
 	}
 }
@@ -123,12 +123,12 @@ func (a *assignment) consume(c *follow.Chunk, g *gathering) {
 func (g *gathering) take(records []bus.Record) (n int) {
 	late := g.late(records)
 	if late {
-		g.shares.room = g.shares.limit
+		g.shares.most = g.shares.limit
 	}
 	for n < len(records) && !g.full {
 		if g.full = !g.add(records[n], late); !g.full {
 			n++
-			g.full = g.shares.taken.fills(g.shares.room) || len(g.deferred) >= maxDeferred
+			g.full = g.shares.taken.fills(g.shares.limit) || len(g.deferred) >= maxDeferred
 		}
 	}
 	return n

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,24 +36,39 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	}
 }
 
-// While nothing is late, a transaction holds a quarter of what was learned
-// that it may: the first records of a flood can be dearer by far. What is late
-// is caught up with by all of it, and so is everything without lanes.
-func TestTransactionsInTimeAreSmaller(t *testing.T) {
+// While nothing is late, a lane has at most a quarter of what was learned that
+// a transaction may hold: the first records of a flood can be dearer by far.
+// Many lanes fill all of it.
+func TestALaneInTimeHasAQuarter(t *testing.T) {
 	lanes := Lanes{Of: func(r bus.Record) string { return string(r.Key) }}
 	for name, c := range map[string]struct {
-		lanes Lanes
-		age   time.Duration
-		want  int
-	}{"in time": {lanes, 0, 25}, "late": {lanes, time.Hour, 100}, "without lanes": {Lanes{}, 0, 100}} {
-		g := assigned(c.lanes).gather()
+		config Lanes
+		lanes  int
+		age    time.Duration
+		want   int
+	}{
+		"one": {lanes, 1, 0, 25}, "two": {lanes, 2, 0, 50}, "many": {lanes, 150, 0, 100},
+		"many, late": {lanes, 150, time.Hour, 100}, "without lanes": {Lanes{}, 1, 0, 100},
+	} {
+		g := assigned(c.config).gather()
 		records := make([]bus.Record, 150)
 		for i := range records {
-			records[i] = bus.Record{Offset: int64(i), Key: []byte{byte(i)}, Time: clock.Now().Add(-c.age)}
+			records[i] = bus.Record{Offset: int64(i), Key: []byte{byte(i % c.lanes)}, Time: clock.Now().Add(-c.age)}
 		}
 		if n := g.take(records); n != c.want || len(g.records) != c.want {
 			t.Errorf("%s: %d records are taken, %d of them to be applied, want %d", name, n, len(g.records), c.want)
 		}
+	}
+}
+
+// A record larger than a lane's quarter shares its transaction with small
+// ones of other lanes, not with another such record.
+func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
+	r := shares{limit: amount{100, 1000, 1000}, most: amount{25, 250, 1000}, lately: newUsage(), lanes: map[string]amount{}}
+	large, small := amount{1, 300, 300}, amount{1, 10, 10}
+	got := []decision{r.admit("a", large, laneState{}), r.admit("b", small, laneState{}), r.admit("c", large, laneState{}), r.admit("a", small, laneState{})}
+	if want := []decision{applies, applies, waits, waits}; !slices.Equal(got, want) {
+		t.Errorf("decisions %v, want %v", got, want)
 	}
 }
 

@@ -69,12 +69,12 @@ const lateParts = 4
 // has waited for so long.
 func (l Lanes) target(waited time.Duration) time.Duration { return max(l.Target, waited/lateParts) }
 
-// inTimeParts: while nothing is late, a transaction holds one such part of its
-// limit. That was learned from the records of before: those that come may be
-// dearer by far, and everybody would wait for all of them.
+// inTimeParts: while nothing is late, a lane has at most one such part of a
+// transaction. Its limit was learned from the records of before: those that
+// come may be dearer by far, and everybody would wait for all of them.
 const inTimeParts = 4
 
-// inTime is how much of its limit a transaction holds while nothing is late.
+// inTime is how much of a transaction's limit a lane has while nothing is late.
 func (l Lanes) inTime(limit amount) amount {
 	if l.Of == nil {
 		return limit

@@ -41,7 +41,7 @@ const (
 // shares decides which records a transaction holds, by each lane's share.
 type shares struct {
 	limit  amount
-	room   amount // all of the limit, once something is late
+	most   amount // that one lane may have of it in time; all, once something is late
 	lately *usage // of the transactions before
 	filled string // the lane of which one record alone was all of the one before; "": none
 	taken  amount
@@ -67,7 +67,7 @@ func (r *shares) admit(lane string, size amount, s laneState) decision {
 		return defers
 	case s.late && s.mayDefer && lane != "" && over:
 		return defers
-	case r.taken.records > 0 && !r.taken.plus(size).within(r.room):
+	case r.taken.records > 0 && !(r.taken.plus(size).within(r.limit) && has.plus(size).within(r.most)):
 		return waits
 	}
 	r.taken = r.taken.plus(size)

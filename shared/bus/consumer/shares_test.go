@@ -24,7 +24,7 @@ func newFlow(limit amount) *flow {
 // transact decides about records until the transaction is full, and returns
 // what each lane got, and how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
-	r := shares{limit: f.limit, room: f.limit, lately: f.lately, filled: f.filled, lanes: map[string]amount{}}
+	r := shares{limit: f.limit, most: f.limit, lately: f.lately, filled: f.filled, lanes: map[string]amount{}}
 	got = map[string]amount{}
 	defer func() { f.lately.add(r.lanes, f.limit) }()
 	for _, lane := range log {
@@ -148,7 +148,7 @@ func TestNoShares(t *testing.T) {
 		lane string
 		s    laneState
 	}{"not late": {"a", laneState{mayDefer: true}}, "no lane": {"", laneState{late: true, mayDefer: true}}, "no room": {"a", laneState{late: true}}} {
-		r, n := shares{limit: amount{100, 1000, 1000}, room: amount{100, 1000, 1000}, lately: newUsage(), lanes: map[string]amount{}}, 0
+		r, n := shares{limit: amount{100, 1000, 1000}, most: amount{100, 1000, 1000}, lately: newUsage(), lanes: map[string]amount{}}, 0
 		for r.admit(c.lane, amount{1, 1, 1}, c.s) == applies {
 			n++
 		}
