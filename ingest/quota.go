@@ -56,7 +56,8 @@ type QuotaStatus struct {
 	Limit, Used, Remaining int64 // bytes
 	ResetsAt               time.Time
 	Period                 time.Duration
-	Since                  int64 // of the account; 0 in a period that the ledger has not opened
+	Since                  int64         // of the account; 0 in a period that the ledger has not opened
+	Lag                    time.Duration // since the oldest request was accepted that the ledger has not counted; 0: none
 }
 
 // A Quota decides which requests of one organization are admitted. To the
@@ -72,6 +73,7 @@ type Quota struct {
 	uncertain int64 // bytes under way, or of unknown outcome
 	published []published
 	doubtful  []doubtful
+	oldest    time.Time // when the first of these was accepted; zero: there are none
 
 	since    time.Time // start of a period, and
 	counting spent     // what is published that was accepted since
@@ -217,6 +219,7 @@ func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 // not. It stays reserved until Resolve.
 func (q *Quota) Lost(r Reservation, now time.Time) {
 	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: r.Bytes, since: now})
+	q.age(r.At)
 }
 
 // Doubts reports whether anything was lost before the given time
@@ -255,6 +258,7 @@ func (q *Quota) count(found published) {
 	if !found.at.Before(q.since) {
 		q.counting.add(found)
 	}
+	q.age(found.at)
 	if len(q.published) < maxPublished || !q.merge(found) {
 		q.published = append(q.published, found)
 	}
@@ -284,7 +288,17 @@ func (q *Quota) Status(now time.Time) QuotaStatus {
 	if period.Start.Equal(q.account.Period.Start) {
 		status.Since = q.account.Since
 	}
+	if !q.oldest.IsZero() {
+		status.Lag = max(0, now.Sub(q.oldest))
+	}
 	return status
+}
+
+// age notes when a request was accepted that is not counted.
+func (q *Quota) age(accepted time.Time) {
+	if q.oldest.IsZero() || accepted.Before(q.oldest) {
+		q.oldest = accepted
+	}
 }
 
 // current is the present period, its limit, and what the ledger has counted in
@@ -347,4 +361,15 @@ func (q *Quota) settle() {
 		return resolved
 	})
 	q.addUp()
+	q.findOldest()
+}
+
+func (q *Quota) findOldest() {
+	q.oldest = time.Time{}
+	for _, p := range q.published {
+		q.age(p.at)
+	}
+	for _, d := range q.doubtful {
+		q.age(d.at)
+	}
 }

@@ -191,3 +191,27 @@ func TestQuotaResolvesDoubt(t *testing.T) {
 		t.Fatalf("after it is counted: %v", verdict)
 	}
 }
+
+// The lag is that of the oldest request which is not counted, also where
+// nobody knows whether it is in the log.
+func TestQuotaLag(t *testing.T) {
+	now := november.Add(time.Hour)
+	q := newQuota(account(100, 0))
+	lag := func(want time.Duration) {
+		t.Helper()
+		if got := q.Status(now).Lag; got != want {
+			t.Errorf("late by %s, want %s", got, want)
+		}
+	}
+	lag(0)
+	lost, _ := q.Reserve(now.Add(-time.Minute), 1)
+	q.Lost(lost, now)
+	q.Found(now.Add(-time.Second), 1, 0, 7)
+	q.Found(now.Add(-2*time.Second), 1, 1, 7)
+	lag(time.Minute)
+	q.Resolve(now.Add(1), ingest.Positions{0: 5})
+	q.Mark(ingest.Positions{0: 5})
+	lag(2 * time.Second)
+	q.Mark(ingest.Positions{0: 8, 1: 8})
+	lag(0)
+}

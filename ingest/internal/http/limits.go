@@ -58,7 +58,7 @@ func refusal(refused intake.Refusal) error {
 	case ingest.Unknown:
 		return httpapi.Unavailable("The organization's account is not known yet. Send the whole request again.", time.Second)
 	case ingest.Contended:
-		return errors.Join(contended(), errNoFault)
+		return errors.Join(contended(refused.Quota.Lag), errNoFault)
 	}
 	quota := refused.Quota
 	resets := quota.ResetsAt.UTC().Format(time.RFC3339)
@@ -70,11 +70,18 @@ func refusal(refused intake.Refusal) error {
 	return problem
 }
 
+// Bounds of the wait for the ledger's count.
+const (
+	minCountWait = time.Second
+	maxCountWait = 30 * time.Second
+)
+
 // contended is the answer while what counts against the quota may yet turn out
-// to be charged to nobody: the ledger knows within its lag.
-func contended() *httpapi.Problem {
+// to be charged to nobody. A ledger that is late by lag is given as long again.
+func contended(lag time.Duration) *httpapi.Problem {
+	wait := min(max(lag, minCountWait), maxCountWait)
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
-		"Whether the quota covers this request depends on requests that are not counted yet. Send the whole request again.").RetryAfter(time.Second)
+		"Whether the quota covers this request depends on requests that are not counted yet. Send the whole request again.").RetryAfter(wait)
 }
 
 // whyRefused says which limit does not cover a request, and until when.
