@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ingest"
+	"github.com/weirlog/weir/shared/pg"
 )
 
 // headersAtOnce is how many headers of blocks are fetched in one go.
@@ -90,17 +91,10 @@ func scanHeader(row pgx.CollectableRow, d day) (c ingest.Candidate, err error) {
 	return c, err
 }
 
-// query runs a query of the scan and releases its locks at once,
-// where a transaction holds them to its end: so a page holds those of
-// one partition, however many it reads. The snapshot is the
-// transaction's, so nothing changes meanwhile.
+// query runs a query of the scan. It holds the locks of one partition,
+// however many a page reads.
 func (s *scan) query(text string, args []any, read func(rows pgx.Rows) error) error {
-	batch := &pgx.Batch{}
-	batch.Queue(`SAVEPOINT look`)
-	batch.Queue(text, args...).Query(read)
-	batch.Queue(`ROLLBACK TO SAVEPOINT look`)
-	batch.Queue(`RELEASE SAVEPOINT look`)
-	return s.tx.SendBatch(s.ctx, batch).Close()
+	return pg.Look(s.ctx, s.tx, text, args, read)
 }
 
 // A headerQuery selects headers of one partition by the order of an

@@ -22,7 +22,7 @@ func IsCharged(ctx context.Context, tx pgx.Tx, organization pg.Organization, bat
 	named := time.Unix(batch.Time().UnixTime())
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM transfers WHERE organization = $1 AND effective_at BETWEEN $2 AND $3
 		AND source = $4 AND starts_with(event, $5))`,
-		organization, named.Add(-batchAge), named.Add(batchAge), ledger.FromLogs, batch.String()+"/").Scan(&charged)
+		planned, organization, named.Add(-batchAge), named.Add(batchAge), ledger.FromLogs, batch.String()+"/").Scan(&charged)
 	if err != nil {
 		return false, fmt.Errorf("cannot look for the batch %s: %w", batch, err)
 	}

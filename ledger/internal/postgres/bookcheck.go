@@ -113,7 +113,7 @@ func bookedWith(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Range, e
 func touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM transfers
 			WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4 OFFSET $5) sample LIMIT $6`,
-		r.Booked, r.From, r.To, fromTouched, skipped, limit)
+		planned, r.Booked, r.From, r.To, fromTouched, skipped, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book le
 		GROUP BY 1, 2, 4
 		UNION ALL SELECT from_account, to_account, sum(amount)::bigint, true FROM folded_transfers
 		WHERE organization = $1 AND period_start = $2 AND $6 GROUP BY 1, 2`,
-		organization, book.Period.Start, book.Period.End, s.by, next.by, s.by.IsZero())
+		planned, organization, book.Period.Start, book.Period.End, s.by, next.by, s.by.IsZero())
 	if err != nil {
 		return next, all, err
 	}

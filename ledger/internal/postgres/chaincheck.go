@@ -149,17 +149,27 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, sin
 const outOfOrder = 24 * time.Hour
 
 // chargesSince are the transfers of an organization's charges since an instant,
-// of those that came late, which count from the beginning of a period, and of
-// those that were replayed, however long they had been parked.
-const chargesSince = `(SELECT * FROM transfers WHERE organization = $1 AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at IN (` + periodsSince + `))
-	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE organization = $1 AND ` + ofCharges + `
-		AND effective_at < $2 AND effective_at NOT IN (` + periodsSince + `)) t`
+// and of those that came late, which count from the beginning of a period.
+const chargesSince = `SELECT * FROM transfers WHERE organization = $1 AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at = ANY ($3))`
 
-const periodsSince = `SELECT period_start FROM books WHERE organization = $1 AND period_end > $2`
+// The same with those that were replayed, however long they had been parked:
+// these may be of any day, so all are locked.
+const chargesOrReplaysSince = chargesSince + `
+	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE organization = $1 AND ` + ofCharges + `
+		AND effective_at < $2 AND effective_at <> ALL ($3)`
+
+// periodsSince are the beginnings of an organization's periods that end after an instant.
+func periodsSince(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]time.Time, error) {
+	rows, err := tx.Query(ctx, `SELECT period_start FROM books WHERE organization = $1 AND period_end > $2`, organization, since)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
+}
 
 // checkCharges compares links with the transfers of their hours.
 func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link, since time.Time) ([]ledger.Violation, error) {
-	rows, err := tx.Query(ctx, `SELECT `+chargeColumns+` FROM `+chargesSince+` ORDER BY `+chargeOrder, organization, since.Add(-outOfOrder))
+	rows, err := h.charges(ctx, tx, organization, since.Add(-outOfOrder))
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +188,19 @@ func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization stri
 		return nil, err
 	}
 	return compareCharges(organization, links, digests, since), nil
+}
+
+// charges reads the charges of an organization that may be in the hours since an instant.
+func (h logHours) charges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (pgx.Rows, error) {
+	starts, err := periodsSince(ctx, tx, organization, since)
+	if err != nil {
+		return nil, err
+	}
+	which := chargesSince
+	if len(h.replays) > 0 {
+		which = chargesOrReplaysSince
+	}
+	return tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, planned, organization, since, starts)
 }
 
 func compareCharges(organization string, links []ledger.Link, digests map[time.Time]*ledger.ChargesDigest, since time.Time) []ledger.Violation {

@@ -173,7 +173,7 @@ func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset i
 		var first *int64
 		err = tx.QueryRow(ctx, `SELECT min("offset") FROM transfers WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 AND source = $4 AND reason = $5
 			AND partition = $6 AND "offset" >= $7 AND "offset" < $8`,
-			r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
+			planned, r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
 		if err != nil || first != nil {
 			return deref(first), first != nil, err
 		}

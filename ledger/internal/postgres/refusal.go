@@ -96,7 +96,7 @@ func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 func LastCharge(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND reason = $4 ORDER BY effective_at DESC LIMIT 1`,
-		organization, period.Start, by, ledger.Charged).Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount)
+		planned, organization, period.Start, by, ledger.Charged).Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
 	}

@@ -106,7 +106,7 @@ func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []ti
 		return nil, err
 	}
 	which, args := inSpan, []any{
-		span.partitions, span.firsts, span.nexts, span.booked[0], span.booked[1], span.accepted[0], span.accepted[1],
+		planned, span.partitions, span.firsts, span.nexts, span.booked[0], span.booked[1], span.accepted[0], span.accepted[1],
 	}
 	if len(replayed) > 0 {
 		which, args = inSpanOrReplayed, append(args, hour, replayed)

@@ -1,0 +1,113 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/ledgertest"
+	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/contract/calendar"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// mostLocks is what a transaction may hold: the days of two periods, three
+// relations each, and some. PostgreSQL has 64 for each connection by default.
+const mostLocks = 250
+
+// Whoever reads transfers locks the days of a period or two, and not those of
+// the year that there are: also once its statements are prepared, and
+// PostgreSQL has come to plan for any values.
+func TestReadsLockFewDays(t *testing.T) {
+	l := yearOfTransfers(t)
+	for name, read := range readsOfTransfers(l) {
+		t.Run(name, func(t *testing.T) {
+			l.Read(t, "acme", func(ctx context.Context, tx pgx.Tx) error {
+				for range 7 { // the sixth time it is planned for any values
+					if err := read(ctx, tx); err != nil {
+						return err
+					}
+				}
+				if held := locks(t, tx); held > mostLocks {
+					t.Errorf("%d relations are locked, at most %d may be", held, mostLocks)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// readsOfTransfers are all reads for requests, each of as much as it can be.
+func readsOfTransfers(l *ledgertest.Ledger) map[string]func(ctx context.Context, tx pgx.Tx) error {
+	acme, now := pg.Organization("acme"), l.Now()
+	month, all := calendar.Period{Start: now.AddDate(0, -1, 0), End: now}, postgres.TransferQuery{To: now.AddDate(1, 0, 0), Limit: 1000}
+	rare := all
+	rare.Project = "none"
+	listed := func(q postgres.TransferQuery) func(ctx context.Context, tx pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.Transfers(ctx, tx, acme, q)
+			return err
+		}
+	}
+	return map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"all transfers":  listed(all),
+		"rare transfers": listed(rare),
+		"the balance at an instant": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.BalancesAt(ctx, tx, acme, month, now)
+			return err
+		},
+		"what was left of grants": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.PoolAt(ctx, tx, acme, 1000, now.AddDate(-1, 0, 0))
+			return err
+		},
+		"the charge of a batch": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.IsCharged(ctx, tx, acme, uuid.Must(uuid.NewV7()))
+			return err
+		},
+		"the last charge": func(ctx context.Context, tx pgx.Tx) error {
+			_, _, err := postgres.LastCharge(ctx, tx, acme, month, now)
+			return err
+		},
+		"what a statement is made of": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.StatementSources(ctx, tx, "acme", month)
+			return err
+		},
+	}
+}
+
+// yearOfTransfers is a ledger with the days of a year, in which acme
+// has had a grant all along and sent something each month.
+func yearOfTransfers(t *testing.T) *ledgertest.Ledger {
+	t.Helper()
+	l := ledgertest.New(t)
+	l.Start(t, "acme", ledger.Scale)
+	l.GrantAcme(t, ledgertest.GrantOf(1000))
+	for range 12 {
+		days := daysBetween(l.Now(), l.Now().AddDate(0, 1, 0))
+		l.Book(t, l.NewCharge("acme", 1))
+		l.SetClock(l.Now().AddDate(0, 1, 0))
+		l.AdvanceAll(t)
+		l.As(t, func(ctx context.Context, tx pgx.Tx) error { return postgres.EnsureDays(ctx, tx, days...) })
+	}
+	return l
+}
+
+func daysBetween(from, to time.Time) (days []time.Time) {
+	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
+		days = append(days, day)
+	}
+	return days
+}
+
+// locks is how many relations the transaction has locked.
+func locks(t *testing.T, tx pgx.Tx) (held int) {
+	t.Helper()
+	if err := tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'`).Scan(&held); err != nil {
+		t.Fatal(err)
+	}
+	return held
+}

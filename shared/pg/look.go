@@ -1,0 +1,23 @@
+package pg
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Look runs a query in one exchange and releases its locks at once, where a
+// transaction holds them to its end: who reads days of a partitioned table one
+// after the other holds those of one. What it sees stays that of a snapshot.
+//
+// The query is planned for its values: partitions that these exclude are left
+// out unlocked, where a generic plan locks all.
+func Look(ctx context.Context, tx pgx.Tx, text string, args []any, read func(rows pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`SAVEPOINT look`)
+	batch.Queue(`SET LOCAL plan_cache_mode = force_custom_plan`)
+	batch.Queue(text, args...).Query(read)
+	batch.Queue(`ROLLBACK TO SAVEPOINT look`)
+	batch.Queue(`RELEASE SAVEPOINT look`)
+	return tx.SendBatch(ctx, batch).Close()
+}
