@@ -1,0 +1,196 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/parked"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A deferred record that can never be applied is parked as it is, by its place
+// in the log, and can be replayed; those around it take effect.
+func TestDeferredPoisonIsParked(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.poison", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, 1000)...)
+	var mu sync.Mutex
+	healed := false
+	refuse := func(r bus.Record) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case healed:
+			return nil
+		case r.Offset == 555 || r.Offset == 999: // the lane's last
+			return bus.PermanentRecord(r, errors.New("no good"))
+		case r.Offset == 777 || r.Offset == 3:
+			return bus.Permanent(errors.New("no good"))
+		}
+		return nil
+	}
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		for _, r := range records {
+			if err := refuse(r); err != nil {
+				return err
+			}
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords, cfg.ParkedWatch = bustest.Strict, 100, 50*time.Millisecond
+	consumer, _ := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 996, 4*bustest.Patience)
+	testenv.Eventually(t, bustest.Patience, consumer.Ready)
+	bustest.WereDeferred(t, pool)
+	var offsets []int64
+	bustest.InTx(t, pool, func(tx pgx.Tx) error {
+		found, err := parked.List(context.Background(), tx, parked.Filter{}, 10)
+		for _, p := range found {
+			offsets = append(offsets, p.Record.Offset)
+		}
+		return err
+	})
+	if fmt.Sprint(offsets) != "[3 555 777 999]" {
+		t.Fatalf("parked are %v", offsets)
+	}
+	mu.Lock()
+	healed = true
+	mu.Unlock()
+	bustest.InTx(t, pool, func(tx pgx.Tx) error {
+		_, err := parked.Replay(context.Background(), tx, parked.Filter{})
+		return err
+	})
+	bustest.Applied(t, pool, 1000, 4*bustest.Patience)
+}
+
+// A transient fault in one lane's records delays no other, and
+// is retried until it has passed. Records of the first share are
+// in order with the others' and pass here.
+func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.fails", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, append(bustest.OfLane("flood", 0, 1000), bustest.OfLane("quiet", 0, 10)...)...)
+	var healed atomic.Bool
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if bustest.LaneOf(records[0]) == "flood" && records[0].Offset > 0 && !healed.Load() {
+			return errors.New("somebody else is down")
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
+	bustest.StartConsumer(t, cfg)
+	quiet := func(want int) {
+		testenv.Eventually(t, bustest.Patience, func() error {
+			var n int
+			err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE lane = 'quiet'`).Scan(&n)
+			if err == nil && n < want {
+				err = fmt.Errorf("%d quiet records applied, want %d", n, want)
+			}
+			return err
+		})
+	}
+	quiet(10)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("quiet", 10, 10)...)
+	quiet(20)
+	healed.Store(true)
+	bustest.Applied(t, pool, 1020, 4*bustest.Patience)
+	bustest.InOrder(t, pool)
+}
+
+// The last that a lane has left behind is tried again too where it
+// fails, though nothing more is published.
+func TestALanesLastTurnIsTakenAgain(t *testing.T) {
+	t.Parallel()
+	const last = 999
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.last.fails", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, last+1)...)
+	var failures atomic.Int64
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if records[len(records)-1].Offset == last && failures.Add(1) <= 6 { // two turns, each of three tries
+			return errors.New("somebody else is down")
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, last+1, 4*bustest.Patience)
+	bustest.InOrder(t, pool)
+}
+
+// Neither does what goes wrong with a lane in one partition hold
+// up the same lane in its others.
+func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.partition.fails", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 2, nil)
+	messages := bustest.OfLane("flood", 0, 2000)
+	for i, m := range messages {
+		m.Metadata[bus.KeyMetadata] = fmt.Sprint(i % 10)
+	}
+	inPartition := make(map[int]int)
+	for _, at := range bustest.PublishAll(t, brokers, topic, messages...) {
+		inPartition[at.Partition]++
+	}
+	var healed atomic.Bool
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		if r := records[0]; r.Partition == 0 && r.Offset > 0 && !healed.Load() {
+			return errors.New("somebody else is down")
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 100
+	bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		var n int
+		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE partition = 1`).Scan(&n)
+		if err == nil && n < inPartition[1] {
+			err = fmt.Errorf("%d of %d records of the other partition applied", n, inPartition[1])
+		}
+		return err
+	})
+	healed.Store(true)
+	bustest.Applied(t, pool, 2000, 4*bustest.Patience)
+	bustest.InOrder(t, pool)
+}
+
+// A record that leaves its lane behind in the transaction that parks
+// another one is counted as deferred too.
+func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.deferred.counted", bustest.Database(t), telemetry.New()
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, 1000)...)
+	first := make(chan int, 1)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		select {
+		case first <- len(records): // in the order of the log; all others are deferred
+		default:
+		}
+		if records[0].Offset < 50 {
+			return bus.Permanent(errors.New("no good"))
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords, cfg.Metrics = bustest.Strict, 100, registry.For("test")
+	bustest.StartConsumer(t, cfg)
+	bustest.Shows(t, registry, fmt.Sprintf(`weir_bus_deferred_records_total{group=%q,service="test",topic=%q} %d`, topic, topic, 1000-<-first))
+	bustest.WereDeferred(t, pool)
+}

@@ -1,0 +1,184 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/bustest"
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// A consumer without lanes stops where lanes have left records behind, and
+// reports it: it could not find them. With lanes it goes on.
+func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lanes.off", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 50)...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 50, bustest.Patience)
+	stop()
+	bustest.LeaveBehind(t, pool, "a", 49)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 50, 50)...)
+	consumer, stop := bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), "no Lanes.Of") {
+			return fmt.Errorf("Ready says something else: %w", err)
+		}
+		return nil
+	})
+	stop()
+	if a := bustest.Count(t, pool); a.All != 50 {
+		t.Errorf("%d effects without lanes, want 50", a.All)
+	}
+	cfg.Lanes = bustest.Strict
+	bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if a := bustest.Count(t, pool); a.All != 100+50 { // those that it left behind once more
+			return fmt.Errorf("%d effects, want %d", a.All, 100+50)
+		}
+		return nil
+	})
+}
+
+// A position of a lane that a person deletes while its consumer runs does not
+// come back: the lane goes on from what is next in the log.
+func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.deleted", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 0, 50)...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	cfg.Lanes = bustest.Strict
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 50, bustest.Patience)
+	stop()
+	bustest.LeaveBehind(t, pool, "lost", 20)
+	bustest.CutLog(t, brokers, topic, 30)
+	consumer, _ := bustest.StartConsumer(t, cfg)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
+			return fmt.Errorf("Ready says something else: %w", err)
+		}
+		return nil
+	})
+	bustest.AsSystem(t, pool, `DELETE FROM bus_deferred`)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 50, 100)...)
+	bustest.Applied(t, pool, 150, bustest.Patience)
+	bustest.InOrder(t, pool)
+	testenv.Eventually(t, bustest.Patience, consumer.Ready)
+}
+
+// Deferred records that left the log stop their lane, with an error in the log,
+// and nobody else; also after a restart, until a person decides. That takes
+// effect at once, though nothing is published and no member comes or goes.
+func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.gone", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, append(bustest.OfLane("lost", 0, 50), bustest.OfLane("other", 0, 50)...)...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	cfg.Lanes = bustest.Strict
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 100, bustest.Patience)
+	stop()
+	bustest.LeaveBehind(t, pool, "lost", 20)
+	bustest.CutLog(t, brokers, topic, 10)
+	var consumer *consumer.Consumer
+	for i := range 2 {
+		if i > 0 {
+			stop()
+		}
+		registry := telemetry.New()
+		cfg.Metrics = registry.For("test")
+		consumer, stop = bustest.StartConsumer(t, cfg)
+		testenv.Eventually(t, bustest.Patience, func() error {
+			if err := consumer.Ready(); err == nil || !strings.Contains(err.Error(), bus.ErrOutsideLog.Error()) {
+				return fmt.Errorf("Ready says something else: %w", err)
+			}
+			return nil
+		})
+		of := fmt.Sprintf(`{group=%q,service="test",topic=%q} `, topic, topic)
+		bustest.Shows(t, registry, "weir_bus_halted_lanes"+of+"1", "weir_bus_halted_partitions"+of+"0")
+		bustest.PublishAll(t, brokers, topic, bustest.OfLane("other", 100+i, 1)...)
+		bustest.Applied(t, pool, 101+i, bustest.Patience)
+	}
+	bustest.AsSystem(t, pool, `UPDATE bus_deferred SET next = 10, halted = NULL`)
+	testenv.Eventually(t, bustest.Patience, func() error {
+		if a := bustest.Count(t, pool); a.All != 102+11 { // what the lane left behind from offset 10 on
+			return fmt.Errorf("%d effects, want %d", a.All, 102+11)
+		}
+		return consumer.Ready()
+	})
+	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
+		t.Errorf("%d lanes are behind, error %v", n, err)
+	}
+}
+
+// What was deferred in a topic that was deleted and made again is gone: it is
+// dropped, with an error in the log, once a person decides that the consumer
+// goes on in the new one, and nothing of the new one is taken for it.
+func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.replaced", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 100)...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
+	cfg.Lanes = bustest.Strict
+	_, stop := bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 100, bustest.Patience)
+	stop()
+	bustest.LeaveBehind(t, pool, "a", 50)
+	bustest.ReplaceTopic(t, brokers, topic, 1, nil)
+	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 1000, 200)...)
+	for _, statement := range []string{`UPDATE bus_positions SET next = 0, topic_id = NULL, halted = NULL`, `TRUNCATE effects`} {
+		if _, err := pool.Exec(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 200, bustest.Patience)
+	bustest.InOrder(t, pool)
+	if n, err := bustest.Deferred(pool); err != nil || n > 0 {
+		t.Errorf("%d lanes are behind, error %v", n, err)
+	}
+}
+
+// Of which lane a record is, what names it and what it weighs can be
+// anything: what is no name is of no lane.
+func TestOddLanes(t *testing.T) {
+	t.Parallel()
+	brokers, topic, pool := testenv.SharedKafka(t), "test.odd.lanes", bustest.Database(t)
+	bustest.Effects(t, pool)
+	bustest.Ensure(t, brokers, topic, 1, nil)
+	odd := []string{"", "\xff\xfe", "a\x00b", strings.Repeat("x", 5000), "*", "ordinary"}
+	var messages []*message.Message
+	for i := range 600 {
+		m := bustest.OfLane(odd[i%len(odd)], i, 1)[0]
+		m.UUID = fmt.Sprint(i)
+		messages = append(messages, m)
+	}
+	bustest.PublishAll(t, brokers, topic, messages...)
+	cfg := bustest.QuickConsumer(brokers, topic, pool, func(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
+		for i := range records {
+			records[i].Headers = []bus.Header{{Key: "ce_id", Value: []byte(records[i].Header("ce_id"))}}
+		}
+		return bustest.WriteEffects(ctx, tx, records)
+	})
+	cfg.Lanes, cfg.MaxRecords = bustest.Strict, 20
+	bustest.StartConsumer(t, cfg)
+	bustest.Applied(t, pool, 600, 4*bustest.Patience)
+}
