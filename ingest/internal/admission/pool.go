@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -63,21 +62,6 @@ type claim struct {
 	granted chan error // takes one value
 }
 
-// A Loan is what one body holds. It belongs to one goroutine.
-type Loan struct {
-	pool   *Pool
-	of     *holder
-	index  int   // among the holder's loans
-	number int64 // of all that were opened
-	bytes  int64
-	began  time.Time
-
-	useful atomic.Int64 // bytes that came
-	over   atomic.Bool  // it was ended for others
-	end    func()       // makes the reader stop; nil once the body is whole
-	claim  *claim       // what it waits for
-}
-
 // NewPool makes a pool.
 func NewPool(limits PoolLimits, clock func() time.Time) *Pool {
 	return &Pool{limits: limits, clock: clock, holders: map[string]*holder{}}
@@ -106,56 +90,6 @@ func (p *Pool) Open(name string, bytes int64, end func()) (loan *Loan, waited ti
 		return nil, waited, err
 	}
 	return loan, waited, nil
-}
-
-// Grow lends bytes more.
-func (l *Loan) Grow(bytes int64) (waited time.Duration, err error) {
-	l.pool.mu.Lock()
-	return l.pool.take(l, bytes)
-}
-
-// Came notes that useful bytes of the body came: of one holder's
-// bodies the slowest is ended first.
-func (l *Loan) Came(bytes int) { l.useful.Add(int64(bytes)) }
-
-// Over reports whether the loan was ended for others.
-func (l *Loan) Over() bool { return l.over.Load() }
-
-// Whole means that the body is read: its loan now ends by itself.
-func (l *Loan) Whole() error {
-	l.pool.mu.Lock()
-	defer l.pool.mu.Unlock()
-	l.end = nil
-	if l.Over() {
-		return ErrTakenAway
-	}
-	return nil
-}
-
-// Shrink gives back what is above bytes.
-func (l *Loan) Shrink(bytes int64) {
-	l.pool.mu.Lock()
-	defer l.pool.mu.Unlock()
-	if l.bytes > bytes {
-		l.pool.add(l, bytes-l.bytes)
-		l.pool.serve()
-	}
-}
-
-// Close gives everything back. It is called once.
-func (l *Loan) Close() {
-	p, of := l.pool, l.of
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l.end = nil
-	p.add(l, -l.bytes)
-	last := len(of.loans) - 1
-	of.loans[l.index], of.loans[last].index = of.loans[last], l.index
-	of.loans[last] = nil
-	if of.loans = of.loans[:last]; last == 0 {
-		delete(p.holders, of.name)
-	}
-	p.serve()
 }
 
 // Held is how many bytes are lent.
@@ -321,108 +255,4 @@ func (p *Pool) busiest() (most *holder) {
 		}
 	}
 	return most
-}
-
-// makeRoom ends bodies of the holders with most until enough
-// comes back for a claim.
-func (p *Pool) makeRoom(c *claim) {
-	missing := p.held + c.bytes - p.limits.Bytes - p.comingBack()
-	stuck := p.stuck()
-	for missing > 0 {
-		victim := p.victim(c, stuck)
-		if victim == nil {
-			break
-		}
-		missing -= victim.bytes
-		p.takeAway(victim)
-	}
-	if missing > 0 && stuck {
-		p.refuseYoungest(nil)
-	}
-}
-
-// comingBack is what ended bodies still hold.
-func (p *Pool) comingBack() (bytes int64) {
-	for _, h := range p.holders {
-		bytes += h.comingBack()
-	}
-	return bytes
-}
-
-func (h *holder) comingBack() (bytes int64) {
-	for _, l := range h.loans {
-		if l.Over() {
-			bytes += l.bytes
-		}
-	}
-	return bytes
-}
-
-// stuck reports whether nothing will come back: all wait for each other.
-func (p *Pool) stuck() bool {
-	for _, h := range p.holders {
-		if !h.stuck() {
-			return false
-		}
-	}
-	return true
-}
-
-func (h *holder) stuck() bool {
-	for _, l := range h.loans {
-		if l.claim == nil {
-			return false
-		}
-	}
-	return true
-}
-
-// victim is the slowest body of the holder with most, if that
-// holds more than the claim's holder would.
-func (p *Pool) victim(c *claim, stuck bool) (slowest *Loan) {
-	most, now := c.loan.of.held+c.bytes, p.clock()
-	var greedy *holder
-	for _, h := range p.holders {
-		if left := h.held - h.comingBack(); left > most && h != c.loan.of {
-			greedy, most = h, left
-		}
-	}
-	if greedy == nil {
-		return nil
-	}
-	for _, l := range greedy.loans {
-		if l.end == nil || l.Over() || !stuck && now.Sub(l.began) < p.limits.Grace {
-			continue
-		}
-		if slowest == nil || l.pace(now) < slowest.pace(now) {
-			slowest = l
-		}
-	}
-	return slowest
-}
-
-// pace is how many useful bytes came in a second.
-func (l *Loan) pace(now time.Time) float64 {
-	return float64(l.useful.Load()) / max(now.Sub(l.began).Seconds(), 1e-3)
-}
-
-func (p *Pool) takeAway(l *Loan) {
-	l.over.Store(true)
-	if l.claim != nil {
-		p.decide(l.claim, ErrTakenAway)
-		return
-	}
-	l.end()
-}
-
-// refuseYoungest breaks a deadlock of claims: those of one
-// holder, or of all where it is nil.
-func (p *Pool) refuseYoungest(of *holder) {
-	var youngest *claim
-	for _, c := range p.waiting {
-		if (of == nil || c.loan.of == of) && (youngest == nil || !c.loan.began.Before(youngest.loan.began)) {
-			youngest = c
-		}
-	}
-	p.decide(youngest, ErrPoolFull)
 }

@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A Loan is what one body holds. It belongs to one goroutine.
+type Loan struct {
+	pool   *Pool
+	of     *holder
+	index  int   // among the holder's loans
+	number int64 // of all that were opened
+	bytes  int64
+	began  time.Time
+
+	useful atomic.Int64 // bytes that came
+	over   atomic.Bool  // it was ended for others
+	end    func()       // makes the reader stop; nil once the body is whole
+	claim  *claim       // what it waits for
+}
+
+// Grow lends bytes more.
+func (l *Loan) Grow(bytes int64) (waited time.Duration, err error) {
+	l.pool.mu.Lock()
+	return l.pool.take(l, bytes)
+}
+
+// Came notes that useful bytes of the body came: of one holder's
+// bodies the slowest is ended first.
+func (l *Loan) Came(bytes int) { l.useful.Add(int64(bytes)) }
+
+// Over reports whether the loan was ended for others.
+func (l *Loan) Over() bool { return l.over.Load() }
+
+// Whole means that the body is read: its loan now ends by itself.
+func (l *Loan) Whole() error {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	l.end = nil
+	if l.Over() {
+		return ErrTakenAway
+	}
+	return nil
+}
+
+// Shrink gives back what is above bytes.
+func (l *Loan) Shrink(bytes int64) {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	if l.bytes > bytes {
+		l.pool.add(l, bytes-l.bytes)
+		l.pool.serve()
+	}
+}
+
+// Close gives everything back. It is called once.
+func (l *Loan) Close() {
+	p, of := l.pool, l.of
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.end = nil
+	p.add(l, -l.bytes)
+	last := len(of.loans) - 1
+	of.loans[l.index], of.loans[last].index = of.loans[last], l.index
+	of.loans[last] = nil
+	if of.loans = of.loans[:last]; last == 0 {
+		delete(p.holders, of.name)
+	}
+	p.serve()
+}
+
+// pace is how many useful bytes came in a second.
+func (l *Loan) pace(now time.Time) float64 {
+	return float64(l.useful.Load()) / max(now.Sub(l.began).Seconds(), 1e-3)
+}
