@@ -11,8 +11,11 @@ type CredentialHolder interface {
 	Credentials() []Credential
 }
 
-// Credentials are all of what is deleted, as one.
+// Credentials are all of what is deleted, as one; none when it is gone.
 func (d Deletion) Credentials() []Credential {
+	if d.State() == Gone {
+		return nil
+	}
 	return []Credential{{d.Kind() + "/" + d.ID(), d.State() != DeletionCancelledState}}
 }
 

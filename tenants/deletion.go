@@ -119,7 +119,7 @@ func (e DeletionFinished) audit() auditForm {
 }
 
 // Publication implements Event.
-func (DeletionFinished) Publication() Publication { return Unpublished }
+func (DeletionFinished) Publication() Publication { return PublishedCredential }
 
 // A Deletion is the end of an organization or a project. It holds ids only, so
 // that it can stay when all else is gone.

@@ -27,6 +27,7 @@ var eventConsumers = map[string][]string{
 	"TypeDeletionRequested":      {"shared/identity"},
 	"TypeDeletionCancelled":      {"shared/identity"},
 	"TypeDeletionBegun":          {"shared/erasure", "shared/identity", "ledger/internal/bus"},
+	"TypeDeletionFinished":       {"shared/identity"},
 	"TypeThresholdReached":       nil,
 	"TypeQuotaExhausted":         nil,
 	"TypeQuotaRestored":          nil,

@@ -29,6 +29,14 @@ type DeletionBegun struct {
 	GoneBy       time.Time `json:"gone_by"`
 }
 
+// DeletionFinished is a fact on weir.tenants.v1: every module has erased what it
+// had. Nobody has to hide or refuse anything of it any more.
+type DeletionFinished struct {
+	Organization string    `json:"organization"`
+	Project      string    `json:"project,omitempty"`
+	FinishedAt   time.Time `json:"finished_at"`
+}
+
 // Erased is a fact on weir.erasures.v1; the record's key is what was deleted
 // and the module. It may be published again.
 type Erased struct {
@@ -44,7 +52,8 @@ func ErasingModules() []string { return []string{"grouping", "ingest", "ledger",
 
 // Holder is the state of all credentials of an organization, or of a project,
 // on weir.credentials.v1; the record's key is HolderKey. CredentialRevoked
-// refuses each of them, whatever its own state.
+// refuses each of them, whatever its own state. When a deletion
+// has finished, a tombstone follows.
 type Holder struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project,omitempty"`

@@ -37,6 +37,7 @@ const (
 	TypeDeletionRequested      = "weir.tenants.v1.deletion_requested"
 	TypeDeletionCancelled      = "weir.tenants.v1.deletion_cancelled"
 	TypeDeletionBegun          = "weir.tenants.v1.deletion_begun"
+	TypeDeletionFinished       = "weir.tenants.v1.deletion_finished"
 	TypeThresholdReached       = "weir.ledger.v1.threshold_reached"
 	TypeQuotaExhausted         = "weir.ledger.v1.quota_exhausted"
 	TypeQuotaRestored          = "weir.ledger.v1.quota_restored"

@@ -110,7 +110,7 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 		{Name: TopicLogs, Owner: "ingest", Readers: []string{"ingest", "ledger", "grouping"}, Partitions: cmp.Or(logPartitions, DefaultLogPartitions),
 			Config: logs, Keeps: "WEIR_LOG_RETENTION"},
 		{Name: TopicCredentials, Owner: "tenants", Readers: Modules(), Partitions: 1, Config: compacted,
-			Keeps: "a state of each credential that tenants has a row of, and of each organization and project that was ever deleted"},
+			Keeps: "a state of each credential that tenants has a row of, and of each organization and project whose deletion was cancelled or has not finished"},
 		{Name: TopicAccounts, Owner: "ledger", Readers: []string{"ingest", "tenants"}, Partitions: 1, Config: compacted,
 			Keeps: "a state of each organization, and the marker"},
 		{Name: TopicTenants, Owner: "tenants", Readers: []string{"ingest", "ledger", "grouping"}, Partitions: 1, Config: compacted, Keeps: everyDecision},

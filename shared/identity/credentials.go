@@ -23,7 +23,7 @@ type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
 	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the credentials that tenants has a row of
-	holders map[string]contract.Holder     // by contract.HolderKey; bounded by the organizations and projects that were ever to be deleted
+	holders map[string]contract.Holder     // by contract.HolderKey; bounded by those of deletions that have not finished, or were cancelled
 	changed chan struct{}                  // closed when byKey changes
 }
 

@@ -17,7 +17,7 @@ type Directory struct {
 	mu             sync.RWMutex
 	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
 	byOrganization map[string][]string                // ids of projects, in the order in which they became known; bounded by them
-	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by those that were ever to be deleted
+	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by deletions that have not finished
 }
 
 // NewDirectory makes an empty directory; feed it with Apply.
@@ -39,6 +39,8 @@ func (d *Directory) Apply(eventType string, value []byte) error {
 		return apply(value, eventType, d.deletionCancelled)
 	case contract.TypeDeletionBegun:
 		return apply(value, eventType, d.deletionBegun)
+	case contract.TypeDeletionFinished:
+		return apply(value, eventType, d.deletionFinished)
 	}
 	return nil
 }
@@ -98,6 +100,13 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 		delete(d.byProject, id)
 	}
 	d.hide(fact.Organization, fact.Project)
+}
+
+// deletionFinished forgets what is nowhere any more.
+func (d *Directory) deletionFinished(fact contract.DeletionFinished) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.show(fact.Organization, fact.Project)
 }
 
 // hide hides a project, or with "" an organization. The caller holds the lock.

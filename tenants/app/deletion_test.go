@@ -96,6 +96,7 @@ func TestDeletedIsGone(t *testing.T) {
 		}
 	}
 	n.knows(t, acme.secret, identity.ErrUnknown)
+	n.forgets(t, `"state":"revoked"`)
 	n.knows(t, kept.secret, nil)
 	for table, rows := range w.rows(t) {
 		if at := strings.Index(strings.ToLower(rows), "canary"); at >= 0 {

@@ -20,7 +20,7 @@ type outgoingEvent struct {
 	kind  string // the event type
 	key   string // empty: the id of the message
 	at    time.Time
-	value any
+	value any // nil: a tombstone
 }
 
 func organizationCreated(e tenants.OrganizationCreated) outgoingEvent {
@@ -79,16 +79,25 @@ func deletionBegun(e tenants.DeletionBegun) outgoingEvent {
 	})
 }
 
-// holderCredential is the state of all credentials of what is
-// deleted, or was to be.
+func deletionFinished(e tenants.DeletionFinished) outgoingEvent {
+	return fact(contract.TypeDeletionFinished, e.At, contract.DeletionFinished{
+		Organization: e.Organization, Project: e.Project, FinishedAt: e.At,
+	})
+}
+
+// holderCredential is the state of all credentials of what is deleted,
+// or was to be; a tombstone where there are none any more.
 func holderCredential(d tenants.Deletion, version int64, at time.Time) outgoingEvent {
+	event := outgoingEvent{topic: contract.TopicCredentials, kind: contract.TypeHolderChanged, key: contract.HolderKey(d.Organization, d.Project), at: at}
 	value := contract.Holder{Organization: d.Organization, Project: d.Project, State: contract.CredentialRevoked, Version: version}
-	if d.State() == tenants.DeletionCancelledState {
+	switch d.State() {
+	case tenants.Gone:
+		return event
+	case tenants.DeletionCancelledState:
 		value.State = contract.CredentialActive
 	}
-	return outgoingEvent{
-		topic: contract.TopicCredentials, kind: contract.TypeHolderChanged, key: contract.HolderKey(d.Organization, d.Project), at: at, value: value,
-	}
+	event.value = value
+	return event
 }
 
 func fact(kind string, at time.Time, value any) outgoingEvent {
@@ -143,9 +152,9 @@ func credentialState(revocation tenants.Revocation) string {
 func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 	var messages []relay.Outgoing
 	for i, event := range events {
-		value, err := json.Marshal(event.value)
+		value, err := event.payload()
 		if err != nil {
-			return nil, fmt.Errorf("cannot encode %s: %w", event.kind, err)
+			return nil, err
 		}
 		id := fmt.Sprintf("%s/%d", event.kind, r.Cursor)
 		if i > 0 && event.kind == events[i-1].kind { // what one event changes more of
@@ -157,6 +166,17 @@ func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 		messages = append(messages, relay.Outgoing{Topic: event.topic, Message: m, Cursor: place(r)})
 	}
 	return messages, nil
+}
+
+func (e outgoingEvent) payload() ([]byte, error) {
+	if e.value == nil {
+		return nil, nil
+	}
+	value, err := json.Marshal(e.value)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode %s: %w", e.kind, err)
+	}
+	return value, nil
 }
 
 // place is where an event is in the outbox.

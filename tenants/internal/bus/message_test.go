@@ -98,6 +98,14 @@ func TestMessages(t *testing.T) {
 			"org_1", holderCredential(tenants.Deletion{Deletable: shop, RequestedAt: noon, CancelledAt: noon}, 4, noon),
 			contract.TopicCredentials, "project/prj_1", "2026-11-20T12:00:00Z", `{"organization":"org_1","project":"prj_1","state":"active","version":4}`,
 		},
+		"deletion finished": {
+			"org_1", deletionFinished(tenants.DeletionFinished{Deletable: shop, At: noon}),
+			contract.TopicTenants, "", "2026-11-20T12:00:00Z", `{"organization":"org_1","project":"prj_1","finished_at":"2026-11-20T12:00:00Z"}`,
+		},
+		"all credentials of a project that is gone": {
+			"org_1", holderCredential(tenants.Deletion{Deletable: shop, RequestedAt: noon, BegunAt: noon, FinishedAt: noon}, 5, noon),
+			contract.TopicCredentials, "project/prj_1", "2026-11-20T12:00:00Z", "",
+		},
 		"credential of a key": {
 			"org_1", apiKeyCredential(fold[tenants.APIKey](issued), 1, noon),
 			contract.TopicCredentials, "5e88", "2026-11-20T12:00:00Z",

@@ -127,6 +127,8 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 		return []outgoingEvent{deletionCancelled(e)}
 	case tenants.DeletionBegun:
 		return []outgoingEvent{deletionBegun(e)}
+	case tenants.DeletionFinished:
+		return []outgoingEvent{deletionFinished(e)}
 	case tenants.APIKeyIssued:
 		return []outgoingEvent{apiKeyIssued(*subject.(*tenants.APIKey))}
 	case tenants.APIKeyRevoked:
