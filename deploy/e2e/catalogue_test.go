@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,36 +76,6 @@ var exceptions = map[string]string{
 	"members.members_by_reset_hash":         "whoever sets a password anew has a code, and says no organization",
 	"invitations.invitations_by_code_hash":  "whoever was invited has a code, and says no organization",
 	"passkeys.passkeys_by_credential":       "whoever signs in with a passkey says its credential alone",
-}
-
-// Every table of a schema has a bound, which its module names with what
-// enforces it. Nothing is named that is no table.
-func TestTablesHaveABound(t *testing.T) {
-	database := testenv.Postgres(t)
-	modules := openModules(t, database, telemetry.New())
-	conn, err := pgx.Connect(t.Context(), database)
-	must(t, err)
-	defer conn.Close(t.Context())
-	bounds := map[string]prune.Bound{}
-	for i, module := range modules {
-		for _, bound := range module.Bounds() {
-			name := schemas[i] + "." + bound.Table
-			if _, twice := bounds[name]; twice || bound.Keeps == "" || bound.By == "" {
-				t.Errorf("%s keeps %q by %q; twice: %t", name, bound.Keeps, bound.By, twice)
-			}
-			bounds[name] = bound
-		}
-	}
-	for _, table := range readTables(t, conn) {
-		name := table.Schema + "." + table.Name
-		if _, bounded := bounds[name]; !bounded && table.Parent == "" {
-			t.Errorf("%s grows without a bound: name what keeps it small beside its code, see prune.Bound", name)
-		}
-		delete(bounds, name)
-	}
-	for name := range bounds {
-		t.Errorf("%s has a bound and is no table", name)
-	}
 }
 
 // A table is a row of the catalogue.
@@ -245,6 +216,7 @@ func readTables(t *testing.T, conn *pgx.Conn) []table {
 // A schemaOwner is a module that has just brought its schema up to date.
 type schemaOwner interface {
 	Bounds() []prune.Bound
+	Prune(ctx context.Context) error
 	Close()
 }
 
