@@ -128,7 +128,7 @@ func (f Fingerprint) Explain() Explanation {
 func (g *Grouper) whyMessage(why Explanation) Explanation {
 	s := g.outermost()
 	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, s.typ))
-	why.Parts = appendPart(why.Parts, "message", appendTemplate(nil, s.message, maxTemplate))
+	why.Parts = appendPart(why.Parts, "message", appendWholeMessage(nil, s))
 	why.Rule = RuleMessage
 	return why
 }

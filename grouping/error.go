@@ -12,10 +12,20 @@ type Error struct {
 // stack returns the pieces that hold the trace. Some senders put
 // the whole trace into the message.
 func (e *Error) stack() []string {
-	if len(e.StackTrace) > 0 || strings.IndexByte(e.Message, '\n') < 0 {
+	if !e.inMessage() || strings.IndexByte(e.Message, '\n') < 0 {
 		return e.StackTrace
 	}
 	return []string{e.Message}
+}
+
+// inMessage reports whether a trace can only be in the message.
+func (e *Error) inMessage() bool {
+	for _, piece := range e.StackTrace {
+		if strings.TrimSpace(piece) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // firstLine returns the first line of s that is not blank,

@@ -96,9 +96,10 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	}
 	g.root = unwrapped(g.rootCause())
 	g.kind = g.appendTypeName(g.kind[:0], g.root.typ)
-	g.words.read(g.root.message)
-	g.text = appendTemplate(g.text[:0], g.root.message, maxWords)
-	g.fault = g.faulty()
+	g.readMessage()
+	if g.fault = g.faulty(); !g.fault {
+		g.trace.passHelpers()
+	}
 	g.near, g.wide = g.reach(g.share(), 1), g.reach(twoThirds, strictFault)
 	g.findCircle()
 	found := g.hashes[:0]
@@ -108,6 +109,20 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 		}
 	}
 	return Fingerprint{Hashes: found, Joins: joining, of: g}
+}
+
+// readMessage reads the words and the template of the root cause's message.
+func (g *Grouper) readMessage() {
+	message := g.root.message
+	if g.trace.syntax.engine[g.root.typ] {
+		if mistake, missing := engineMistake(message); mistake != "" {
+			g.words.take(mistake, missing)
+			g.text = append(g.text[:0], g.words.text...)
+			return
+		}
+	}
+	g.words.read(message)
+	g.text = appendTemplate(g.text[:0], message, maxWords)
 }
 
 func (g *Grouper) byMessage() Fingerprint {
@@ -215,6 +230,9 @@ func (g *Grouper) callee(level Level) []byte {
 	if level.similar() || !g.trace.syntax.callees || first == 0 || !g.own() {
 		return nil
 	}
+	if g.trace.frames[first-1].InApp {
+		return nil // a helper, through which one looks
+	}
 	for _, s := range g.trace.spans {
 		if s.first == first {
 			return nil // nothing was called
@@ -287,8 +305,17 @@ func (g *Grouper) own() bool { return g.trace.frames[g.trace.site[0]].InApp }
 
 func (g *Grouper) appendMessage(key []byte) []byte {
 	s := g.outermost()
-	key = append(g.appendTypeName(key, s.typ), keyEnd)
-	return appendTemplate(key, s.message, maxTemplate)
+	return appendWholeMessage(append(g.appendTypeName(key, s.typ), keyEnd), s)
+}
+
+// appendWholeMessage appends what counts of a message that has no trace.
+func appendWholeMessage(dst []byte, s span) []byte {
+	if javascriptEngine[s.typ] {
+		if mistake, missing := engineMistake(s.message); mistake != "" {
+			return append(append(append(dst, mistake...), ' '), missing...)
+		}
+	}
+	return appendTemplate(dst, s.message, maxTemplate)
 }
 
 func appendLines(key []byte, lines [][]byte) []byte {

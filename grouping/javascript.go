@@ -115,6 +115,17 @@ func javascriptMark(line string) mark {
 	return classHeader(s)
 }
 
+// javascriptPlace reads what Node prints above a syntax error: "/srv/a.js:3".
+func javascriptPlace(line string) Frame {
+	file, n, column, _ := cutPosition(line)
+	switch name := baseName(file); {
+	case column > 0, len(name) == len(file), strings.IndexByte(name, ' ') >= 0:
+	case strings.HasSuffix(name, "js"), strings.HasSuffix(name, "ts"), strings.HasSuffix(name, "sx"):
+		return Frame{File: file, Line: n}
+	}
+	return Frame{}
+}
+
 func javascriptInApp(f *Frame) bool {
 	switch {
 	case f.File == "" || f.File[0] == '<' || f.File[0] == '[' || f.File == "native" || strings.HasPrefix(f.File, "index "):
@@ -183,9 +194,11 @@ func appendScriptFile(dst []byte, path string) []byte {
 	name := baseName(path)
 	dot := strings.LastIndexByte(name, '.')
 	switch {
-	case dot < 0 && isRemote(path):
+	case isRemote(path) && dot < 0:
 		return dst
-	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isChunkHash(name[dot-chunkHash:dot], isRemote(path)):
+	case isRemote(path):
+		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
+	case dot > chunkHash && (name[dot-chunkHash-1] == '-' || name[dot-chunkHash-1] == '.') && isChunkHash(name[dot-chunkHash:dot]):
 		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
 	}
 	return appendFileName(dst, path)
@@ -195,9 +208,9 @@ func appendScriptFile(dst []byte, path string) []byte {
 // before the extension of what they build.
 const chunkHash = 8
 
-// isChunkHash recognizes letters, digits, "-" and "_". A remote file usually
-// has such a hash, so there only what looks like a word ("checkout") is none.
-func isChunkHash(s string, remote bool) bool {
+// isChunkHash recognizes letters, digits, "-" and "_" in a file that
+// did not come over the network: few of these are built.
+func isChunkHash(s string) bool {
 	digits, upper, turns := 0, 0, 0
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -213,9 +226,9 @@ func isChunkHash(s string, remote bool) bool {
 		}
 	}
 	if digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
-		return remote || upper > 0 || turns > 2
+		return upper > 0 || turns > 2
 	}
-	return turns > 3 || remote && (digits > 0 && upper > 0 || upper > 1 || turns > 1)
+	return turns > 3
 }
 
 // appendPackage appends the name of an npm package, with its scope.

@@ -48,6 +48,9 @@ type syntax struct {
 	// opens recognises frames that begin an exception and name
 	// it; nil where none does.
 	opens func(line string) mark
+	// place reads in which file a syntax error is; nil where it
+	// is a frame, as others are.
+	place func(line string) Frame
 	// engine holds error types of the runtime, whose messages
 	// differ between runtimes.
 	engine map[string]bool
@@ -90,12 +93,12 @@ const (
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
-	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine, at: true},
+	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine, place: javascriptPlace, at: true},
 	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
-	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity},
+	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
 	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, twoLines: true, at: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},

@@ -51,6 +51,18 @@ func (w *wordlist) read(message string) {
 	}
 }
 
+// take makes the list of words that are known.
+func (w *wordlist) take(words ...string) {
+	w.text, w.words = w.text[:0], w.words[:0]
+	for _, one := range words {
+		if one != "" {
+			start := len(w.text)
+			w.text = append(append(w.text, ' '), one...)
+			w.words = append(w.words, word{start, len(w.text), true})
+		}
+	}
+}
+
 // isUsual reports whether a programmer chose the word: vocabulary, a
 // constant ("NOT_FOUND") or a class ("FooBar").
 func (w *wordlist) isUsual(s string) bool {

@@ -97,6 +97,19 @@ func monologHeader(s string) mark {
 	return mark{header, unescaped(typ), message}
 }
 
+// phpPlace reads the file of a syntax error: " in /srv/a.php:3" and
+// "thrown in /srv/a.php on line 3".
+func phpPlace(line string) Frame {
+	_, place, _ := cutLast(line, " in ")
+	if file, n, ok := strings.Cut(place, " on line "); ok {
+		return Frame{File: file, Line: number(n)}
+	}
+	if file, n, ok := cutNumber(place); ok {
+		return Frame{File: file, Line: n}
+	}
+	return Frame{}
+}
+
 // withoutPlace drops where an exception was thrown: " in /app/a.php:12".
 func withoutPlace(s string) (string, bool) {
 	before, place, _ := cutLast(s, " in ")
@@ -156,7 +169,10 @@ func phpVendor(class string) string {
 // phpIdentity is class and function. A closure has the name of its function
 // where PHP prints it, else of its namespace.
 func phpIdentity(dst []byte, f *Frame) []byte {
-	if f.Function == "{main}" || f.Module == "" && phpPlumbing[f.Function] {
+	switch {
+	case f.Function == "": // a syntax error
+		return append(dst, baseName(f.File)...)
+	case f.Function == "{main}" || f.Module == "" && phpPlumbing[f.Function]:
 		return dst
 	}
 	class, _, _ := strings.Cut(f.Module, "@anonymous")

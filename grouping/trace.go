@@ -26,9 +26,10 @@ type trace struct {
 	site   []int   // the frames that locate the error, the innermost first
 	looped []bool  // per element of site: it came again, by recursion
 
-	open  int  // the span that is being read
-	skip  int  // indentation of the suppressed exception that is being read; -1 outside
-	aside bool // frames belong to no exception until a new stack begins
+	open  int   // the span that is being read
+	skip  int   // indentation of the suppressed exception that is being read; -1 outside
+	aside bool  // frames belong to no exception until a new stack begins
+	place Frame // of a syntax error, which no call has
 }
 
 // ident is where an identity lies.
@@ -43,12 +44,13 @@ type span struct {
 func (t *trace) parse(e *Error) {
 	t.reset()
 	t.collect(e.stack())
-	if t.detect(); t.syntax == &unknownSyntax && len(e.StackTrace) == 0 {
+	if t.detect(); t.syntax == &unknownSyntax && e.inMessage() {
 		t.lines = t.lines[:0] // a message of several lines, but no trace
 	}
 	t.spans = append(t.spans, span{})
 	t.read()
 	t.order(e)
+	t.insertPlace()
 	t.name()
 	t.locate()
 }
@@ -66,7 +68,7 @@ func (t *trace) detect() {
 
 func (t *trace) reset() {
 	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
-	t.names, t.open, t.skip, t.aside = t.names[:0], 0, -1, false
+	t.names, t.open, t.skip, t.aside, t.place = t.names[:0], 0, -1, false, Frame{}
 }
 
 // read goes through the lines.
@@ -74,6 +76,9 @@ func (t *trace) read() {
 	for i, line := range t.lines {
 		f, ok := t.syntax.frame(line)
 		m := mark{}
+		if !ok && t.syntax.place != nil && t.place.File == "" {
+			t.place = t.syntax.place(line)
+		}
 		if !ok {
 			m = t.syntax.mark(line)
 		} else if t.syntax.opens != nil {
@@ -249,9 +254,46 @@ func (t *trace) order(e *Error) {
 	if e.Type != "" {
 		outermost.typ = e.Type
 	}
-	if line := firstLine(e.Message); line != "" {
+	if line := firstLine(e.Message); line != "" && !(outermost.message != "" && e.inMessage()) {
 		outermost.message = line
 	}
+	outermost.cutPrefix()
+}
+
+// cutPrefix takes off a message how runtimes announce it, and the error's own
+// type: "Uncaught TypeError: x".
+func (s *span) cutPrefix() {
+	for _, intro := range [...]string{"Uncaught ", "(in promise) "} {
+		s.message = strings.TrimPrefix(s.message, intro)
+	}
+	typ, rest, ok := typeAndMessage(s.message)
+	switch {
+	case !ok:
+	case s.typ == "" && isErrorName(typ):
+		s.typ, s.message = typ, rest
+	case typ == s.typ || isBareName(typ):
+		s.message = rest
+	}
+}
+
+// insertPlace puts the place of a syntax error in front of the calls that read
+// the file.
+func (t *trace) insertPlace() {
+	root := &t.spans[0]
+	if t.place.File == "" || !isSyntaxError(root.typ) {
+		return
+	}
+	t.frames = slices.Insert(t.frames, root.first, t.place)
+	root.end++
+	for i := range t.spans[1:] {
+		if s := &t.spans[i+1]; s.first >= root.first {
+			s.first, s.end = s.first+1, s.end+1
+		}
+	}
+}
+
+func isSyntaxError(typ string) bool {
+	return strings.HasSuffix(typ, "SyntaxError") || strings.HasSuffix(typ, "ParseError") || typ == "CompileError"
 }
 
 // name finds which frames are the sender's own, and the
