@@ -93,8 +93,10 @@ const (
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
-	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine, place: javascriptPlace, at: true},
+	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine,
+		place: javascriptPlace, at: true},
 	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
+	{language: Python, frame: faultFrame, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
@@ -111,7 +113,7 @@ var syntaxes = [...]syntax{
 	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity},
 }
 
-var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, inApp: unknownInApp, identity: unknownIdentity}
+var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, opens: unknownOpens, inApp: unknownInApp, identity: unknownIdentity}
 
 // syntaxOf returns the syntax of a language.
 func syntaxOf(language Language) *syntax {

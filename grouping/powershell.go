@@ -3,12 +3,13 @@ package grouping
 import "strings"
 
 // PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and in an error's own
-// words "At C:\shop\cart.ps1:12 char:5". "at" and "line" may be translated.
+// words "At C:\shop\cart.ps1:12 char:5". The words are in the user's language,
+// and French has a blank before each colon.
 
 func powershellFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
-	if strings.HasPrefix(s, "At ") {
-		return powershellPlace(s)
+	if f, ok := powershellPlace(s); ok {
+		return f, true
 	}
 	s, ok := afterAt(s)
 	if !ok {
@@ -20,13 +21,24 @@ func powershellFrame(line string) (Frame, bool) {
 	if !ok || !numbered || !placed || !allDigits(n) {
 		return Frame{}, false
 	}
-	return Frame{Function: name, File: file, Line: number(n)}, name != ""
+	return Frame{Function: name, File: trimEnd(file), Line: number(n)}, name != ""
 }
 
+// powershellPlace reads "At C:\shop\cart.ps1:12 char:5" by the script's
+// extension, its line and the number at the end.
 func powershellPlace(s string) (Frame, bool) {
-	place, _, ok := strings.Cut(s[len("At "):], " char:")
-	file, line, numbered := cutNumber(place)
-	return Frame{File: file, Line: line}, ok && numbered
+	script, rest, ok := strings.Cut(s, ".ps1:")
+	if !ok {
+		return Frame{}, false
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	before := strings.TrimRight(rest, "0123456789")
+	column := len(before) < len(rest) && strings.HasSuffix(trimEnd(before), ":")
+	begin := strings.Index(script, `:\`) - 1
+	if begin < 0 {
+		begin = strings.Index(script, " /") + 1
+	}
+	return Frame{File: script[begin:] + ".ps1", Line: number(rest[:digits])}, column && begin > 0 && digits > 0
 }
 
 // powershellMark reads the exception of an error's category: "+ CategoryInfo :
@@ -47,7 +59,7 @@ func powershellInApp(f *Frame) bool {
 // powershellIdentity is file and function; what was typed has no
 // file, and a block no name.
 func powershellIdentity(dst []byte, f *Frame) []byte {
-	if f.File == "<No file>" {
+	if strings.HasPrefix(f.File, "<") { // "<No file>"
 		return dst
 	}
 	name, _, _ := strings.Cut(f.Function, "<") // "Get-Cart<Process>"

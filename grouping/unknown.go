@@ -5,7 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// An unknown trace is compared line by line, without numbers, addresses and paths.
+// An unknown trace is compared line by line, without numbers, addresses and
+// paths. What a report says of the process, "Version: 1.2", counts where it
+// says nothing else.
 
 const (
 	unknownWidth   = 300 // bytes of a line that are looked at
@@ -19,7 +21,36 @@ func unknownFrame(line string) (Frame, bool) {
 
 func unknownMark(string) mark { return mark{} }
 
-func unknownInApp(*Frame) bool { return true }
+// unknownOpens reads the error that a report names: "Fatal error: no such cart".
+func unknownOpens(line string) mark {
+	label, value := cutLabel(strings.TrimSpace(line))
+	for _, word := range [...]string{"rror", "xception"} {
+		if strings.Contains(label, word) {
+			return mark{kind: header, message: value}
+		}
+	}
+	return mark{}
+}
+
+func unknownInApp(f *Frame) bool {
+	label, _ := cutLabel(f.Function)
+	return label == ""
+}
+
+// cutLabel splits "Exit code: 3"; a label is words, the first of which
+// begins in upper case.
+func cutLabel(s string) (label, value string) {
+	label, value, ok := strings.Cut(s, ":")
+	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
+		return "", s
+	}
+	for i := range len(label) {
+		if !isAlpha(label[i]) && label[i] != ' ' && label[i] != '/' {
+			return "", s
+		}
+	}
+	return label, strings.TrimSpace(value)
+}
 
 func unknownIdentity(dst []byte, f *Frame) []byte {
 	start, letters := len(dst), 0
