@@ -74,6 +74,37 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The forms show what there is, refuse what can't be with what was
+// typed, and one delivery is sent again.
+func TestForms(t *testing.T) {
+	to := newReceiver(t, 500)
+	r := newRoom(t, to.Certificate())
+	hook, _ := r.create(t, "org_a", to.URL)
+	path := webhooksPath + "/" + hook.ID
+	for at, want := range map[string]string{
+		webhooksPath + "/new": "Create webhook", path + "/edit": to.URL, path + "/rotate": to.URL, path + "/delete": to.URL,
+	} {
+		if got := r.browse(t, "GET", at, nil); got.Code != 200 || !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%s: %d %s", at, got.Code, got.Body)
+		}
+	}
+	bad := url.Values{"url": {"https://10.0.0.1"}, "events": {"quota.exhausted"}, "state": {"on"}}
+	if got := r.browse(t, "POST", path+"/edit", bad); got.Code != 422 || !strings.Contains(got.Body.String(), "https://10.0.0.1") || !strings.Contains(got.Body.String(), `id="fault-url"`) {
+		t.Errorf("an address that leads home: %d %s", got.Code, got.Body)
+	}
+	r.browse(t, "POST", path+"/test", url.Values{"form": {"form_1"}})
+	r.fail(t)
+	sent := r.sent(t, hook)
+	if got := r.browse(t, "POST", path+"/deliveries/"+sent[0].ID+"/replay", url.Values{"form": {"form_2"}}); got.Code != 303 || r.sent(t, hook)[0].State != notifications.Pending {
+		t.Errorf("sent again: %d %s", got.Code, got.Body)
+	}
+	for _, at := range []string{path + "/deliveries/msg_none/replay", webhooksPath + "/whk_b/delete"} {
+		if got := r.browse(t, "POST", at, url.Values{"form": {"form_3"}}); got.Code != 404 {
+			t.Errorf("%s, which is not there: %d %s", at, got.Code, got.Body)
+		}
+	}
+}
+
 // Without keys nobody is offered what can't be made.
 func TestPagesWithoutKeys(t *testing.T) {
 	to := newReceiver(t, 200)
