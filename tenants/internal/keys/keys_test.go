@@ -191,6 +191,9 @@ func TestDeletedMeanwhile(t *testing.T) {
 	if _, answer := r.call(t, "org_a", "GET", "/v1/api-keys?project=prj_a", ""); len(answer["items"].([]any)) != 2 {
 		t.Errorf("its keys: %v", answer)
 	}
+	if _, first := r.call(t, "org_a", "GET", "/v1/api-keys?limit=1", ""); len(first["items"].([]any)) != 1 || first["next_cursor"] == nil {
+		t.Errorf("the first of the organization's keys: %v", first)
+	}
 }
 
 // The pages show a new key once, then what is kept of it, and
