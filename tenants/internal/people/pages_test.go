@@ -1,0 +1,112 @@
+package people_test
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants"
+)
+
+// want checks the status of a page and what it says.
+func want(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says string) {
+	t.Helper()
+	if got.Code != status || !strings.Contains(got.Body.String(), says) {
+		t.Errorf("%s: %d %s, want %d with %q", what, got.Code, got.Body, status, says)
+	}
+}
+
+// Holders of a code are asked for what the code is for, without
+// having signed in, and nothing of the code is said.
+func TestFormsForCodes(t *testing.T) {
+	r := open(t)
+	for path, fields := range map[string][]string{
+		"/console/join":    {"code", "email", "name", "password"},
+		"/console/welcome": {"code", "organization", "name", "email", "password"},
+		"/console/reset":   {"code", "password"},
+	} {
+		shown := r.page(t, "", "GET", path, nil)
+		want(t, path, shown, 200, `action="`+path+`"`)
+		for _, field := range fields {
+			want(t, path, shown, 200, `name="`+field+`"`)
+		}
+		form := url.Values{"code": {"none"}, "email": {"typed@example.com"}, "password": {chosen}}
+		refused := r.page(t, "", "POST", path, form)
+		if want(t, path, refused, 422, "This code is not valid"); strings.Contains(refused.Body.String(), chosen) {
+			t.Errorf("%s shows the password again", path)
+		}
+	}
+	if len(r.asked.asked) != 0 {
+		t.Errorf("let in: %q", r.asked.asked)
+	}
+}
+
+// A member is removed by those who manage them, and nobody
+// removes the only owner.
+func TestFormOfARemoval(t *testing.T) {
+	r := open(t)
+	bob, ada := r.add(t, "org_a", "bob@example.com", tenants.Developer), r.add(t, "org_a", "ada@example.com", tenants.Owner)
+	path := membersPath + "/" + bob + "/remove"
+	want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
+	want(t, "of an owner as admin", r.page(t, tenants.Admin, "GET", membersPath+"/"+ada+"/remove", nil), 403, "Your role here is admin")
+	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
+	want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/remove", url.Values{}), 403, "Your role here is admin")
+	want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/remove", url.Values{}), 404, "mem_b")
+	want(t, "removed", r.page(t, tenants.Admin, "POST", path, url.Values{}), 303, "")
+	want(t, "again", r.page(t, tenants.Admin, "POST", path, url.Values{}), 404, bob)
+	if asked := []string{"end " + bob + ": the member was removed"}; !slices.Equal(r.asked.asked, asked) {
+		t.Errorf("asked for %q, want %q", r.asked.asked, asked)
+	}
+}
+
+// A member's code for another password is shown once, to those
+// who manage them, and works.
+func TestFormOfAReset(t *testing.T) {
+	r := open(t)
+	bob, ada := r.add(t, "org_a", "bob@example.com", tenants.Developer), r.add(t, "org_a", "ada@example.com", tenants.Owner)
+	path := membersPath + "/" + bob + "/reset"
+	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
+	want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/reset", url.Values{}), 403, "Your role here is admin")
+	want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/reset", url.Values{}), 404, "mem_b")
+	issued := r.page(t, tenants.Admin, "POST", path, url.Values{})
+	code := codeIn(t, "weirpwd", issued.Body.String())
+	want(t, "issued", issued, 201, "https://weir.example/console/reset#"+code)
+	used := r.page(t, "", "POST", "/console/reset", url.Values{"code": {code}, "password": {chosen}})
+	if want(t, "used", used, 303, ""); used.Header().Get("Location") != identity.SignInPath {
+		t.Errorf("leads to %v", used.Header())
+	}
+}
+
+// An invitation that is sent again has another code, and the one of before
+// lets nobody in.
+func TestInvitationsAreSentAgain(t *testing.T) {
+	r := open(t)
+	invited, before := r.invite(t, "bob@example.com", tenants.Developer)
+	path := membersPath + "/invitations/" + invited + "/resend"
+	want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
+	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
+	want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/invitations/inv_b/resend", url.Values{}), 404, "inv_b")
+	sent := r.page(t, tenants.Admin, "POST", path, url.Values{})
+	code := codeIn(t, "weirinv", sent.Body.String())
+	want(t, "sent", sent, 201, "https://weir.example/console/join#"+code)
+	join := url.Values{"email": {"bob@example.com"}, "name": {"Bob"}, "password": {chosen}}
+	join.Set("code", before)
+	want(t, "the code of before", r.page(t, "", "POST", "/console/join", join), 422, "This code is not valid")
+	join.Set("code", code)
+	want(t, "the new code", r.page(t, "", "POST", "/console/join", join), 303, "")
+	want(t, "once used", r.page(t, tenants.Admin, "POST", path, url.Values{}), 409, "accepted or revoked")
+}
+
+// A form of an invitation that is sent twice shows its code once.
+func TestAnInvitationIsShownOnce(t *testing.T) {
+	r := open(t)
+	form := url.Values{"email": {"bob@example.com"}, "role": {"developer"}, "form": {"form_1"}}
+	code := codeIn(t, "weirinv", r.page(t, tenants.Admin, "POST", membersPath+"/invitations", form).Body.String())
+	again := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", form)
+	if want(t, "again", again, 409, "shown once"); strings.Contains(again.Body.String(), code) {
+		t.Error("the code is shown again")
+	}
+}

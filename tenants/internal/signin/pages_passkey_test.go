@@ -1,0 +1,166 @@
+package signin_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/descope/virtualwebauthn"
+
+	"github.com/weirlog/weir/tenants/internal/password"
+)
+
+const (
+	passkeysPage   = accountPage + "/passkeys"
+	signInPasskey  = signInPage + "/passkey"
+	confirmPasskey = confirmPage + "/passkey"
+)
+
+// here is the site that the tests' passkeys belong to.
+var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
+
+// A device has a passkey, as an authenticator has it.
+type device struct {
+	authenticator virtualwebauthn.Authenticator
+	credential    virtualwebauthn.Credential
+}
+
+// asked returns the question that a browser is put at an address.
+func (b *browser) asked(t *testing.T, path string) string {
+	t.Helper()
+	got := b.post(t, path+"/options", nil)
+	if got.status != http.StatusOK || got.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%s: %d %s", path, got.status, got.body)
+	}
+	return got.body
+}
+
+// coseKeyLength is that of a public key of P-256 with whole coordinates. The
+// tests' authenticator drops leading zeros, and such a key is refused.
+const coseKeyLength = 77
+
+// register adds a passkey to the account of whoever has signed in.
+func (b *browser) register(t *testing.T) *device {
+	t.Helper()
+	options, err := virtualwebauthn.ParseAttestationOptions(b.asked(t, passkeysPage))
+	if err != nil || options.RelyingPartyID != here.ID {
+		t.Fatalf("asked for %+v: %v", options, err)
+	}
+	d := &device{authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)})}
+	for d.credential = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(d.credential.Key.AttestationData()) != coseKeyLength; {
+		d.credential = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
+	}
+	answer := virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
+	if got := b.post(t, passkeysPage, map[string]string{"name": "Phone", "credential": answer}); got.status != 303 {
+		t.Fatalf("registered: %d %s", got.status, got.body)
+	}
+	return d
+}
+
+// answer proves that the device has its passkey.
+func (d *device) answer(t *testing.T, question string) map[string]string {
+	t.Helper()
+	options, err := virtualwebauthn.ParseAssertionOptions(question)
+	if err != nil {
+		t.Fatalf("asked %s: %v", question, err)
+	}
+	d.credential.Counter++
+	return map[string]string{"credential": virtualwebauthn.CreateAssertionResponse(here, d.authenticator, d.credential, *options)}
+}
+
+// A passkey that was added signs its member in, with an answer that counts once.
+func TestSignInByPasskey(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	owner := s.signedIn(t, "ada")
+	if got := owner.get(t, passkeysPage+"/new"); got.status != 200 || !strings.Contains(got.body, `name="name"`) {
+		t.Errorf("the form: %d %s", got.status, got.body)
+	}
+	phone, visitor := owner.register(t), s.browser("198.51.100.9")
+	form := phone.answer(t, visitor.asked(t, signInPasskey))
+	form["to"] = accountPage
+	if got := s.browser("198.51.100.9").post(t, signInPasskey, form); got.status != 422 || !strings.Contains(got.body, "in another browser") {
+		t.Errorf("in another browser: %d %s", got.status, got.body)
+	}
+	if got := visitor.post(t, signInPasskey, form); got.status != 303 || got.at() != accountPage {
+		t.Fatalf("signed in: %d to %q", got.status, got.at())
+	}
+	if who, err := s.credentials.Lookup(visitor.secret()); err != nil || who.Member != "mem_ada" {
+		t.Errorf("signed in as %+v, %v", who, err)
+	}
+	again := s.browser("198.51.100.9")
+	again.asked(t, signInPasskey)
+	if got := again.post(t, signInPasskey, form); got.status != 422 || again.secret() != "" {
+		t.Errorf("the answer again: %d %s", got.status, got.body)
+	}
+}
+
+// A passkey proves who sends what needs a recent proof, its own removal
+// included; after that it lets nobody in.
+func TestConfirmByPasskey(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	b := s.signedIn(t, "ada")
+	phone := b.register(t)
+	remove := regexp.MustCompile(passkeysPage + `/[^/"]+/remove`).FindString(b.get(t, accountPage).body)
+	s.pass(16 * time.Minute)
+	if got := b.post(t, remove, nil); got.status != 403 {
+		t.Errorf("removed without a proof: %d %s", got.status, got.body)
+	}
+	b.asked(t, confirmPasskey)
+	if got := b.post(t, confirmPasskey, map[string]string{"credential": "{}", "to": remove}); got.status != 422 {
+		t.Errorf("an answer that is none: %d %s", got.status, got.body)
+	}
+	form := phone.answer(t, b.asked(t, confirmPasskey))
+	form["to"] = remove
+	if got := b.post(t, confirmPasskey, form); got.status != 303 || got.at() != remove {
+		t.Fatalf("confirmed: %d to %q", got.status, got.at())
+	}
+	if got := s.signedIn(t, "bob").post(t, remove, nil); got.status != 404 {
+		t.Errorf("another's passkey is removed: %d %s", got.status, got.body)
+	}
+	if got := b.post(t, remove, nil); got.status != 303 || strings.Contains(b.get(t, accountPage).body, "Phone") {
+		t.Errorf("removed: %d %s", got.status, got.body)
+	}
+	visitor := s.browser("198.51.100.9")
+	if got := visitor.post(t, signInPasskey, phone.answer(t, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.secret() != "" {
+		t.Errorf("signed in by a removed one: %d %s", got.status, got.body)
+	}
+}
+
+// Questions are limited: who signs in, by network; who confirms, by member.
+func TestQuestionsAreLimited(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	ada := s.signedIn(t, "ada")
+	ada.register(t)
+	for path, b := range map[string]*browser{signInPasskey: s.browser("192.0.2.60"), confirmPasskey: ada} {
+		asked := 0
+		for asked < 30 && b.post(t, path+"/options", nil).status == 200 {
+			asked++
+		}
+		if got := b.post(t, path+"/options", nil); asked == 30 || got.status != 429 || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d after %d questions", path, got.status, asked)
+		}
+	}
+	if got := s.browser("192.0.2.61").post(t, signInPasskey+"/options", nil); got.status != 200 {
+		t.Errorf("from another network: %d", got.status)
+	}
+}
+
+// The console leads whoever has signed in on, others to the sign-in; what no
+// module has is not found.
+func TestTheConsolesStart(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	stranger, ada := s.browser("192.0.2.9"), s.signedIn(t, "ada")
+	for _, path := range []string{"/console", "/console/"} {
+		if got := stranger.get(t, path); got.status != 303 || got.at() != signInPage {
+			t.Errorf("%s to a stranger: %d to %q", path, got.status, got.at())
+		}
+		if got := ada.get(t, path); got.status != 303 || got.at() == signInPage {
+			t.Errorf("%s to who has signed in: %d to %q", path, got.status, got.at())
+		}
+	}
+	if got := stranger.get(t, "/console/nothing"); got.status != 404 {
+		t.Errorf("a page that is none: %d %s", got.status, got.body)
+	}
+}
