@@ -71,7 +71,7 @@ func (b *Books) DecisionCause(at time.Time) Cause {
 
 func (d PlanChanged) decide(b *Books, cause Cause) error {
 	before, at := b.Organization.Plans.At(cause.At), cause.At
-	prorated, err := b.prorated(before, d.Plan, at)
+	prorated, err := b.tiers.prorated(b.Organization, before, d.Plan, at)
 	if err != nil {
 		return err
 	}
@@ -94,17 +94,17 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 
 // prorated is how much more than the one before a plan allows for the rest of
 // the period, rounded up to a byte; never below zero.
-func (b *Books) prorated(before, after Plan, at time.Time) (int64, error) {
-	old, err := before.Terms(b.tiers)
+func (t Tiers) prorated(o Organization, before, after Plan, at time.Time) (int64, error) {
+	old, err := before.Terms(t)
 	if err != nil {
 		return 0, err
 	}
-	terms, err := after.Terms(b.tiers)
+	terms, err := after.Terms(t)
 	if err != nil {
 		return 0, err
 	}
-	period := b.periodAt(at)
-	return mulDivUp(max(0, terms.Quota-old.Quota), int64(period.End.Sub(at)), int64(b.Organization.whole(period))), nil
+	period := o.PeriodAt(at)
+	return mulDivUp(max(0, terms.Quota-old.Quota), int64(period.End.Sub(at)), int64(o.whole(period))), nil
 }
 
 func (b *Books) changeTier(book *Book, before, after Tier, cause Cause) {

@@ -3,27 +3,23 @@ package ledger
 import (
 	"cmp"
 	"slices"
-	"time"
-
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A Remedy is what would have a refused request accepted before its period ends.
 type Remedy struct {
 	Grant int64  // the bytes of the least grant that covers it
-	Tiers []Tier // whose allowance for the rest of the period covers it, the smallest first
+	Tiers []Tier // the upgrades that cover it, the smallest first
 }
 
-// Remedy is what would end a refusal. An upgrade grants the
-// difference for the rest of the period.
-func (t Tiers) Remedy(r Refusal, period calendar.Period) Remedy {
-	remedy := Remedy{Grant: max(1, r.Bytes-r.Remaining)}
-	whole, rest := int64(period.End.Sub(period.Start)/time.Second), int64(period.End.Sub(r.Cause.At)/time.Second)
-	for tier, terms := range t {
-		if terms.Quota <= r.Quota {
+// Remedy is what would end a refusal, by the plan that was in force
+// at its instant. What that allows beside its quota stays.
+func (t Tiers) Remedy(o Organization, r Refusal) Remedy {
+	remedy, plan := Remedy{Grant: max(1, r.Bytes-r.Remaining)}, o.Plans.At(r.Cause.At)
+	for tier := range t {
+		if tier == plan.Tier {
 			continue
 		}
-		if more, _ := mulDiv(terms.Quota-r.Quota, max(0, rest), whole); more >= remedy.Grant {
+		if more, err := t.prorated(o, plan, Plan{Tier: tier}, r.Cause.At); err == nil && more >= remedy.Grant {
 			remedy.Tiers = append(remedy.Tiers, tier)
 		}
 	}

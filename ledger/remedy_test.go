@@ -3,29 +3,70 @@ package ledger
 import (
 	"fmt"
 	"testing"
-
-	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// What ends a refusal is a grant of what is missing, or a tier whose
-// allowance for the rest of the period covers it.
+// What ends a refusal is a grant of what is missing, or a tier other than the
+// plan's, whose difference for the rest of the period covers it.
 func TestRemedy(t *testing.T) {
 	tiers := Tiers{Indie: {Quota: 100}, Bootstrapper: {Quota: 200}, Compliance: {Quota: 700}, Scale: {Quota: 1300}}
-	for _, c := range []struct {
-		at                      string
-		quota, bytes, remaining int64
-		want                    string
+	indie, scale, larger := Plan{Tier: Indie}, Plan{Tier: Scale}, Plan{Tier: Indie, Quota: 650}
+	for name, c := range map[string]struct {
+		plan                   Plan
+		at                     string
+		limit, bytes, leftOver int64
+		want                   string
 	}{
-		{"2026-11-01T00:00:00Z", 100, 50, 20, "{30 [bootstrapper compliance scale]}"},
-		{"2026-11-16T00:00:00Z", 100, 70, 10, "{60 [compliance scale]}"}, // half of the period is left
-		{"2026-11-30T23:59:59Z", 100, 70, 10, "{60 []}"},
-		{"2026-11-01T00:00:00Z", 1300, 70, 10, "{60 []}"},
-		{"2026-11-01T00:00:00Z", 100, 5, 20, "{1 [bootstrapper compliance scale]}"}, // small, and refused because the allowance is exhausted
+		"at the beginning":       {indie, "2026-11-01T00:00:00Z", 100, 50, 20, "{30 [bootstrapper compliance scale]}"},
+		"half of it is left":     {indie, "2026-11-16T00:00:00Z", 100, 70, 10, "{60 [compliance scale]}"},
+		"the difference just is": {indie, "2026-11-16T00:00:00Z", 100, 60, 10, "{50 [bootstrapper compliance scale]}"},
+		"rounded up":             {indie, "2026-11-30T23:59:59Z", 100, 11, 10, "{1 [bootstrapper compliance scale]}"},
+		"too late":               {indie, "2026-11-30T23:59:59Z", 100, 70, 10, "{60 []}"},
+		"of the largest":         {scale, "2026-11-01T00:00:00Z", 1300, 70, 10, "{60 []}"},
+		"small, and exhausted":   {indie, "2026-11-01T00:00:00Z", 100, 5, 20, "{1 [bootstrapper compliance scale]}"},
+		"raised in mid-month":    {scale, "2026-11-18T00:00:00Z", 700, 70, 10, "{60 []}"},
+		"with grants":            {indie, "2026-11-16T00:00:00Z", 1450, 70, 10, "{60 [compliance scale]}"},
+		"of a quota of its own":  {larger, "2026-11-16T00:00:00Z", 650, 70, 10, "{60 [scale]}"},
 	} {
-		instant := at(t, c.at)
-		got := tiers.Remedy(Refusal{Quota: c.quota, Bytes: c.bytes, Remaining: c.remaining, Cause: Cause{At: instant}}, calendar.PeriodAt(instant, 1))
-		if fmt.Sprint(got) != c.want {
-			t.Errorf("%s, %d of %d left for %d: %v, want %s", c.at, c.remaining, c.quota, c.bytes, got, c.want)
+		o := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: 1}, Plans: Plans{c.plan}}
+		refusal := Refusal{Quota: c.limit, Bytes: c.bytes, Remaining: c.leftOver, Cause: Cause{At: at(t, c.at)}}
+		if got := tiers.Remedy(o, refusal); fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
 		}
 	}
+}
+
+// An upgrade to a tier that a remedy names has the request accepted, by the
+// books, and a byte more needs another remedy.
+func TestRemedyIsWhatAnUpgradeDoes(t *testing.T) {
+	for name, given := range map[string][]step{
+		"with a grant":           {use("11-02", 10), give("11-03", "g", 350), use("11-17", 430)},
+		"an overage cap":         {to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 500}), use("11-17", 590)},
+		"a quota of its own":     {to("11-16", "11-16", Plan{Tier: Indie, Quota: 250}), use("11-17", 150)},
+		"after a new anchor day": {decide("10-15", AnchorSet{Anchor{From: date("11-01"), Day: 25}}), use("11-17", 30)},
+	} {
+		books := newBooks(Indie)
+		perform(t, books, given...)
+		plan, accepted := books.Organization.Plans.At(date("11-18")), admitted(t, books)
+		plan.Tier, plan.Quota = Scale, 0
+		perform(t, books, to("11-18", "11-18", plan))
+		for more, want := range map[int64]bool{0: true, 1: false} {
+			before := newBooks(Indie)
+			perform(t, before, given...)
+			book, _ := before.At(date("11-18"))
+			remedy := smallTiers().RemedyOf(before.Organization, book, admitted(t, books)+more, date("11-18"))
+			if named := len(remedy.Tiers) > 0; named != want || admitted(t, books) <= accepted {
+				t.Errorf("%s, %d bytes more than the upgrade covers: %v", name, more, remedy)
+			}
+		}
+	}
+}
+
+// admitted is what is accepted on 18 November.
+func admitted(t *testing.T, b *Books) int64 {
+	t.Helper()
+	book, err := b.At(date("11-18"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Organization.Admits(book, date("11-18"))
 }

@@ -64,5 +64,5 @@ func (o Organization) Admits(book Book, at time.Time) int64 {
 // refused by what is left.
 func (t Tiers) RemedyOf(o Organization, book Book, bytes int64, at time.Time) Remedy {
 	refusal := Refusal{Bytes: bytes, Remaining: o.Admits(book, at), Quota: book.limit(o.Plans.At(at)), Cause: Cause{At: at}}
-	return t.Remedy(refusal, book.Period)
+	return t.Remedy(o, refusal)
 }

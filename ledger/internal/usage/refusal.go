@@ -73,7 +73,7 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 			continue
 		}
 		at := limit{o.PeriodAt(r.Cause.At), r.Quota, r.Remaining == 0}
-		explained[i].EndsAt, explained[i].Remedy = at.period.End, s.Tiers.Remedy(r, at.period)
+		explained[i].EndsAt, explained[i].Remedy = at.period.End, s.Tiers.Remedy(o, r)
 		crossing, known := crossings[at]
 		if !known {
 			var err error
