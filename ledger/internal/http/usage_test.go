@@ -194,17 +194,61 @@ func TestWhyARequestWasRefused(t *testing.T) {
 	if fmt.Sprint(remedy) != "map[grant:1 tiers:[scale]]" {
 		t.Errorf("ended by %v", remedy)
 	}
-	var shares []string
-	for _, share := range item["used_by"].([]any) {
-		share := share.(map[string]any)
-		shares = append(shares, fmt.Sprintf("%v %v %v", share["by"], share["id"], share["bytes"]))
-	}
-	if got, want := strings.Join(shares, ", "), "project project 72, key batch-job 60, key key 12, environment staging 60, environment prod 12, hour 2026-11-20T12:00:00Z 72"; got != want {
+	if got, want := usedBy(item), "project project 72, key batch-job 60, key key 12, environment staging 60, environment prod 12, hour 2026-11-20T12:00:00Z 72"; got != want {
 		t.Errorf("used by %s, want %s", got, want)
 	}
 	status, page = a.get(t, "/v1/organizations/acme/refusals?limit=1&to="+crossed.Add(time.Minute).Format(time.RFC3339))
 	if items := page["items"].([]any); status != 200 || len(items) != 1 || items[0].(map[string]any)["request_id"] != "req_1" || page["next_cursor"] != nil {
 		t.Errorf("%d %v", status, page)
+	}
+}
+
+// usedBy is who had used how much by an explained refusal.
+func usedBy(refusal map[string]any) string {
+	var shares []string
+	for _, share := range refusal["used_by"].([]any) {
+		share := share.(map[string]any)
+		shares = append(shares, fmt.Sprintf("%v %v %v", share["by"], share["id"], share["bytes"]))
+	}
+	return strings.Join(shares, ", ")
+}
+
+// What is charged after the crossing, of the same hour, the same day or later,
+// changes nothing in who had used how much by then.
+func TestWhyStaysAsItIs(t *testing.T) {
+	a := newAPI(t)
+	a.SetClock(ledgertest.November.Add(-36 * time.Hour))
+	a.Start(t, "acme", ledger.Indie)
+	book := func(bytes int64) {
+		charge := a.NewCharge("acme", bytes)
+		charge.Environment = "prod"
+		a.Book(t, charge)
+	}
+	book(10)
+	a.SetClock(ledgertest.November.Add(-2 * time.Hour))
+	book(20)
+	a.SetClock(ledgertest.November.Add(10 * time.Minute))
+	book(30)
+	a.Pass(time.Minute)
+	a.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := a.Booking.Refuse(ctx, tx, a.Now(), []ledger.Refusal{a.refusal("req_1", 50, 40, true)})
+		return err
+	})
+	if status, made := a.send(t, "PUT", "/v1/organizations/acme/subscription", `{"tier":"indie","quota":1000000}`); status != 200 {
+		t.Fatalf("%d %v", status, made)
+	}
+	const exact, hours = "project project 60, key key 60, environment prod %d", "hour 2026-11-20T12:00:00Z 30, hour 2026-11-20T10:00:00Z 20, hour 2026-11-19T00:00:00Z 10"
+	for _, step := range []struct {
+		later       time.Duration
+		environment int // its last hour counts as a whole
+	}{{0, 60}, {time.Minute, 5060}, {time.Hour, 5060}, {24 * time.Hour, 5060}} {
+		if a.Pass(step.later); step.later > 0 {
+			book(5000)
+		}
+		_, page := a.get(t, "/v1/organizations/acme/refusals")
+		if got, want := usedBy(page["items"].([]any)[0].(map[string]any)), fmt.Sprintf(exact+", ", step.environment)+hours; got != want {
+			t.Errorf("%s later used by %s, want %s", step.later, got, want)
+		}
 	}
 }
 

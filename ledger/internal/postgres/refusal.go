@@ -114,21 +114,31 @@ type Share struct {
 // sharesOfEach is how many shares are listed of each kind: the largest.
 const sharesOfEach = 5
 
-// Shares lists who used most between two instants: the largest shares of
-// projects, keys, environments and hours.
-func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, to time.Time) ([]Share, error) {
-	rows, err := tx.Query(ctx, `SELECT kind, id, bytes FROM (
-			SELECT kind, id, bytes, row_number() OVER (PARTITION BY kind ORDER BY bytes DESC, id) AS place FROM (
-				SELECT CASE WHEN grouping(project) = 0 THEN 'project' WHEN grouping(key) = 0 THEN 'key' ELSE 'environment' END AS kind,
-					coalesce(project, key, environment) AS id, sum(bytes)::bigint AS bytes
-				FROM usage_days WHERE organization = $1 AND outcome = $5 AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date
-					AND day <= ($3::timestamptz AT TIME ZONE 'UTC')::date
-				GROUP BY GROUPING SETS ((project), (key), (environment))
-				UNION ALL SELECT 'hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), sum(bytes)::bigint
-				FROM usage_hours WHERE organization = $1 AND outcome = $5 AND hour >= $2 AND hour <= $3 GROUP BY hour) shares
-			WHERE bytes > 0) ranked
+// usedBy adds up days, then hours, then the charges of the last hour: of that
+// the environments are known as a whole only.
+const usedBy = `WITH used (project, key, environment, hour, bytes) AS (
+		SELECT project, key, environment, NULL::timestamptz, bytes FROM usage_days WHERE organization = $1 AND outcome = $5
+			AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
+		UNION ALL SELECT NULL, NULL, NULL, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $5
+			AND hour >= $2 AND hour < date_trunc('day', $3::timestamptz, 'UTC')
+		UNION ALL SELECT project, key, environment, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $5
+			AND hour >= date_trunc('day', $3::timestamptz, 'UTC') AND hour < date_trunc('hour', $3::timestamptz, 'UTC')
+		UNION ALL SELECT NULL, NULL, environment, NULL, bytes FROM usage_hours WHERE organization = $1 AND outcome = $5
+			AND hour = date_trunc('hour', $3::timestamptz, 'UTC')
+		UNION ALL SELECT project, key, NULL, date_trunc('hour', $3::timestamptz, 'UTC'), amount FROM transfers WHERE organization = $1
+			AND effective_at >= date_trunc('hour', $3::timestamptz, 'UTC') AND effective_at <= $3 AND reason = $6)`
+
+// Shares lists who used most from the beginning of a day through an instant: the
+// largest shares of projects, keys and hours, and of environments through the
+// end of the instant's hour.
+func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, through time.Time) ([]Share, error) {
+	rows, err := tx.Query(ctx, usedBy+` SELECT kind, id, bytes FROM (
+			SELECT kind, id, sum(bytes)::bigint AS bytes, row_number() OVER (PARTITION BY kind ORDER BY sum(bytes) DESC, id) AS place
+			FROM used CROSS JOIN LATERAL (VALUES ('project', project), ('key', key), ('environment', environment),
+				('hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) AS part (kind, id)
+			WHERE id IS NOT NULL GROUP BY kind, id HAVING sum(bytes) > 0) ranked
 		WHERE place <= $4 ORDER BY array_position(ARRAY['project', 'key', 'environment', 'hour'], kind), place`,
-		organization, from, to, sharesOfEach, ledger.UseAccepted)
+		organization, from, through, sharesOfEach, ledger.UseAccepted, ledger.Charged)
 	if err != nil {
 		return nil, err
 	}
