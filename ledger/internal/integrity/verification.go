@@ -29,7 +29,8 @@ type Verification struct {
 }
 
 // Verify checks an organization's books: those of the running period and the
-// one before, its usage since then, and its chain.
+// one before, its usage and the grants since then, its budgets and statements,
+// and its chain.
 func (s *Service) Verify(ctx context.Context, organization string) (found Verification, err error) {
 	found.At = s.Reads.Clock().UTC()
 	leave, err := s.Reads.Turns.Enter(ctx, organization)
@@ -58,17 +59,34 @@ func (s *Service) Verify(ctx context.Context, organization string) (found Verifi
 
 func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organization) error {
 	running := o.PeriodAt(v.At)
-	since := o.PeriodAt(running.Start.Add(-1)).Start
-	books, err := postgres.CheckBooks(ctx, tx, o.ID, since)
+	before := o.PeriodAt(running.Start.Add(-1)).Start
+	for _, check := range []struct {
+		since time.Time
+		of    func(context.Context, pgx.Tx, string, time.Time) ([]ledger.Violation, error)
+	}{
+		{before, postgres.CheckBooks},
+		{before, postgres.CheckCharges},
+		{running.Start, postgres.CheckHours},
+		{before, postgres.CheckGrants},
+		{v.At.Add(-chargesVerified), postgres.CheckChain},
+	} {
+		found, err := check.of(ctx, tx, o.ID, check.since)
+		if err != nil {
+			return err
+		}
+		v.Violations = append(v.Violations, found...)
+	}
+	return v.checkDecided(ctx, tx, o.ID)
+}
+
+// checkDecided checks budgets and statements, of which there are few.
+func (v *Verification) checkDecided(ctx context.Context, tx pgx.Tx, organization string) error {
+	budgets, err := postgres.CheckBudgets(ctx, tx, organization)
 	if err != nil {
 		return err
 	}
-	usage, err := postgres.CheckHours(ctx, tx, o.ID, running.Start)
-	if err != nil {
-		return err
-	}
-	chain, err := postgres.CheckChain(ctx, tx, o.ID, v.At.Add(-chargesVerified))
-	v.Violations = slices.Concat(books, usage, chain)
+	statements, err := postgres.CheckStatements(ctx, tx, organization)
+	v.Violations = slices.Concat(v.Violations, budgets, statements)
 	return err
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// verifyStatements compares what statements came to with their
-// books, and each with itself.
-func verifyStatements(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.StatementIsBook, `WITH totals AS (SELECT s.organization, s.number, s.period_start, t.*
+// statementsAndBooks compares what statements came to with their books, and each
+// with itself, where a condition holds.
+func statementsAndBooks(condition string) string {
+	return `WITH totals AS (SELECT s.organization, s.number, s.period_start, t.*
 			FROM statements s, jsonb_to_record(s.document -> 'totals') AS t (opening bigint, allowance bigint, prorated bigint, granted bigint,
-				consumed bigint, overage bigint, expired bigint, voided bigint, closing bigint))
+				consumed bigint, overage bigint, expired bigint, voided bigint, closing bigint) WHERE ` + condition + `)
 		SELECT 'what organization ' || organization || ' had by statement ' || number, opening + allowance + prorated + granted, consumed + expired + voided + closing
 			FROM totals WHERE opening + allowance + prorated + granted <> consumed + expired + voided + closing
 		UNION ALL SELECT 'what organization ' || t.organization || ' used by statement ' || t.number, t.consumed + t.overage, b.consumed + b.overage
@@ -21,5 +21,15 @@ func verifyStatements(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error
 		UNION ALL SELECT 'what organization ' || t.organization || ' did not use by statement ' || t.number, t.expired + t.voided, b.expired + b.voided
 			FROM totals t JOIN books b USING (organization, period_start) WHERE (t.expired, t.voided) <> (b.expired, b.voided)
 		UNION ALL SELECT 'what grants of organization ' || t.organization || ' grew by in statement ' || t.number, t.closing - t.opening, b.credit
-			FROM totals t JOIN books b USING (organization, period_start) WHERE t.closing - t.opening <> b.credit`)
+			FROM totals t JOIN books b USING (organization, period_start) WHERE t.closing - t.opening <> b.credit`
+}
+
+// verifyStatements compares all statements.
+func verifyStatements(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(`true`))
+}
+
+// CheckStatements compares the statements of an organization.
+func CheckStatements(ctx context.Context, tx pgx.Tx, organization string) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.StatementIsBook, statementsAndBooks(`s.organization = $1`), organization)
 }

@@ -13,18 +13,34 @@ import (
 // unkeyed is usage of before keys were counted apart, and requests at all.
 const unkeyed = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries > 0`
 
-// verifyUsage compares usage with the charges, per organization, project and
-// key. Where a project has usage without keys, its keys are compared together.
-func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, `WITH old AS (SELECT DISTINCT organization, project FROM usage_days WHERE `+unkeyed+`),
-		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers WHERE reason IN (2, 4) GROUP BY 1, 2, 3),
-		used AS (SELECT organization, project, key, sum(bytes)::bigint AS bytes FROM usage_days WHERE outcome = 'accepted' GROUP BY 1, 2, 3),
+// usageAndCharges compares usage with the charges since the beginning of a
+// period ($1), per organization, project and key, where a condition holds. Where
+// a project has usage without keys, its keys are compared together. What came
+// late is usage of its own period.
+func usageAndCharges(condition string) string {
+	return `WITH old AS (SELECT DISTINCT organization, project FROM usage_days
+			WHERE ` + condition + ` AND day >= ($1::timestamptz AT TIME ZONE 'UTC')::date AND ` + unkeyed + `),
+		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers
+			WHERE ` + condition + ` AND reason IN (2, 4) AND effective_at >= $1 AND coalesce(of_period, effective_at) >= $1 GROUP BY 1, 2, 3),
+		used AS (SELECT organization, project, key, sum(bytes)::bigint AS bytes FROM usage_days
+			WHERE ` + condition + ` AND outcome = 'accepted' AND day >= ($1::timestamptz AT TIME ZONE 'UTC')::date GROUP BY 1, 2, 3),
 		both_sides AS (SELECT organization, project, key, bytes AS used, 0 AS charged FROM used
 			UNION ALL SELECT organization, project, key, 0, bytes FROM charged)
 		SELECT concat_ws(', ', organization, project, nullif(key, '')), sum(used)::bigint, sum(charged)::bigint
 		FROM (SELECT organization, project, used, charged, CASE WHEN EXISTS (SELECT FROM old WHERE old.organization = b.organization AND old.project = b.project)
 			THEN '' ELSE key END AS key FROM both_sides b) compared
-		GROUP BY organization, project, key HAVING sum(used) <> sum(charged)`)
+		GROUP BY organization, project, key HAVING sum(used) <> sum(charged)`
+}
+
+// verifyUsage compares all usage with all charges.
+func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`true`), time.Time{})
+}
+
+// CheckCharges compares the usage of an organization with its charges since the
+// beginning of a period.
+func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
+	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`organization = $2`), planned, since, organization)
 }
 
 // hoursAndDays compares the hours and the days of usage that meet
