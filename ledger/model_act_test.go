@@ -18,6 +18,7 @@ type act struct {
 	of        time.Time
 	by        Spender // who sent it, or whose budget it is
 	used      int64   // of a budget, when it was set
+	percents  []int   // of thresholds
 }
 
 type actKind int
@@ -35,10 +36,11 @@ const (
 	actUnbudget
 	actRefuse
 	actAnchor
+	actThresholds
 )
 
 func (a act) String() string {
-	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse", "anchor"}[a.kind]
+	name := [...]string{"charge", "plan", "subscribe", "suspend", "grant", "void", "adjust", "advance", "budget", "unbudget", "refuse", "anchor", "thresholds"}[a.kind]
 	text := fmt.Sprintf("%s %s at %s", name, a.id, a.at.Format(time.RFC3339Nano))
 	switch a.kind {
 	case actPlan, actSubscribe:

@@ -77,7 +77,7 @@ func (m *model) turnAll(start time.Time) {
 }
 
 func (m *model) regard(p *purse, wasOut bool) {
-	for _, percent := range []int{50, 80, 100} {
+	for _, percent := range m.percents {
 		if m.used(p)*100 >= p.bytes*int64(percent) && p.reached < percent {
 			p.reached = percent
 			m.fact("%s %s %d%%", day(p.period), p.spender, percent)
@@ -110,6 +110,10 @@ func (m *model) dropBudget(a act) {
 }
 
 func (m *model) refuse(a act) {
+	if a.by == (Spender{}) {
+		m.latch(a)
+		return
+	}
 	p := m.purse(a.by)
 	if p == nil || a.at.Before(m.closed) || m.period(a.at).Before(p.period) {
 		return

@@ -95,13 +95,20 @@ func (m *model) balances(period time.Time) (b Balances) {
 	return b
 }
 
-// isOut reports whether a period has nothing left, and may have no more overage.
+// isOut reports whether a period that had something accepts no more.
 func (m *model) isOut(period, at time.Time) bool {
-	if m.first == nil || m.left(period) > 0 || m.total(period, "used", anyHeap) == 0 {
+	if m.first == nil || m.left(period)+m.total(period, "used", anyHeap) == 0 {
 		return false
 	}
+	return m.isLatched(period, at) || m.isUsedUp(period, at)
+}
+
+// isUsedUp reports whether a period has nothing left, and may have no more overage.
+func (m *model) isUsedUp(period, at time.Time) bool {
 	plan := m.inForce(m.within(period, at))
 	switch {
+	case m.left(period) > 0:
+		return false
 	case !plan.Overage:
 		return true
 	case plan.OverageCap == 0:
@@ -126,17 +133,18 @@ func (m *model) watch(period, at time.Time, change func()) {
 // watchAhead states the facts of periods that are open behind one
 // that takes of the grants or adds to them.
 func (m *model) watchAhead(period, at time.Time, change func()) {
-	granted, wasOut := m.granted(), map[time.Time]bool{}
+	granted, wasOut, limits := m.granted(), map[time.Time]bool{}, map[time.Time]int64{}
 	ahead := slices.SortedFunc(slices.Values(m.opened), time.Time.Compare)
 	ahead = slices.DeleteFunc(ahead, func(other time.Time) bool { return !other.After(period) })
 	for _, other := range ahead {
-		wasOut[other] = m.isOut(other, at)
+		wasOut[other], limits[other] = m.isOut(other, at), m.limitOf(other, at)
 	}
 	change()
 	if m.granted() == granted {
 		return
 	}
 	for _, other := range ahead {
+		m.raise(other, at, limits[other])
 		m.cross(other)
 		m.exhaust(other, at, wasOut[other])
 	}
@@ -153,8 +161,9 @@ func (m *model) granted() (left int64) {
 }
 
 func (m *model) watchOne(period, at time.Time, change func()) {
-	wasOut, owed := m.isOut(period, at), m.owed(period)
+	wasOut, owed, limit := m.isOut(period, at), m.owed(period), m.limitOf(period, at)
 	change()
+	m.raise(period, at, limit)
 	m.cross(period)
 	if m.first != nil && owed == 0 && m.owed(period) > 0 && m.inForce(m.within(period, at)).Overage {
 		m.fact("%s overage", day(period))
@@ -165,7 +174,7 @@ func (m *model) watchOne(period, at time.Time, change func()) {
 // cross states which thresholds a period has reached.
 func (m *model) cross(period time.Time) {
 	used, all := m.total(period, "used", anyHeap), m.total(period, "used", anyHeap)+m.left(period)
-	for _, percent := range []int{50, 80, 100} {
+	for _, percent := range m.percents {
 		if all > 0 && (used+m.owed(period))*100 >= all*int64(percent) && m.reached[period] < percent {
 			m.reached[period] = percent
 			m.fact("%s %d%%", day(period), percent)
@@ -222,6 +231,14 @@ func (m *model) pass(due time.Time) {
 	}
 }
 
+// state makes the statements of what has closed.
+func (m *model) state() {
+	for _, period := range m.closing {
+		m.fact("%s statement", day(period))
+	}
+	m.closing = nil
+}
+
 // gone is what of a heap went in the periods that begin at an instant or later.
 func (m *model) gone(h *heap, since time.Time) (bytes int64) {
 	for _, n := range m.notes {
@@ -239,6 +256,7 @@ func (m *model) close(due time.Time) {
 	m.watchAhead(period, last, func() { m.lapse(period, due) })
 	m.closed = due
 	m.fact("%s closed", day(period))
+	m.closing = append(m.closing, period)
 	next := m.open(due)
 	if wasOut && !m.isOut(next, due) {
 		m.fact("%s restored", day(next))

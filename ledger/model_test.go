@@ -15,6 +15,7 @@ type model struct {
 	first     *Plan
 	changes   []change
 	closed    time.Time
+	closing   []time.Time // the periods whose statements follow
 	heaps     []*heap
 	notes     []note
 	opened    []time.Time
@@ -22,7 +23,10 @@ type model struct {
 	facts     []string
 	suspended bool
 	purses    []*purse
-	seen      []act // charges
+	seen      []act               // charges
+	latched   map[time.Time]int64 // the limits that did not cover a request, by period
+	percents  []int               // of the thresholds
+	own       bool                // they are the organization's own
 }
 
 type note struct {
@@ -34,7 +38,9 @@ type note struct {
 
 // remember makes a model of a history.
 func remember(anchor int, tiers Tiers, history []act) *model {
-	m := &model{anchor: anchor, tiers: tiers, reached: map[time.Time]int{}}
+	m := &model{
+		anchor: anchor, tiers: tiers, reached: map[time.Time]int{}, latched: map[time.Time]int64{}, percents: []int{50, 80, 100},
+	}
 	for _, a := range history {
 		switch a.kind {
 		case actCharge:
@@ -54,12 +60,15 @@ func remember(anchor int, tiers Tiers, history []act) *model {
 			m.adjust(a)
 		case actAdvance:
 			m.advance(a.at)
+			m.state()
 		case actBudget:
 			m.setBudget(a)
 		case actUnbudget:
 			m.dropBudget(a)
 		case actRefuse:
 			m.refuse(a)
+		case actThresholds:
+			m.setThresholds(a)
 		case actAnchor:
 			m.moveAnchor(a)
 		}

@@ -108,8 +108,12 @@ func (h *history) choose() act {
 		return h.wish()
 	case n < 92 && len(h.grants) > 0:
 		return h.revocation()
-	case n < 96:
+	case n < 95:
 		return h.budgeting()
+	case n < 97:
+		return h.refusing()
+	case n < 98:
+		return h.announcing()
 	}
 	return h.adjustment()
 }
@@ -253,6 +257,8 @@ func do(b *Books, a act, now time.Time) error {
 		decisions, err = decided(b.Adjust(a.bytes, "", a.id, a.of, a.at))
 	case actAdvance:
 		decisions = []Decision{Advanced{Through: a.at}}
+	case actThresholds:
+		decisions, err = b.SetThresholds(Thresholds(a.percents))
 	case actBudget:
 		decisions, err = b.SetBudget(BudgetSpec{a.by, a.bytes}, a.used)
 	case actUnbudget:
@@ -378,6 +384,8 @@ func factOf(e Event) string {
 		return e.Grant.ID + " expired"
 	case PeriodClosed:
 		return period + " closed"
+	case StatementReady:
+		return period + " statement"
 	case BudgetThresholdReached, BudgetExhausted, BudgetRestored:
 		return budgetFactOf(e)
 	}
@@ -397,11 +405,11 @@ func (h *history) compareStates(m *model) {
 		return
 	}
 	book.Pool = h.organization.Pool
-	want, plan := Active, m.inForce(h.now)
+	want := Active
 	switch {
 	case m.suspended:
 		want = Suspended
-	case m.left(period) == 0 && (!plan.Overage || plan.OverageCap > 0 && m.owed(period) >= plan.OverageCap):
+	case m.isLatched(period, h.now), m.isUsedUp(period, h.now):
 		want = Exhausted
 	}
 	if state := h.organization.State(book, h.now); state != want {

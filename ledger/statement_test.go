@@ -26,6 +26,7 @@ func (h *history) state(books *Books) {
 		if t, b := s.Totals, event.Book.Balances; err != nil || !made || t.Consumed != b[Consumed] || t.Expired != b[Expired] || t.Closing-t.Opening != b[Credit] {
 			h.fail("statement %+v (made: %t, error: %v)\n  book %v", s, made, err, b)
 		}
+		h.events = append(h.events, s.Ready(event))
 	}
 }
 
