@@ -168,7 +168,8 @@ var policies = []policy{
 	{route: "GET /console/usage", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/refusals", who: members(tenants.UsageRead)},
 	{route: "GET /console/usage/plan", who: members(tenants.UsageRead)},
-	{route: "GET /console/usage/organizations", who: members(tenants.UsageRead), want: 404}, // nobody here runs the installation
+	{route: "POST /console/usage/plan", who: members(tenants.UsageRead), body: "tier=scale", want: 404}, // nobody here runs the installation
+	{route: "GET /console/usage/organizations", who: members(tenants.UsageRead), want: 404},             // nobody here runs the installation
 	{route: "GET /console/usage/budgets", who: members(tenants.UsageRead)},
 	{route: "POST /console/usage/budgets", who: members(tenants.BudgetsManage), body: "project={project}&size=1&unit=GiB", want: 303},
 	{route: "POST /console/usage/budgets/remove", who: members(tenants.BudgetsManage), body: "project={project}", want: 303},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -42,13 +43,26 @@ func newVisitor(t *testing.T, l *ledgertest.Ledger, operators string) visitor {
 // begins with "no " is not to be there.
 func (v visitor) sees(organization, role, path string, status int, texts ...string) (page string) {
 	v.t.Helper()
+	return v.asks(organization, role, httptest.NewRequest(http.MethodGet, "/console/usage"+path, nil), status, texts...)
+}
+
+// posts sends a form as a member, and looks at the answer as sees does.
+func (v visitor) posts(organization, role, path string, form url.Values, status int, texts ...string) (page string) {
+	v.t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/console/usage"+path, strings.NewReader(form.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	return v.asks(organization, role, request, status, texts...)
+}
+
+func (v visitor) asks(organization, role string, request *http.Request, status int, texts ...string) (page string) {
+	v.t.Helper()
 	session := identity.SessionPrefix + strings.Repeat("e", 48)
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: organization, Member: "mem_1",
 		Scopes: []string{identity.RoleScope(role)}, State: contract.CredentialActive, Version: time.Now().UnixNano()})
 	if err := v.credentials.Apply(contract.CredentialKey(session), issued); err != nil {
 		v.t.Fatal(err)
 	}
-	request := httptest.NewRequest(http.MethodGet, "/console/usage"+path, nil)
 	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
 	answer := httptest.NewRecorder()
 	v.router.ServeHTTP(answer, request)
@@ -56,7 +70,7 @@ func (v visitor) sees(organization, role, path string, status int, texts ...stri
 	for _, text := range append(texts, "") {
 		text, lacks := strings.CutPrefix(text, "no ")
 		if answer.Code != status || strings.Contains(page, text) == (lacks && text != "") {
-			v.t.Errorf("%s of %s in %s: %d, want %d and %q (absent: %t):\n%s", role, organization, path, answer.Code, status, text, lacks, page)
+			v.t.Errorf("%s of %s, %s: %d, want %d and %q (absent: %t):\n%s", role, organization, request.URL, answer.Code, status, text, lacks, page)
 		}
 	}
 	return page

@@ -1,12 +1,17 @@
 package console
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/forecasts"
+	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/answers"
+	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/ui"
 )
@@ -17,41 +22,137 @@ const (
 	overage = "overage"
 )
 
+const planPath = "/console/usage/plan"
+
 type planPage struct {
-	Known       bool // false: the ledger has not consumed the organization's creation yet
-	Tier        ui.Field
-	OnExhausted ui.Field
-	Preview     *forecasts.Simulation // nil: none was asked for
+	Known        bool   // false: the ledger has not consumed the organization's creation yet
+	Other        string // whose plan it is; empty: that of the reader's organization
+	Tier         ui.Field
+	OnExhausted  ui.Field
+	Preview      *forecasts.Simulation // nil: none was asked for
+	Organization string
+	Wanted       planForm
+	May          bool   // the reader may decide it
+	Key          string // by which it is decided once
+}
+
+// A planForm is the plan that somebody has chosen.
+type planForm struct{ Tier, OnExhausted string }
+
+func (f planForm) plan() ledger.Plan {
+	return ledger.Plan{Tier: ledger.Tier(f.Tier), Overage: f.OnExhausted == overage}
+}
+
+var planFlashes = map[string]string{"plan-changed": "The plan is decided. What is in force, and what comes next, stands here."}
+
+// planOf is the organization whose plan a request is about: who
+// runs the installation may name any.
+func (c *console) planOf(r *http.Request) (string, error) {
+	own, named := identity.OrganizationOf(r.Context()), r.FormValue("organization")
+	switch {
+	case named == "" || named == own:
+		return own, nil
+	case c.operates(r):
+		return named, nil
+	}
+	return "", httpapi.NotFound("organization", named)
 }
 
 // showPlan previews another plan. It decides nothing.
 func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
-	organization := identity.OrganizationOf(r.Context())
+	organization, err := c.planOf(r)
+	if err != nil {
+		return err
+	}
+	form := planForm{r.URL.Query().Get("tier"), r.URL.Query().Get("on_exhausted")}
+	return c.writePlan(w, r, organization, form)
+}
+
+func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization string, form planForm) error {
+	view := ui.View{Title: "Another plan", Data: planPage{}}
 	now, err := c.Services.Plans.Subscription(r.Context(), organization)
 	if errors.Is(err, ledger.ErrNoOrganization) {
-		c.pages.Write(w, r, http.StatusOK, "plan", ui.View{Title: "Another plan", Data: planPage{}})
+		c.pages.Write(w, r, http.StatusOK, "plan", view)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	query, page, status := r.URL.Query(), newPlanPage(now.Plan), http.StatusOK
-	if query.Has("tier") {
-		wanted := ledger.Plan{Tier: ledger.Tier(query.Get("tier")), Overage: query.Get("on_exhausted") == overage}
-		page = newPlanPage(wanted)
-		preview, err := c.Services.Forecasts.Simulate(r.Context(), organization, ledger.Subscription{Plan: wanted})
-		var invalid ledger.Invalid
-		switch {
-		case errors.As(err, &invalid):
-			page.Tier.Fault, status = invalid.Detail+" "+invalid.Fix, http.StatusUnprocessableEntity
-		case err != nil:
+	page, status := newPlanPage(now.Plan), http.StatusOK
+	if form.Tier != "" {
+		page = newPlanPage(form.plan())
+		if status, err = c.preview(r, &page, organization, form); err != nil {
 			return err
-		default:
-			page.Preview = &preview
 		}
 	}
-	c.pages.Write(w, r, status, "plan", ui.View{Title: "Another plan", Data: page})
+	page.Organization, page.Wanted, page.May, page.Key = organization, form, c.operates(r), rand.Text()
+	if organization != identity.OrganizationOf(r.Context()) {
+		page.Other = organization
+	}
+	view.Data, view.Flash = page, ui.TakeFlash(w, r, planFlashes)
+	c.pages.Write(w, r, status, "plan", view)
 	return nil
+}
+
+// preview adds what a plan would change, or what is wrong with it.
+func (c *console) preview(r *http.Request, page *planPage, organization string, form planForm) (status int, err error) {
+	preview, err := c.Services.Forecasts.Simulate(r.Context(), organization, ledger.Subscription{Plan: form.plan()})
+	var invalid ledger.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		page.Tier.Fault = invalid.Detail + " " + invalid.Fix
+		return http.StatusUnprocessableEntity, nil
+	case err != nil:
+		return 0, err
+	}
+	page.Preview = &preview
+	return http.StatusOK, nil
+}
+
+// changePlan decides the plan that was previewed, once for each preview. Who
+// does not run the installation has no such form.
+func (c *console) changePlan(w http.ResponseWriter, r *http.Request) error {
+	if !c.operates(r) {
+		return httpapi.NotFound("page", planPath)
+	}
+	if err := ui.ReadForm(w, r); err != nil {
+		return err
+	}
+	organization, err := c.planOf(r)
+	if err != nil {
+		return err
+	}
+	form := planForm{r.PostForm.Get("tier"), r.PostForm.Get("on_exhausted")}
+	if err := c.subscribe(r, organization, form); err != nil {
+		return c.afterPlan(w, r, organization, form, err)
+	}
+	ui.SetFlash(w, "plan-changed")
+	http.Redirect(w, r, planPath+"?"+url.Values{"organization": {organization}}.Encode(), http.StatusSeeOther)
+	return nil
+}
+
+func (c *console) subscribe(r *http.Request, organization string, form planForm) error {
+	reader := identity.FromContext(r.Context())
+	request := unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context()), IdempotencyKey: r.PostForm.Get("key")}
+	_, err := c.Services.Plans.Subscribe(r.Context(), organization, request, ledger.Subscription{Plan: form.plan()})
+	return err
+}
+
+// afterPlan answers what could not be decided.
+func (c *console) afterPlan(w http.ResponseWriter, r *http.Request, organization string, form planForm, err error) error {
+	var invalid ledger.Invalid
+	var full ledger.LimitReached
+	switch {
+	case errors.As(err, &invalid):
+		return c.writePlan(w, r, organization, form)
+	case errors.As(err, &full):
+		return httpapi.NewProblem(http.StatusConflict, "limit_reached", full.Error())
+	case errors.Is(err, answers.ErrReused):
+		return httpapi.IdempotencyKeyReused()
+	case errors.Is(err, ledger.ErrNoOrganization):
+		return httpapi.NotFound("organization", organization)
+	}
+	return err
 }
 
 func newPlanPage(chosen ledger.Plan) planPage {

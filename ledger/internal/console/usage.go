@@ -43,7 +43,8 @@ func Mount(router chi.Router, config Config) {
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
 		r.Get("/console/usage", c.pages.Handle(c.showUsage))
 		r.Get("/console/usage/refusals", c.pages.Handle(c.showRefusals))
-		r.Get("/console/usage/plan", c.pages.Handle(c.showPlan))
+		r.Get(planPath, c.pages.Handle(c.showPlan))
+		r.Post(planPath, c.pages.Handle(c.changePlan))
 		r.Get(organizationsPath, c.pages.Handle(c.showOrganizations))
 		r.Get(budgetsPath, c.pages.Handle(c.showBudgets))
 		r.Post(budgetsPath, c.pages.Handle(c.setBudget))
