@@ -30,6 +30,8 @@ type crossingBody struct {
 	At        time.Time `json:"at"`
 	Batch     string    `json:"batch,omitempty"`
 	RequestID string    `json:"request_id,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Grant     string    `json:"grant,omitempty"`
 	Project   string    `json:"project"`
 	Key       string    `json:"key"`
 	Bytes     int64     `json:"bytes"`
@@ -63,7 +65,9 @@ func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
 		body.EndsAt, body.EndedBy = &r.EndsAt, &remedyBody{Tiers: []string{}, Budget: r.Budget}
 	}
 	if c := r.Crossed; c != nil {
-		body.CrossedBy = &crossingBody{At: c.At, Batch: c.Batch, RequestID: c.Request, Project: c.Project, Key: c.Key, Bytes: c.Bytes}
+		body.CrossedBy = &crossingBody{
+			At: c.At, Batch: c.Batch, RequestID: c.Request, Reason: c.Reason, Grant: c.Grant, Project: c.Project, Key: c.Key, Bytes: c.Bytes,
+		}
 		for _, share := range c.UsedBy {
 			body.UsedBy = append(body.UsedBy, shareBody(share))
 		}

@@ -272,3 +272,26 @@ func TestWhyAllIsUsedUp(t *testing.T) {
 		t.Errorf("crossed by %v", crossing)
 	}
 }
+
+// Where the last bytes were a grant's that was voided, no batch is named.
+func TestWhyNothingIsLeftOfAGrant(t *testing.T) {
+	a := newAPI(t)
+	a.Start(t, "acme", ledger.Indie)
+	given := a.GrantAcme(t, ledger.Grant{Amount: 50, Priority: ledger.PlanPriority + 1})
+	a.Book(t, a.NewCharge("acme", 100))
+	a.Pass(time.Minute)
+	if status, made := a.send(t, "POST", "/v1/organizations/acme/grants/"+given.ID+"/void", `{}`); status != 200 {
+		t.Fatalf("%d %v", status, made)
+	}
+	voided := a.Now()
+	a.Pass(time.Minute)
+	a.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := a.Booking.Refuse(ctx, tx, a.Now(), []ledger.Refusal{a.refusal("req_1", 10, 0, true)})
+		return err
+	})
+	_, page := a.get(t, "/v1/organizations/acme/refusals")
+	crossing, _ := page["items"].([]any)[0].(map[string]any)["crossed_by"].(map[string]any)
+	if crossing["reason"] != "voided" || crossing["grant"] != given.ID || crossing["at"] != voided.Format(time.RFC3339) || crossing["bytes"] != 50.0 || crossing["batch"] != nil {
+		t.Errorf("crossed by %v", crossing)
+	}
+}

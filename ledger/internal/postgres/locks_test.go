@@ -68,8 +68,16 @@ func readsOfTransfers(l *ledgertest.Ledger) map[string]func(ctx context.Context,
 			_, err := postgres.IsCharged(ctx, tx, acme, uuid.Must(uuid.NewV7()))
 			return err
 		},
-		"the last charge": func(ctx context.Context, tx pgx.Tx) error {
-			_, _, err := postgres.LastCharge(ctx, tx, acme, month, now)
+		"the last use": func(ctx context.Context, tx pgx.Tx) error {
+			_, _, err := postgres.LastUse(ctx, tx, acme, month, now)
+			return err
+		},
+		"who had used how much": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.Shares(ctx, tx, acme, month.Start, now)
+			return err
+		},
+		"usage beside charges": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := postgres.CheckCharges(ctx, tx, "acme", month.Start)
 			return err
 		},
 		"what a statement is made of": func(ctx context.Context, tx pgx.Tx) error {

@@ -91,12 +91,15 @@ func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	return r, err == nil, err
 }
 
-// LastCharge finds what was charged last of a period, by an instant; found is
-// false where nothing was, or it is not kept any more.
-func LastCharge(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount FROM transfers
-		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND reason = $4 ORDER BY effective_at DESC LIMIT 1`,
-		planned, organization, period.Start, by, ledger.Charged).Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount)
+// LastUse finds by which transfer the last bytes of a period went, by an instant:
+// a charge, or what expired, was voided or adjusted. found is false where none
+// did, or it is not kept any more.
+func LastUse(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount, reason, grant_id FROM transfers
+		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND (from_account IN ($4, $5) OR to_account = $6) AND reason <> $7
+		ORDER BY effective_at DESC, booked_at DESC, line DESC LIMIT 1`,
+		planned, organization, period.Start, by, ledger.Allowance, ledger.Credit, ledger.Overage, ledger.Settled).
+		Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount, &t.Reason, &t.Grant)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
 	}
@@ -117,28 +120,25 @@ const sharesOfEach = 5
 // usedBy adds up days, then hours, then the charges of the last hour: of that
 // the environments are known as a whole only.
 const usedBy = `WITH used (project, key, environment, hour, bytes) AS (
-		SELECT project, key, environment, NULL::timestamptz, bytes FROM usage_days WHERE organization = $1 AND outcome = $5
+		SELECT project, key, environment, NULL::timestamptz, bytes FROM usage_days WHERE organization = $1 AND outcome = $7
 			AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
-		UNION ALL SELECT NULL, NULL, NULL, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $5
-			AND hour >= $2 AND hour < date_trunc('day', $3::timestamptz, 'UTC')
-		UNION ALL SELECT project, key, environment, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $5
-			AND hour >= date_trunc('day', $3::timestamptz, 'UTC') AND hour < date_trunc('hour', $3::timestamptz, 'UTC')
-		UNION ALL SELECT NULL, NULL, environment, NULL, bytes FROM usage_hours WHERE organization = $1 AND outcome = $5
-			AND hour = date_trunc('hour', $3::timestamptz, 'UTC')
-		UNION ALL SELECT project, key, NULL, date_trunc('hour', $3::timestamptz, 'UTC'), amount FROM transfers WHERE organization = $1
-			AND effective_at >= date_trunc('hour', $3::timestamptz, 'UTC') AND effective_at <= $3 AND reason = $6)`
+		UNION ALL SELECT NULL, NULL, NULL, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour >= $2 AND hour < $3
+		UNION ALL SELECT project, key, environment, hour, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour >= $3 AND hour < $4
+		UNION ALL SELECT NULL, NULL, environment, NULL, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour = $4
+		UNION ALL SELECT project, key, NULL, $4, amount FROM transfers WHERE organization = $1 AND effective_at >= $4 AND effective_at <= $5 AND reason = $8)`
 
 // Shares lists who used most from the beginning of a day through an instant: the
 // largest shares of projects, keys and hours, and of environments through the
 // end of the instant's hour.
 func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, through time.Time) ([]Share, error) {
+	day, hour := through.UTC().Truncate(24*time.Hour), through.Truncate(time.Hour)
 	rows, err := tx.Query(ctx, usedBy+` SELECT kind, id, bytes FROM (
 			SELECT kind, id, sum(bytes)::bigint AS bytes, row_number() OVER (PARTITION BY kind ORDER BY sum(bytes) DESC, id) AS place
 			FROM used CROSS JOIN LATERAL (VALUES ('project', project), ('key', key), ('environment', environment),
 				('hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) AS part (kind, id)
 			WHERE id IS NOT NULL GROUP BY kind, id HAVING sum(bytes) > 0) ranked
-		WHERE place <= $4 ORDER BY array_position(ARRAY['project', 'key', 'environment', 'hour'], kind), place`,
-		organization, from, through, sharesOfEach, ledger.UseAccepted, ledger.Charged)
+		WHERE place <= $6 ORDER BY array_position(ARRAY['project', 'key', 'environment', 'hour'], kind), place`,
+		planned, organization, from, day, hour, through, sharesOfEach, ledger.UseAccepted, ledger.Charged)
 	if err != nil {
 		return nil, err
 	}

@@ -23,11 +23,14 @@ type ExplainedRefusal struct {
 }
 
 // A Crossing is what exhausted an allowance: the request that used its last
-// bytes, or one that needed more than was left.
+// bytes, or one that needed more than was left, or that its last bytes expired,
+// were voided or adjusted.
 type Crossing struct {
 	At           time.Time
-	Batch        string // of what was accepted last; empty where a refusal exhausted it
+	Batch        string // of what was accepted last; empty where something else exhausted it
 	Request      string // that was refused first; empty where the allowance was used up
+	Reason       string // expired, voided or adjusted; empty where a request exhausted it
+	Grant        string // whose bytes these were; empty: the plan's
 	Project, Key string
 	Bytes        int64
 	UsedBy       []postgres.Share // by then
@@ -92,11 +95,11 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at limit, r ledger.Refusal) (*Crossing, error) {
 	var crossing *Crossing
 	if at.usedUp {
-		charge, found, err := postgres.LastCharge(ctx, tx, organization, at.period, r.Cause.At)
+		last, found, err := postgres.LastUse(ctx, tx, organization, at.period, r.Cause.At)
 		if err != nil || !found {
 			return nil, err
 		}
-		crossing = &Crossing{At: charge.Cause.At, Batch: charge.Cause.BatchOfEvent(), Project: charge.Cause.Project, Key: charge.Cause.Key, Bytes: charge.Amount}
+		crossing = usedUpBy(last)
 	} else {
 		first, found, err := postgres.FirstRefusal(ctx, tx, organization, at.period, at.quota)
 		if err != nil || !found {
@@ -107,4 +110,15 @@ func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at
 	var err error
 	crossing.UsedBy, err = postgres.Shares(ctx, tx, organization, at.period.Start, crossing.At)
 	return crossing, err
+}
+
+// usedUpBy is a crossing by the transfer that left nothing.
+func usedUpBy(last ledger.Transfer) *Crossing {
+	crossing := &Crossing{At: last.Cause.At, Bytes: last.Amount}
+	if last.Reason == ledger.Charged || last.Reason == ledger.Late {
+		crossing.Batch, crossing.Project, crossing.Key = last.Cause.BatchOfEvent(), last.Cause.Project, last.Cause.Key
+	} else {
+		crossing.Reason, crossing.Grant = last.Reason.String(), last.Grant
+	}
+	return crossing
 }
