@@ -15,22 +15,22 @@ const SimulatedPeriods = 12
 type SimulatedPeriod struct {
 	Period  calendar.Period
 	Used    int64 // as it was
-	Quota   int64 // of the plan
+	Quota   int64 // of the plan; of a part of a period, that part of it
 	Covered int64 // of what was used
 	Overage int64
 	Refused int64
 	Runs    time.Time // the day (UTC) from which on something would have been refused; zero: none
 }
 
-// Simulate finds what a period would have come to. days are what
+// Simulate finds what a period of an anchoring would have come to. days are what
 // was used on each, in their order.
-func (p Plan) Simulate(terms Terms, period calendar.Period, days []DayCharge) SimulatedPeriod {
-	simulated := SimulatedPeriod{Period: period, Quota: terms.Quota}
+func (p Plan) Simulate(terms Terms, of Anchoring, period calendar.Period, days []DayCharge) SimulatedPeriod {
+	simulated := SimulatedPeriod{Period: period, Quota: of.share(terms.Quota, period)}
 	for _, day := range days {
 		if !period.Contains(day.Day) {
 			continue
 		}
-		covered := min(day.Bytes, terms.Quota-simulated.Covered)
+		covered := min(day.Bytes, simulated.Quota-simulated.Covered)
 		overage := min(day.Bytes-covered, p.overageAllowed()-simulated.Overage)
 		simulated.Used, simulated.Covered, simulated.Overage = simulated.Used+day.Bytes, simulated.Covered+covered, simulated.Overage+overage
 		if refused := day.Bytes - covered - overage; refused > 0 {

@@ -70,7 +70,7 @@ func (s *Service) simulatePast(ctx context.Context, tx pgx.Tx, o ledger.Organiza
 		return nil, err
 	}
 	for _, period := range periods {
-		simulated = append(simulated, plan.Simulate(terms, period, days))
+		simulated = append(simulated, plan.Simulate(terms, o.Anchoring, period, days))
 	}
 	return simulated, nil
 }
