@@ -10,14 +10,19 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/mail/mailtest"
+	"github.com/weirlog/weir/shared/testenv"
 )
 
 // Billing on a test clock, as the payer sees it: used, exhausted and why,
 // a larger plan, restored, a grant, a budget, the period's end, its
-// statement as a page and as CSV, an adjustment. Each step was sent to a
-// webhook, and all of it is marked as a test.
+// statement as a page and as CSV, an adjustment. Each step came to a webhook,
+// signed, and by mail to the owner, and all of it is marked as a test.
 func TestBillingsStory(t *testing.T) {
 	t.Setenv("WEIR_TIER_INDIE_BYTES", "2000")
+	office, hook := mailtest.OpenPlain(t), newHook(t)
+	t.Setenv("WEIR_SMTP_URL", "smtp://"+office.Address)
+	t.Setenv("WEIR_SMTP_FROM", "Weir <weir@example.com>")
 	in := newInstallation(t)
 	created, err := in.api.CreateOrganization(t.Context(), in.token, "Acme", "indie")
 	must(t, err)
@@ -25,9 +30,9 @@ func TestBillingsStory(t *testing.T) {
 	project, err := in.api.CreateProject(t.Context(), in.token, created.ID, "Checkout")
 	must(t, err)
 	books := "/organizations/" + created.ID
-	hook := in.create(t, books+"/webhooks", map[string]any{
-		"url": "https://hooks.invalid/billing", "events": []string{"quota.threshold_reached", "quota.exhausted", "quota.restored", "statement.ready"},
-	})
+	told := []string{"quota.threshold_reached", "quota.exhausted", "quota.restored", "statement.ready"}
+	made := in.bill(t, "POST", books+"/webhooks", map[string]any{"url": hook.URL, "events": told})
+	hook.trust(made["secret"].(string))
 	in.awaitBooks(t, books)
 	in.bill(t, "PUT", books+"/test-clock", nil)
 	use := func(bytes int) {
@@ -74,11 +79,26 @@ func TestBillingsStory(t *testing.T) {
 	in.bill(t, "POST", books+"/adjustments", map[string]any{"amount": 250, "reason": "sent twice"})
 	b.open("/console/usage")
 	b.awaitText("Adjustment")
-	for _, fact := range []string{"quota.threshold_reached", "quota.exhausted", "quota.restored", "statement.ready"} {
-		b.repeat(fact, func() { b.open("/console/settings/webhooks/" + hook) })
+	hook.await(t, told)
+	for _, subject := range []string{"has used 50% of its quota", "has used up its quota", "statement"} {
+		testenv.Eventually(t, patience, func() error { return hasMail(office.Taken(), "ada@acme.example", subject) })
+	}
+	for _, fact := range told {
+		b.repeat(fact, func() { b.open("/console/settings/webhooks/" + made["id"].(string)) })
 		b.await(fmt.Sprintf(`document.querySelector("main table").innerText.includes(%q)`, fact))
 	}
 	b.blameless("billing's story")
+}
+
+// hasMail reports whether a mail of a test has come, with a subject that has a text.
+func hasMail(mails []string, to, subject string) error {
+	for _, mail := range mails {
+		head, _, _ := strings.Cut(mail, "\r\n\r\n")
+		if strings.Contains(head, to) && strings.Contains(head, subject) && strings.Contains(mail, "test") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no mail to %s has the subject %q: %q", to, subject, mails)
 }
 
 // awaitBooks waits until the ledger has an organization.
