@@ -28,17 +28,17 @@ func powershellFrame(line string) (Frame, bool) {
 // extension, its line and the number at the end.
 func powershellPlace(s string) (Frame, bool) {
 	script, rest, ok := strings.Cut(s, ".ps1:")
-	if !ok {
-		return Frame{}, false
-	}
-	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	before := strings.TrimRight(rest, "0123456789")
 	column := len(before) < len(rest) && strings.HasSuffix(trimEnd(before), ":")
 	begin := strings.Index(script, `:\`) - 1
 	if begin < 0 {
 		begin = strings.Index(script, " /") + 1
 	}
-	return Frame{File: script[begin:] + ".ps1", Line: number(rest[:digits])}, column && begin > 0 && digits > 0
+	if !ok || !column || begin < 1 {
+		return Frame{}, false
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	return Frame{File: s[begin : len(script)+len(".ps1")], Line: number(rest[:digits])}, digits > 0
 }
 
 // powershellMark reads the exception of an error's category: "+ CategoryInfo :

@@ -4,25 +4,40 @@ import "strings"
 
 // What collectors of logs put in front of each line, "web_1  | ",
 // "2024-01-01T10:00:00Z stderr F ", "Jan  1 10:00:00 host app[7]: ", is the
-// same in all lines but for its numbers. It is looked for only where no
-// language is recognised.
+// same in all lines but for its numbers. It is looked for where no language
+// is recognised, or where all lines begin at the margin with the same word.
 
 // Bounds of a prefix.
 const (
 	prefixWords = 8
 	prefixLines = 32 // that are compared
+	maxCommon   = 4  // words behind it that all calls may begin with: "#1 0x55 in"
 )
 
-// withoutPrefix appends the lines without what they have in common at their
-// beginning; nothing where that is not a whole word.
-func withoutPrefix(dst, lines []string) []string {
+// isCollected reports whether lines begin as those of a collector do.
+func isCollected(lines []string) bool {
+	if len(lines) < 2 || leadingSpace(lines[0]) > 0 || strings.HasPrefix(lines[0], "at ") {
+		return false
+	}
+	word, _ := cutWord(lines[0])
+	other, _ := cutWord(lines[1])
+	return hasLetter(word) && sameButDigits(word, other)
+}
+
+// commonWords is with how many words all lines begin, but for their digits.
+func commonWords(lines []string) int {
+	if len(lines) < 2 {
+		return 0
+	}
 	words := prefixWords
 	for _, line := range lines[:min(len(lines), prefixLines)] {
 		words = min(words, alike(lines[0], line))
 	}
-	if words == 0 || len(lines) < 2 {
-		return dst
-	}
+	return words
+}
+
+// withoutWords appends the lines without their first words.
+func withoutWords(dst, lines []string, words int) []string {
 	for _, line := range lines {
 		for range words {
 			_, line = cutWord(line)
@@ -32,13 +47,14 @@ func withoutPrefix(dst, lines []string) []string {
 	return dst
 }
 
-// alike counts the first words that two lines have in common.
+// alike counts the first words that two lines have in common, up to "at",
+// with which calls begin.
 func alike(a, b string) (words int) {
 	for words < prefixWords {
 		var first, second string
 		first, a = cutWord(a)
 		second, b = cutWord(b)
-		if first == "" || !sameButDigits(first, second) {
+		if first == "" || first == "at" || !sameButDigits(first, second) {
 			return words
 		}
 		words++

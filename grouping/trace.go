@@ -55,14 +55,20 @@ func (t *trace) parse(e *Error) {
 	t.locate()
 }
 
-// detect finds the syntax, if need be behind a prefix of all lines.
+// detect finds the syntax, if need be behind a prefix of all lines. What all
+// lines begin with may be more than the prefix: "web_1 | at".
 func (t *trace) detect() {
-	if t.syntax = detect(t.lines); t.syntax != &unknownSyntax {
+	t.syntax = detect(t.lines)
+	if t.syntax != &unknownSyntax && !isCollected(t.lines) {
 		return
 	}
-	t.spare = withoutPrefix(t.spare[:0], t.lines)
-	if s := detect(t.spare); s != &unknownSyntax {
-		t.syntax, t.lines, t.spare = s, t.spare, t.lines
+	words := commonWords(t.lines)
+	for least := max(1, words-maxCommon); words >= least; words-- {
+		t.spare = withoutWords(t.spare[:0], t.lines, words)
+		if s := detect(t.spare[:min(len(t.spare), prefixLines)]); s != &unknownSyntax {
+			t.syntax, t.lines, t.spare = s, t.spare, t.lines
+			return
+		}
 	}
 }
 
