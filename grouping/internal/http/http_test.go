@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/http"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -33,7 +34,7 @@ func newAPI(t *testing.T) nethttp.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	(&http.API{Service: groupingtest.New(t), Guard: guard, Projects: projects}).Mount(router)
-	return router
+	return routetest.Handler(router)
 }
 
 // get answers with the status and the body's members.
@@ -96,6 +97,16 @@ func TestRefusals(t *testing.T) {
 	} {
 		if status, body := get(t, api, path); status != want {
 			t.Errorf("%s: %d %v, want %d", path, status, body, want)
+		}
+	}
+}
+
+// The description is served beside the routes.
+func TestDescription(t *testing.T) {
+	api := newAPI(t)
+	for _, path := range []string{"/v1/openapi.json", "/v1/grouping/openapi.json"} {
+		if status, described := get(t, api, path); status != 200 || described["openapi"] == nil {
+			t.Errorf("%s: %d %v", path, status, described)
 		}
 	}
 }

@@ -36,13 +36,20 @@ func (a *api) refuses(t *testing.T, requests map[string]string) {
 	}
 }
 
+// The description is served beside the routes.
+func TestDescription(t *testing.T) {
+	if status, described := newAPI(t).get(t, "/v1/ledger/openapi.json"); status != 200 || described["openapi"] == nil {
+		t.Errorf("%d %v", status, described)
+	}
+}
+
 // Each route about an organization answers for another's as for
 // one that does not exist.
 func TestOthersAreNotThere(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "evil", ledger.Indie)
 	walked := 0
-	err := chi.Walk(a.handler.(chi.Routes), func(method, route string, _ nethttp.Handler, _ ...func(nethttp.Handler) nethttp.Handler) error {
+	err := chi.Walk(a.routes, func(method, route string, _ nethttp.Handler, _ ...func(nethttp.Handler) nethttp.Handler) error {
 		if !strings.Contains(route, "{organization}") {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -26,6 +28,7 @@ var token = identity.ServiceTokenPrefix + strings.Repeat("a", 48)
 type api struct {
 	*ledgertest.Ledger
 	handler nethttp.Handler
+	routes  chi.Routes
 }
 
 func newAPI(t *testing.T) *api {
@@ -51,7 +54,7 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	(&http.API{Services: a.Services, Guard: guard}).Mount(router)
-	a.handler = router
+	a.routes, a.handler = router, routetest.Handler(router)
 	return a
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/leak"
@@ -78,7 +79,7 @@ func (r room) report(t *testing.T, known *leak.Keys, ready error, report, signat
 	request.Header.Set("Github-Public-Key-Identifier", "one")
 	request.Header.Set("Github-Public-Key-Signature", signature)
 	recorder := httptest.NewRecorder()
-	router.ServeHTTP(recorder, request)
+	routetest.Handler(router).ServeHTTP(recorder, request)
 	return recorder
 }
 

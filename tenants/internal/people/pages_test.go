@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
+	schema "github.com/weirlog/weir/tenants/internal"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // want checks the status of a page and what it says.
@@ -50,6 +53,7 @@ func TestFormOfARemoval(t *testing.T) {
 	r := open(t)
 	bob, ada := r.add(t, "org_a", "bob@example.com", tenants.Developer), r.add(t, "org_a", "ada@example.com", tenants.Owner)
 	path := membersPath + "/" + bob + "/remove"
+	want(t, "the member", r.page(t, tenants.Admin, "GET", membersPath+"/"+bob, nil), 200, "bob@example.com")
 	want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
 	want(t, "of an owner as admin", r.page(t, tenants.Admin, "GET", membersPath+"/"+ada+"/remove", nil), 403, "Your role here is admin")
 	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
@@ -98,6 +102,23 @@ func TestInvitationsAreSentAgain(t *testing.T) {
 	join.Set("code", code)
 	want(t, "the new code", r.page(t, "", "POST", "/console/join", join), 303, "")
 	want(t, "once used", r.page(t, tenants.Admin, "POST", path, url.Values{}), 409, "accepted or revoked")
+}
+
+// The first owner begins with an organization of their own, once.
+func TestTheFirstOwnerBegins(t *testing.T) {
+	r := openOn(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
+	code, _, err := r.codes.IssueOwnerCode(t.Context(), unitofwork.AtStart())
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"code": {code.Reveal()}, "organization": {"Acme"}, "name": {"Ada"}, "email": {"ada@example.com"}, "password": {"short"}}
+	want(t, "too short a password", r.page(t, "", "POST", "/console/welcome", form), 422, `id="fault-password"`)
+	form.Set("password", chosen)
+	want(t, "begun", r.page(t, "", "POST", "/console/welcome", form), 303, "")
+	want(t, "again", r.page(t, "", "POST", "/console/welcome", form), 422, "code")
+	if asked := []string{"let in ada@example.com as owner"}; !slices.Equal(r.asked.asked, asked) {
+		t.Errorf("asked for %q, want %q", r.asked.asked, asked)
+	}
 }
 
 // A form of an invitation that is sent twice shows its code once.

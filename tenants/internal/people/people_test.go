@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/shared/identity"
@@ -38,11 +39,17 @@ type room struct {
 
 func open(t *testing.T) room {
 	t.Helper()
+	return openOn(t, tenantstest.Open(t))
+}
+
+// openOn is open on a schema of the caller's.
+func openOn(t *testing.T, pool *pgxpool.Pool) room {
+	t.Helper()
 	passwords, err := password.NewHasher(password.ForTests(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	work, asked := tenantstest.NewWriter(tenantstest.Open(t)), &signIns{}
+	work, asked := tenantstest.NewWriter(pool), &signIns{}
 	organizations := registry.NewService(work, func(string) tenants.Tier { return "" })
 	members := people.NewService(people.Config{
 		Work: work, Organizations: organizations, SignIns: asked, Passwords: passwords, SignInMethods: people.SignInMethods{Passkeys: true},
@@ -163,6 +170,9 @@ func TestAPI(t *testing.T) {
 	r := open(t)
 	dev := r.add(t, "org_a", "dev@example.com", tenants.Developer)
 	revoked, _ := r.invite(t, "gone@example.com", tenants.Viewer)
+	if status, answer := r.call(t, "org_a", "POST", "/v1/invitations/"+revoked+"/resend", ""); status != 200 || answer["code"] == nil {
+		t.Errorf("an invitation is sent again: %d %v", status, answer)
+	}
 	if status, answer := r.call(t, "org_a", "POST", "/v1/invitations/"+revoked+"/revoke", ""); status != 200 || answer["state"] != "revoked" {
 		t.Errorf("an invitation is revoked: %d %v", status, answer)
 	}

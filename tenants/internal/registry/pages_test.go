@@ -117,6 +117,18 @@ func TestFormOfTheOrganization(t *testing.T) {
 	want(t, "the form", r.page(t, tenants.Viewer, "GET", "/organization", nil), 200, "Acme")
 	want(t, "as developer", r.page(t, tenants.Developer, "POST", "/organization", url.Values{"name": {"x"}}), 403, "Your role here is developer")
 	want(t, "no name", r.page(t, tenants.Admin, "POST", "/organization", url.Values{"name": {" "}}), 422, `id="fault-name"`)
+	_, made := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
+	acme := made["id"].(string)
+	added := tenants.MemberAdded{Member: "mem_new", Organization: acme, Email: "new@example.com", Name: "New", Role: tenants.Admin, PasswordHash: "x", At: tenantstest.Noon}
+	if err := r.work.Events.Append(t.Context(), unitofwork.Stream(acme, "member", "mem_new"), 0, nil, added); err != nil {
+		t.Fatal(err)
+	}
+	admin := tenantstest.SignedIn("new", tenants.Admin)
+	admin.Organization = acme
+	want(t, "a name", tenantstest.Call(t, r.pages, admin, "POST", "/console/settings/organization", "", url.Values{"name": {"Acme & Co"}}), 303, "")
+	if _, renamed := r.call(t, "", "GET", "/v1/organizations/"+acme, ""); renamed["name"] != "Acme & Co" {
+		t.Errorf("renamed: %v", renamed)
+	}
 }
 
 // The form of the security policy sets it, and keeps what was

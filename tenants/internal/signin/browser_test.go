@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
@@ -91,7 +92,7 @@ func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: s.now})
 	shown.MountOpen(router)
 	kit.Mount(router, changes.NewLimiter(s.now, 1000), shown.Mount)
-	s.handler = router
+	s.handler = routetest.Handler(router)
 	return s
 }
 

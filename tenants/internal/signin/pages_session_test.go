@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -225,5 +226,21 @@ func TestDetoursLeadBackOnly(t *testing.T) {
 		if got := b.get(t, "/console/session/renew?to="+url.QueryEscape(to)); got.at() != to {
 			t.Errorf("renewing leads from %q to %q", to, got.at())
 		}
+	}
+}
+
+// A member ends one of their sessions, and stays in the other.
+func TestOneSessionIsEnded(t *testing.T) {
+	s := openSite(t, password.ForTests(), nil)
+	here, lost := s.signedIn(t, "ada"), s.signedIn(t, "ada")
+	end := regexp.MustCompile(accountPage + `/sessions/[^/"]+/end"`).FindString(here.get(t, accountPage).body)
+	if got := here.post(t, strings.TrimSuffix(end, `"`), nil); got.status != 303 {
+		t.Fatalf("ended: %d %s", got.status, got.body)
+	}
+	if got := here.get(t, accountPage); got.status != 200 {
+		t.Errorf("the one that stays: %d to %q", got.status, got.at())
+	}
+	if got := lost.get(t, accountPage); got.status == 200 {
+		t.Errorf("the one that was ended: %d", got.status)
 	}
 }

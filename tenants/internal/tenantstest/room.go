@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/tenants"
@@ -96,7 +97,7 @@ func Call(t *testing.T, mount func(chi.Router), as identity.Principal, method, p
 		request.Header.Set("Content-Type", kind)
 	}
 	recorder := httptest.NewRecorder()
-	router.ServeHTTP(recorder, request)
+	routetest.Handler(router).ServeHTTP(recorder, request)
 	if recorder.Code == http.StatusInternalServerError {
 		t.Errorf("%s %s: %s", method, path, recorder.Body)
 	}

@@ -1,0 +1,84 @@
+package architecture
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// serving are the types of which a package's handlers are methods.
+var serving = []string{"API", "Pages"}
+
+// mounts reports whether files hold handlers: a type of serving
+// has a method that mounts them.
+func mounts(files []*ast.File) bool {
+	return slices.ContainsFunc(files, func(file *ast.File) bool {
+		return slices.ContainsFunc(file.Decls, func(declaration ast.Decl) bool {
+			method, ok := declaration.(*ast.FuncDecl)
+			return ok && method.Recv != nil && strings.HasPrefix(method.Name.Name, "Mount") && slices.Contains(serving, receiver(method))
+		})
+	})
+}
+
+// triesRoutes reports whether the main of a package's tests fails
+// where a route isn't tried.
+func triesRoutes(t *testing.T, p goPackage) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.Dir, "main_test.go"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(text), "os.Exit(routetest.Main(m))")
+}
+
+// untriedHandlers finds a package whose handlers may lack tests beside them.
+func untriedHandlers(p goPackage, files []*ast.File, tries bool) (found []string) {
+	if slices.Contains(middle, module(p.ImportPath)) && mounts(files) && !tries {
+		found = append(found, fmt.Sprintf("%s mounts handlers: its main_test.go has to end with routetest.Main, so that its own tests try each of them", p.ImportPath))
+	}
+	return found
+}
+
+// Each route of a concept is tried by tests beside it, not
+// through the whole service alone.
+func TestHandlersAreTriedBesideThem(t *testing.T) {
+	serves := 0
+	for _, p := range all(t) {
+		files := syntax(t, p)
+		for _, violation := range untriedHandlers(p, files, triesRoutes(t, p)) {
+			t.Error(violation)
+		}
+		if mounts(files) {
+			serves++
+		}
+	}
+	if serves < len(tenantRooms) {
+		t.Errorf("%d packages with handlers found, at least %d have some", serves, len(tenantRooms))
+	}
+}
+
+// A package whose tests need not try its handlers is found.
+func TestUntriedHandlersAreFound(t *testing.T) {
+	room := goPackage{ImportPath: prefix + "tenants/internal/keys"}
+	for text, want := range map[string]int{
+		"func (a *API) Mount(router chi.Router) {}":       1,
+		"func (p Pages) MountOpen(router chi.Router) {}":  1,
+		"func (k *Kit) Mount(router chi.Router) {}":       0,
+		"func (p Pages) show(w http.ResponseWriter) {}":   0,
+		"func Mount(router chi.Router, config Config) {}": 0,
+	} {
+		files := []*ast.File{syntaxOf(t, "package p\n"+text)}
+		if found := untriedHandlers(room, files, false); len(found) != want {
+			t.Errorf("%s: %q", text, found)
+		}
+		if found := untriedHandlers(room, files, true); len(found) != 0 {
+			t.Errorf("%s, which is tried: %q", text, found)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package routetest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+)
+
+// routes are those that were mounted, and whether each was ever answered without
+// an error. Safe for concurrent use.
+type routes struct {
+	mu       sync.Mutex
+	answered map[string]bool // by "METHOD pattern"; bounded by what is mounted
+}
+
+// observed are the routes of this process.
+var observed = routes{answered: map[string]bool{}}
+
+// Handler is router, whose routes have to be answered without an
+// error, below 400, before Main ends.
+func Handler(router chi.Router) http.Handler { return observed.handler(router) }
+
+func (o *routes) handler(router chi.Router) http.Handler {
+	err := chi.Walk(router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		o.note(method, pattern, false)
+		return nil
+	})
+	if err != nil {
+		panic("BUG: the function walks without errors: " + err.Error())
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		router.ServeHTTP(answer, r)
+		if found := chi.NewRouteContext(); router.Match(found, r.Method, r.URL.Path) {
+			o.note(r.Method, found.RoutePattern(), answer.Status() < http.StatusBadRequest)
+		}
+	})
+}
+
+func (o *routes) note(method, pattern string, answered bool) {
+	route := method + " " + strings.ReplaceAll(pattern, "/*/", "/")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answered[route] = o.answered[route] || answered
+}
+
+// untried are the routes that were never answered without an
+// error; also where no routes were given at all.
+func (o *routes) untried() (found []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.answered) == 0 {
+		return []string{"none was given to Handler"}
+	}
+	for route, answered := range o.answered {
+		if !answered {
+			found = append(found, route)
+		}
+	}
+	slices.Sort(found)
+	return found
+}

@@ -1,0 +1,34 @@
+package routetest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// A route counts as tried once it was answered without an error, by its method
+// and whatever its parameters were.
+func TestUntried(t *testing.T) {
+	router := chi.NewRouter()
+	answers := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
+	router.Get("/a/{id}", answers(http.StatusOK))
+	router.Post("/a/{id}", answers(http.StatusConflict))
+	router.Get("/silent", func(http.ResponseWriter, *http.Request) {})
+	router.Group(func(group chi.Router) { group.Delete("/never", answers(http.StatusOK)) })
+	o := &routes{answered: map[string]bool{}}
+	if found := o.untried(); len(found) != 1 {
+		t.Errorf("of no routes: %q", found)
+	}
+	handler := o.handler(router)
+	for _, request := range [][2]string{{"GET", "/a/1"}, {"POST", "/a/1"}, {"GET", "/silent"}, {"GET", "/none"}} {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(request[0], request[1], nil))
+	}
+	if want, got := []string{"DELETE /never", "POST /a/{id}"}, o.untried(); !slices.Equal(got, want) {
+		t.Errorf("untried are %q, want %q", got, want)
+	}
+}
