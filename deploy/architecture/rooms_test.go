@@ -74,7 +74,7 @@ func foreignRooms(p goPackage, used map[string]bool) (found []string) {
 
 // A source is what the rules look at in a package.
 type source struct {
-	methods map[string]int // exported ones, by receiver
+	methods map[string]int // that count for the size of a type, by receiver
 	appends []string
 }
 
@@ -110,7 +110,7 @@ func (s *source) parse(t *testing.T, name, text string) {
 
 func (s *source) add(file *ast.File) {
 	for _, declaration := range file.Decls {
-		if method, ok := declaration.(*ast.FuncDecl); ok && method.Recv != nil && method.Name.IsExported() {
+		if method, ok := declaration.(*ast.FuncDecl); ok && method.Recv != nil && counts(method) {
 			s.methods[receiver(method)]++
 		}
 	}
