@@ -139,7 +139,7 @@ UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/internal/accounts ledger/internal/budgets \
 	ledger/internal/console ledger/internal/forecasts ledger/internal/http ledger/internal/postgres ledger/internal/statements \
 	ledger/internal/usage grouping grouping/app/command grouping/benchmark grouping/internal/console grouping/internal/former \
-	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/former/v4 grouping/internal/former/v5 grouping/internal/http tenants tenants/internal/body \
+	grouping/internal/former/v2 grouping/internal/former/v3 grouping/internal/former/v4 grouping/internal/http tenants tenants/internal/body \
 	tenants/internal/challenge tenants/internal/keys tenants/internal/pages tenants/internal/people tenants/internal/projections \
 	tenants/internal/registry tenants/internal/retention tenants/internal/unitofwork tenants/internal/unsubscribe shared/answers shared/contract \
 	shared/bus/cluster shared/contract/calendar shared/cursorkey shared/mail shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/images \

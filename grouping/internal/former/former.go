@@ -5,7 +5,6 @@ import (
 	v2 "github.com/weirlog/weir/grouping/internal/former/v2"
 	v3 "github.com/weirlog/weir/grouping/internal/former/v3"
 	v4 "github.com/weirlog/weir/grouping/internal/former/v4"
-	v5 "github.com/weirlog/weir/grouping/internal/former/v5"
 )
 
 // Grouper fingerprints errors one after another and reuses its memory. It must
@@ -14,7 +13,6 @@ type Grouper struct {
 	second v2.Grouper
 	third  v3.Grouper
 	fourth v4.Grouper
-	fifth  v5.Grouper
 }
 
 // Hashes are those by which the former versions, from the oldest that is asked
@@ -23,7 +21,7 @@ func (g *Grouper) Hashes(e grouping.Error, oldest int) (hashes []grouping.Scoped
 	for _, former := range [...]struct {
 		version int
 		hashes  func(grouping.Error) []grouping.ScopedHash
-	}{{2, g.second.Hashes}, {3, g.third.Hashes}, {4, g.fourth.Hashes}, {5, g.fifth.Hashes}} { // the second holds the first
+	}{{2, g.second.Hashes}, {3, g.third.Hashes}, {4, g.fourth.Hashes}} { // the second holds the first
 		if former.version >= oldest {
 			hashes = append(hashes, former.hashes(e)...)
 		}
