@@ -22,7 +22,7 @@ const together = 60 * 24 * time.Hour
 // words of the message, and how long one was seen before the
 // other: what broke with one release comes together.
 func (o Outline) Likeness(p Outline, apart time.Duration, r *Rarity) float64 {
-	likeness := likeCalls*r.Alignment(o.calls, p.calls) + likeSite*r.Alignment(o.site, p.site) + likeWords*shared(o.words, p.words)
+	likeness := likeCalls*r.Query(o.calls).Alignment(p.calls) + likeSite*r.Query(o.site).Alignment(p.site) + likeWords*shared(o.words, p.words)
 	if o.kind == p.kind {
 		likeness += likeType
 	}

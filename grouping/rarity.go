@@ -1,22 +1,27 @@
 package grouping
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Rarity is in how few errors of a project each call is: what all
 // have in common makes no two alike.
 type Rarity struct {
-	holders map[int32]int // by call
+	holders map[int32]int32 // errors by call
 	errors  int
 }
 
 // RarityAmong counts the calls of errors, as Outline.Calls has them.
 func RarityAmong(errors [][]int32) *Rarity {
-	r := &Rarity{holders: map[int32]int{}, errors: len(errors)}
-	last := map[int32]int{} // the error that was counted last, from 1
-	for i, calls := range errors {
-		for _, call := range calls {
-			if last[call] != i+1 {
-				last[call] = i + 1
+	most := 0
+	for _, calls := range errors {
+		most += len(calls)
+	}
+	r := &Rarity{holders: make(map[int32]int32, most), errors: len(errors)}
+	for _, calls := range errors {
+		for i, call := range calls {
+			if !slices.Contains(calls[:i], call) {
 				r.holders[call]++
 			}
 		}
@@ -38,25 +43,51 @@ func (r *Rarity) weight(call int32, place int) float64 {
 	return math.Pow(float64(place+1), -decay) * math.Exp(-share/common)
 }
 
+// A Query is a trace with which others are compared, one after
+// another. It is for one goroutine.
+type Query struct {
+	rarity  *Rarity
+	weights []float64     // by place
+	total   float64       // of weights
+	numbers map[int32]int // by call, from 0 on
+	first   []int         // place by number
+	next    []int         // by place, that of the next equal call; -1: there is none
+	left    []int         // place by number that is paired next, during a comparison
+}
+
+// Query prepares a trace.
+func (r *Rarity) Query(calls []int32) *Query {
+	q := &Query{rarity: r, weights: make([]float64, len(calls)), next: make([]int, len(calls)), numbers: make(map[int32]int, len(calls))}
+	for i, call := range slices.Backward(calls) {
+		q.weights[i], q.next[i] = r.weight(call, i), -1
+		q.total += q.weights[i]
+		if n, again := q.numbers[call]; again {
+			q.next[i], q.first[n] = q.first[n], i
+			continue
+		}
+		q.numbers[call] = len(q.first)
+		q.first = append(q.first, i)
+	}
+	q.left = make([]int, len(q.first))
+	return q
+}
+
 // Alignment is from 0 to 1: which part of two traces, by weight, is
 // alike. It pairs equal calls in order, the nth of a name with
 // the nth, in linear time.
-func (r *Rarity) Alignment(a, b []int32) float64 {
-	if len(a) == 0 || len(b) == 0 {
+func (q *Query) Alignment(calls []int32) float64 {
+	if len(q.weights) == 0 || len(calls) == 0 {
 		return 0
 	}
-	total := 0.0
-	places := make(map[int32][]int, len(b))
-	for i, call := range b {
-		places[call] = append(places[call], i)
-		total += r.weight(call, i)
-	}
-	paired := 0.0
-	for i, call := range a {
-		total += r.weight(call, i)
-		if at := places[call]; len(at) > 0 {
-			paired += (r.weight(call, i) + r.weight(call, at[0])) * math.Exp(-drift*math.Abs(float64(i-at[0])))
-			places[call] = at[1:]
+	copy(q.left, q.first)
+	total, paired := q.total, 0.0
+	for i, call := range calls {
+		weight := q.rarity.weight(call, i)
+		total += weight
+		if n, ok := q.numbers[call]; ok && q.left[n] >= 0 {
+			at := q.left[n]
+			paired += (weight + q.weights[at]) * math.Exp(-drift*math.Abs(float64(i-at)))
+			q.left[n] = q.next[at]
 		}
 	}
 	return paired / total

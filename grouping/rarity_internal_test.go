@@ -9,12 +9,13 @@ func TestAlignment(t *testing.T) {
 		project = append(project, []int32{1, 2, 2})
 	}
 	r := RarityAmong(append(project, []int32{3, 1}))
-	query := []int32{3, 1, 2}
-	same, rare, common := r.Alignment(query, query), r.Alignment(query, []int32{3}), r.Alignment(query, []int32{1, 2})
+	calls := []int32{3, 1, 2}
+	query := r.Query(calls)
+	same, rare, common := query.Alignment(calls), query.Alignment([]int32{3}), query.Alignment([]int32{1, 2})
 	if same < 0.999 || same > 1 || rare <= common || common <= 0 {
 		t.Errorf("alike: itself %v, by a rare call %v, by common ones %v", same, rare, common)
 	}
-	if none := r.Alignment(query, []int32{4}); none != 0 || r.Alignment(nil, query) != 0 {
+	if none := query.Alignment([]int32{4}); none != 0 || r.Query(nil).Alignment(calls) != 0 {
 		t.Errorf("alike without a common call: %v", none)
 	}
 }

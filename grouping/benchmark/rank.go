@@ -84,9 +84,10 @@ func outlinesOf(reports []report) []grouping.Outline {
 // placeOf is the place of the last report's group.
 func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rarity) int {
 	query := len(reports) - 1
+	calls := rarity.Query(outlines[query].Calls())
 	best := map[string]float64{} // of each group, that of its member which is most alike
 	for i := range query {
-		if rarity.Alignment(outlines[query].Calls(), outlines[i].Calls()) == 0 {
+		if calls.Alignment(outlines[i].Calls()) == 0 {
 			continue
 		}
 		group := reports[i].Group

@@ -25,6 +25,7 @@ type Detail struct {
 // Group finds a group. One that the principal may not read is
 // none: postgres.ErrNoGroup.
 func (s *Service) Group(ctx context.Context, who identity.Principal, id string) (found Detail, err error) {
+	var alike postgres.Candidates
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
 			return err
@@ -35,10 +36,10 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
 			return err
 		}
-		alike, err := postgres.Similar(ctx, tx, organization, id)
-		found.Similar = rank(alike)
+		alike, err = postgres.Similar(ctx, tx, organization, id)
 		return err
 	})
+	found.Similar = rank(alike)
 	return found, err
 }
 

@@ -29,19 +29,19 @@ const (
 
 // Similar finds the groups most like one. Where the principal may not
 // read it, the error is postgres.ErrNoGroup.
-func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) (found []Similar, err error) {
-	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) error {
-		alike, err := postgres.Similar(ctx, tx, organization, id)
-		if err != nil {
-			return err
-		}
-		if !s.reads(who, alike.Of.Project) {
-			return postgres.ErrNoGroup
-		}
-		found = rank(alike)
-		return nil
+func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) ([]Similar, error) {
+	var alike postgres.Candidates
+	err := s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+		alike, err = postgres.Similar(ctx, tx, organization, id)
+		return err
 	})
-	return found, err
+	switch {
+	case err != nil:
+		return nil, err
+	case !s.reads(who, alike.Of.Project):
+		return nil, postgres.ErrNoGroup
+	}
+	return rank(alike), nil
 }
 
 // apart is how long one group had been seen for the last time when the other came.

@@ -96,8 +96,9 @@ func rarityAmong(groups []tracedGroup) *grouping.Rarity {
 // nearest are the groups whose traces are worth a comparison: those with the same
 // hash first, then those whose calls align best.
 func nearest(of tracedGroup, others []tracedGroup, rarity *grouping.Rarity) (ids []string) {
+	query := rarity.Query(of.calls)
 	for i := range others {
-		if others[i].likeness = rarity.Alignment(of.calls, others[i].calls); others[i].hashed {
+		if others[i].likeness = query.Alignment(others[i].calls); others[i].hashed {
 			others[i].likeness++
 		}
 	}
