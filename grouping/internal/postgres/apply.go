@@ -55,10 +55,11 @@ type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
 	created         bool   // by this transaction
+	inherited       bool   // found by a hash of a former version
 	samples         int64  // how many it has ever had, after the change
 	about           grouping.Description
 	why             grouping.Explanation
-	calls           []int32 // of a new group, see grouping.Outline
+	calls           []int32 // of a new or an inherited group, see grouping.Outline
 }
 
 func effectOf(changes []*change) (e Effect) {
@@ -96,7 +97,7 @@ func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count
 	if err := claimStricter(ctx, tx, counts, known, created); err != nil {
 		return nil, err
 	}
-	return w.changesOf(counts, known, created), nil
+	return w.changesOf(counts, known, created, inherited), nil
 }
 
 // groupOf is the group of the strictest known hash of c, or "".
@@ -163,20 +164,22 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 }
 
 // changesOf merges the counts of each group, sorted as groups are locked.
-func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string) []*change {
+func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string, inherited heirs) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
 	var changes []*change
 	for _, c := range counts {
 		key := groupKey{c.Organization, groupOf(c, known)}
-		begun := created[keyOf(c, c.Deciding())] == key.group
-		if to, ok := byGroup[key]; ok {
-			to.Merge(c)
-			to.created = to.created || begun
-			continue
+		ch, again := byGroup[key]
+		if again {
+			ch.Merge(c)
+		} else {
+			ch = &change{Count: c, group: key.group}
+			byGroup[key], changes = ch, append(changes, ch)
 		}
-		ch := &change{Count: c, group: key.group, created: begun}
-		byGroup[key], changes = ch, append(changes, ch)
+		deciding := keyOf(c, c.Deciding())
+		ch.created = ch.created || created[deciding] == key.group
+		ch.inherited = ch.inherited || inherited[deciding] == key.group
 	}
 	slices.SortFunc(changes, func(a, b *change) int {
 		return cmp.Or(cmp.Compare(a.Organization, b.Organization), cmp.Compare(a.group, b.group))
@@ -189,13 +192,21 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 }
 
 // describe sets the description of a new group, and of an overflow, which names
-// the budget that was used up last. Other groups keep theirs.
+// the budget that was used up last. Other groups keep theirs. One that is
+// inherited may be older than the calls of groups.
 func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 	switch {
 	case ch.Overflowed():
 		ch.about, ch.why = ch.DescribeOverflow(budgets)
 	case ch.created:
 		ch.about, ch.why = ch.Count.Describe(g)
-		ch.calls = grouping.OutlineOf(ch.about.Language, ch.about.Exceptions).Calls()
+		ch.calls = callsOf(ch.about)
+	case ch.inherited:
+		about, _ := ch.Count.Describe(g)
+		ch.calls = callsOf(about)
 	}
+}
+
+func callsOf(about grouping.Description) []int32 {
+	return grouping.OutlineOf(about.Language, about.Exceptions).Calls()
 }

@@ -63,7 +63,7 @@ func (w *Explanation) bound() {
 
 // saveGroups adds the changes to their groups and records how
 // many samples each has then had. A group of a former version
-// takes over the hash for similar groups.
+// takes over the hash for similar groups, and the calls.
 func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, ids, projects, titles, types, culprits, environments, whys, calls []string
 	var counts, samples []int64
@@ -96,7 +96,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		       first_seen = least(g.first_seen, excluded.first_seen), last_seen = greatest(g.last_seen, excluded.last_seen),
 		       seen_minute = greatest(g.seen_minute, excluded.seen_minute),
 		       levels = g.levels | excluded.levels, similar_hash = excluded.similar_hash,
-		       expires = greatest(g.expires, excluded.expires),
+		       expires = greatest(g.expires, excluded.expires), calls = CASE g.calls WHEN '{}' THEN excluded.calls ELSE g.calls END,
 		       environments = CASE WHEN excluded.environments <@ g.environments THEN g.environments
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, xmax = 0`,

@@ -40,7 +40,7 @@ func remembered(t *testing.T, pool *pgxpool.Pool, version int, occurrences []gro
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(t.Context(), `UPDATE error_groups g SET why = why || jsonb_build_object('version', h.version, 'hash', encode(h.hash, 'hex'))
+		_, err := tx.Exec(t.Context(), `UPDATE error_groups g SET calls = '{}', why = why || jsonb_build_object('version', h.version, 'hash', encode(h.hash, 'hex'))
 			FROM group_hashes h WHERE (h.organization, h.error_group) = (g.organization, g.id) AND h.level <> 'trace'`)
 		return err
 	})
