@@ -70,18 +70,22 @@ func (e *Eraser) RunOnce(ctx context.Context) error {
 // A run is what RunOnce has achieved so far.
 type run struct {
 	eraser *Eraser
-	ended  map[Deletion]bool // erased, failed, or waiting: not tried again; bounded by open deletions
+	ended  map[Deletion]bool // erased, failed, or another replica's: not tried again; bounded by open deletions
 	failed []error
 }
 
-// round is a turn of each deletion, and reports whether any goes on.
+// round is a turn of each deletion, and reports whether any goes on. What has
+// to wait is asked again in the next round, but keeps none going.
 func (r *run) round(ctx context.Context, open []Deletion) (more bool) {
 	for _, of := range open {
 		if r.ended[of] {
 			continue
 		}
 		goesOn, err := r.eraser.turn(ctx, of)
-		if err != nil && !errors.Is(err, ErrNotYet) {
+		if errors.Is(err, ErrNotYet) {
+			continue
+		}
+		if err != nil {
 			r.failed = append(r.failed, fmt.Errorf("%v: %w", of, err))
 		}
 		r.ended[of] = !goesOn

@@ -184,6 +184,30 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
+// What had to wait goes on beside what is large, not after it.
+func TestWaitsNoLonger(t *testing.T) {
+	pool, brokers := open(t), testenv.Kafka(t)
+	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	var turns []string
+	table := erasure.Rows("things", erasure.OfProject)
+	erase := table.Erase
+	table.Erase = func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
+		if turns = append(turns, of.Organization); len(turns) == 2 {
+			return 0, "", erasure.ErrNotYet
+		}
+		return erase(ctx, tx, of, place, limit)
+	}
+	consume(t, pool, begun(t, "acme", ""), begun(t, "other", ""))
+	if err := newEraser(t, pool, brokers, table).RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"acme", "other", "acme", "other"}; len(turns) < 4 || !slices.Equal(turns[:4], want) {
+		t.Errorf("turns: %q", turns)
+	}
+}
+
 // What is large takes turns with what is small, also where that
 // begins later.
 func TestTakesTurns(t *testing.T) {
