@@ -106,6 +106,10 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 func (d *Directory) deletionFinished(fact contract.DeletionFinished) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if fact.Project == "" {
+		delete(d.hidden, fact.Organization) // with its projects
+		return
+	}
 	d.show(fact.Organization, fact.Project)
 }
 
