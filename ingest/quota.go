@@ -86,6 +86,7 @@ type Quota struct {
 // with its last record.
 type published struct {
 	at         time.Time // when it was accepted: the ledger counts it in the period of that time
+	oldest     time.Time // of what is merged into it
 	partition  int
 	offset     int64
 	bytes      int64
@@ -259,6 +260,7 @@ func (q *Quota) count(found published) {
 		q.counting.add(found)
 	}
 	q.age(found.at)
+	found.oldest = found.at
 	if len(q.published) < maxPublished || !q.merge(found) {
 		q.published = append(q.published, found)
 	}
@@ -272,6 +274,9 @@ func (q *Quota) merge(found published) bool {
 		if p.partition == found.partition && p.repeatable == found.repeatable && p.at.Before(q.since) == found.at.Before(q.since) {
 			if p.bytes += found.bytes; found.at.After(p.at) {
 				p.at = found.at
+			}
+			if found.at.Before(p.oldest) {
+				p.oldest = found.at
 			}
 			p.offset = max(p.offset, found.offset)
 			return true
@@ -367,7 +372,7 @@ func (q *Quota) settle() {
 func (q *Quota) findOldest() {
 	q.oldest = time.Time{}
 	for _, p := range q.published {
-		q.age(p.at)
+		q.age(p.oldest)
 	}
 	for _, d := range q.doubtful {
 		q.age(d.at)

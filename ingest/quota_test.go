@@ -215,3 +215,16 @@ func TestQuotaLag(t *testing.T) {
 	q.Mark(ingest.Positions{0: 8, 1: 8})
 	lag(0)
 }
+
+// What is counted together is as late as the oldest of it.
+func TestQuotaLagOfMany(t *testing.T) {
+	now, q := november.Add(time.Hour), newQuota(account(1<<20, 0))
+	const many = 2000 // more than are kept apart
+	for i := range many {
+		q.Found(now.Add(time.Duration(i-many)*time.Millisecond), 1, 0, int64(many+i))
+	}
+	q.Mark(ingest.Positions{0: many})
+	if got, want := q.Status(now).Lag, many*time.Millisecond; got != want {
+		t.Errorf("late by %s, want %s", got, want)
+	}
+}
