@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -36,24 +37,44 @@ type tail struct {
 	slow  time.Duration
 
 	mu   sync.Mutex
-	held map[trace.TraceID][]sdktrace.ReadOnlySpan // bounded by maxHeld
+	held map[trace.SpanID]*held // by requests' spans; bounded by maxHeld
+	of   map[trace.SpanID]*held // by spans under these; bounded by maxHeldSpans of each
 	kept rate.Bucket
 }
 
-func newTail(queue *queue) *tail {
-	return &tail{queue: queue, slow: slow, held: make(map[trace.TraceID][]sdktrace.ReadOnlySpan)}
+// held is what is held of a request. Its trace may have others: a client can
+// give many requests the same one.
+type held struct {
+	begun []trace.SpanID // bounded by maxHeldSpans
+	spans []sdktrace.ReadOnlySpan
 }
 
-// OnStart makes room for what is under a request.
+func newTail(queue *queue) *tail {
+	return &tail{queue: queue, slow: slow, held: map[trace.SpanID]*held{}, of: map[trace.SpanID]*held{}}
+}
+
+// OnStart makes room for a request, or for a span under one.
 func (t *tail) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
-	if span.SpanContext().IsSampled() || !isRequest(span) {
+	if span.SpanContext().IsSampled() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.held) < maxHeld {
-		t.held[span.SpanContext().TraceID()] = nil
+	if id := span.SpanContext().SpanID(); !isRequest(span) {
+		t.begin(id, span.Parent().SpanID())
+	} else if len(t.held) < maxHeld {
+		t.held[id] = &held{}
 	}
+}
+
+// begin notes which request a span is under. The caller holds the lock.
+func (t *tail) begin(id, parent trace.SpanID) {
+	request := cmp.Or(t.held[parent], t.of[parent])
+	if request == nil || len(request.begun) == maxHeldSpans {
+		return
+	}
+	request.begun = append(request.begun, id)
+	t.of[id] = request
 }
 
 // isRequest reports whether a span is the first of its trace in this process.
@@ -76,20 +97,32 @@ func (t *tail) OnEnd(span sdktrace.ReadOnlySpan) {
 func (t *tail) hold(span sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	id := span.SpanContext().TraceID()
-	spans, open := t.held[id]
-	if !open || len(spans) == maxHeldSpans {
+	request := t.of[span.SpanContext().SpanID()]
+	if request == nil {
 		t.queue.counted.notHeld.Inc()
 		return
 	}
-	t.held[id] = append(spans, span)
+	request.spans = append(request.spans, span)
+}
+
+// release returns what is held of a request, and drops it. The caller holds
+// the lock.
+func (t *tail) release(id trace.SpanID) []sdktrace.ReadOnlySpan {
+	request := t.held[id]
+	if request == nil {
+		return nil
+	}
+	for _, below := range request.begun {
+		delete(t.of, below)
+	}
+	delete(t.held, id)
+	return request.spans
 }
 
 // settle decides about a request that has ended.
 func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
-	spans := t.held[request.SpanContext().TraceID()]
-	delete(t.held, request.SpanContext().TraceID())
+	spans := t.release(request.SpanContext().SpanID())
 	worth := t.isWorth(request)
 	keep := worth && t.takes(request.EndTime())
 	t.mu.Unlock()

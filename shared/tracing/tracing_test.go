@@ -211,6 +211,32 @@ func TestProxied(t *testing.T) {
 	}
 }
 
+// Requests of one trace that are under way at once each keep their own spans.
+func TestSharedTrace(t *testing.T) {
+	collector := tracingtest.New(t)
+	tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
+	tracer.continues = true
+	notSampled := sampledClient[:53] + "00"
+	fails, request := tracer.Proxied(t.Context(), notSampled)
+	within, outer := Start(fails, "authenticate")
+	_, inner := Start(within, "postgres select")
+	inner.End()
+	ctx, other := tracer.Proxied(t.Context(), notSampled)
+	_, fine := Start(ctx, "search")
+	fine.End()
+	other.End()
+	outer.End()
+	Answered(fails, http.MethodGet, "/v1/logs", http.StatusInternalServerError)
+	request.End()
+	tracer.Close()
+	if got := names(collector.Spans()); !slices.Equal(got, []string{"GET /v1/logs", "authenticate", "postgres select"}) {
+		t.Errorf("exported %q", got)
+	}
+	if len(tail.held)+len(tail.of) != 0 {
+		t.Errorf("held after the end: %v under %v", tail.of, tail.held)
+	}
+}
+
 // Slow clients push out nothing that is sampled: what is kept at its end is
 // bounded by its rate, and what is beyond is counted.
 func TestKeptIsBounded(t *testing.T) {
@@ -245,7 +271,7 @@ func TestHeldIsBounded(t *testing.T) {
 	}
 	spans := 0
 	for _, held := range tail.held {
-		spans += len(held)
+		spans += len(held.spans)
 	}
 	if len(tail.held) != maxHeld || spans != maxHeld*maxHeldSpans {
 		t.Errorf("held %d spans of %d requests", spans, len(tail.held))
