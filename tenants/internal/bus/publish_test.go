@@ -1,4 +1,4 @@
-package bus
+package bus_test
 
 import (
 	"crypto/rand"
@@ -17,6 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // However many unpublished events come first, the key after them is published.
@@ -42,7 +44,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 		}
 	}
 	var told []string
-	publication, after := NewPublication(store), relay.Cursor{}
+	publication, after := bus.NewPublication(store), relay.Cursor{}
 	for {
 		var messages []relay.Outgoing
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
@@ -77,18 +79,13 @@ func digest(t *testing.T) tenants.SecretDigest {
 }
 
 // newEvents returns a store without projections.
-func newEvents(pool *pgxpool.Pool) *events { return eventstorepg.New(pool, codec(), nil) }
-
-func codec() eventstore.Codec[tenants.Event] {
-	return eventstore.Codec[tenants.Event]{
-		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.KnowsEvent,
-		Private: func(event tenants.Event) bool { return event.Publication() == tenants.Unpublished },
-	}
+func newEvents(pool *pgxpool.Pool) *unitofwork.Events {
+	return eventstorepg.New(pool, unitofwork.Codec(), nil)
 }
 
 // ofLater is a store of a later version, which stores events by other names.
-func ofLater(pool *pgxpool.Pool) *events {
-	later := codec()
+func ofLater(pool *pgxpool.Pool) *unitofwork.Events {
+	later := unitofwork.Codec()
 	later.Encode = func(event tenants.Event) (name string, data []byte, err error) {
 		name, data, err = tenants.EncodeEvent(event)
 		return strings.Replace(name, ".v1.", ".v9.", 1), data, err
@@ -104,7 +101,7 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 	key := eventstore.Stream{Organization: "org_1", Name: "api-key/key_1"}
 	project := eventstore.Stream{Organization: "org_1", Name: "project/prj_1"}
 	for _, step := range []struct {
-		by      *events
+		by      *unitofwork.Events
 		stream  eventstore.Stream
 		version int64
 		event   tenants.Event
@@ -120,7 +117,7 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	publication := NewPublication(store)
+	publication := bus.NewPublication(store)
 	messages, err := readOne(t, pool, publication, relay.Cursor{Position: 1})
 	if err != nil || len(messages) != 1 || messages[0].Message != nil || messages[0].Cursor.Position != 2 {
 		t.Errorf("of the private event %v is published, %v", messages, err)
@@ -138,31 +135,11 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 }
 
 // readOne is what a publication makes of the first event behind a cursor.
-func readOne(t *testing.T, pool *pgxpool.Pool, publication *Publication, after relay.Cursor) (messages []relay.Outgoing, err error) {
+func readOne(t *testing.T, pool *pgxpool.Pool, publication *bus.Publication, after relay.Cursor) (messages []relay.Outgoing, err error) {
 	t.Helper()
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		messages, err = publication.Read(t.Context(), tx, after, 1)
 		return err
 	})
 	return messages, err
-}
-
-// Every event is published, or marked as unpublished: one that can't be
-// published would block all credentials behind it, revocations too.
-func TestEveryEventIsPublished(t *testing.T) {
-	for _, event := range tenants.Events() {
-		r := recorded{Version: 1, Event: event}
-		if event.Publication() == tenants.Unpublished {
-			continue
-		}
-		messages, err := published(r, []recorded{r})
-		if err != nil {
-			t.Errorf("%T: %v", event, err)
-			continue
-		}
-		isCredential := messages[0].Topic == contract.TopicCredentials
-		if want := event.Publication() == tenants.PublishedCredential; isCredential != want {
-			t.Errorf("%T goes to %s first", event, messages[0].Topic)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package bus
+package bus_test
 
 import (
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
+	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
 // A session that is a day past is removed from the topic with every secret that
@@ -42,7 +43,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	keep("session 2", 0, started("ses_2", second, noon.Add(24*time.Hour)))
 
 	now, after := noon, relay.Cursor{}
-	forgetting := NewSessionTombstones(events, func() time.Time { return now })
+	forgetting := bus.NewSessionTombstones(events, func() time.Time { return now })
 	forgotten := func() (keys []string) {
 		t.Helper()
 		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -63,7 +64,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 		}
 		return keys
 	}
-	last := noon.Add(tenants.SessionLasts).Add(remembrance)
+	last := noon.Add(tenants.SessionLasts).Add(24 * time.Hour)
 	for _, step := range []struct {
 		at   time.Time
 		want []string
