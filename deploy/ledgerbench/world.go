@@ -44,7 +44,7 @@ func newWorld(ctx context.Context, config Config) (w *world, err error) {
 	if w.pool, err = pgxpool.New(ctx, config.DatabaseURL); err != nil {
 		return nil, err
 	}
-	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger, ledger_rebuilt CASCADE"); err != nil {
+	if _, err := w.pool.Exec(ctx, "DROP SCHEMA IF EXISTS ledger, ledger_rebuilding, ledger_rebuilt CASCADE"); err != nil {
 		return nil, err
 	}
 	if err := w.open(ctx); err != nil {

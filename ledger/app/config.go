@@ -65,6 +65,9 @@ type Config struct {
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
 	Clock func() time.Time `kong:"-"` // the system's where nil
+
+	RebuildShares int `kong:"-"` // transactions of a rebuild side by side; 0: one for each processor
+	RebuildAtOnce int `kong:"-"` // most entries that a rebuild books at one instant; 0: 50,000
 }
 
 // Validate joins what is wrong with the configuration.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -218,7 +219,12 @@ func (h *history) seal() {
 
 func (h *history) balance() string {
 	h.t.Helper()
-	_, balance := get(h.t, h.ledger, h.bearer, "/v1/organizations/acme/balance?wait=true")
+	return h.balanceOf("wait=true")
+}
+
+func (h *history) balanceOf(query string) string {
+	h.t.Helper()
+	_, balance := get(h.t, h.ledger, h.bearer, "/v1/organizations/acme/balance?"+query)
 	delete(balance, "as_of")
 	delete(balance, "lag_ms")
 	delete(balance, "verified_through")
@@ -302,10 +308,57 @@ func (h *history) replace() {
 	h.grant()
 }
 
+// balancesAt are what an organization had at instants.
+func (h *history) balancesAt(instants []time.Time) (balances []string) {
+	h.t.Helper()
+	for _, at := range instants {
+		balances = append(balances, h.balanceOf("at="+at.UTC().Format(time.RFC3339)))
+	}
+	return balances
+}
+
+// Entries of several days count as booked on these, so that what was left on each
+// of them is the same.
+func TestMadeAnewOfDays(t *testing.T) {
+	h := newHistory(t)
+	h.charge(h.clock(), 1)
+	h.close(1)
+	h.decide("POST", "grants", `{"amount":5000}`)
+	var instants []time.Time
+	for _, days := range []int{0, 0, 1, 1, 1} {
+		h.ahead.Add(int64(days) * int64(24*time.Hour))
+		h.charge(h.clock(), 600)
+		instants = append(instants, h.clock().Add(2*time.Minute))
+	}
+	h.ahead.Add(int64(time.Hour))
+	before := h.balancesAt(instants)
+	h.rebuild()
+	h.replace()
+	h.ledger, h.stop = h.start()
+	awaitReady(t, h.ledger)
+	if after := h.balancesAt(instants); !slices.Equal(after, before) {
+		t.Errorf("anew %s, before %s", after, before)
+	}
+}
+
+// A ledger that is another one is shown to be, and does not get the name by which
+// it could take the place of the other.
+func TestMadeAnewIsAnother(t *testing.T) {
+	h := newHistory(t)
+	h.charge(h.clock(), 300)
+	h.asSystem(`UPDATE ranges SET booked_at = booked_at - interval '1 hour'`)
+	made, err := app.Rebuild(t.Context(), h.owning(), testenv.Logger(t))
+	if err != nil || len(made.Differences) != 1 || made.Differences[0].Of != "range" {
+		t.Errorf("%+v, error %v", made, err)
+	}
+	h.asSystem(`DROP SCHEMA ledger_rebuilding CASCADE`)
+}
+
 // Many organizations are made anew side by side, with requests in parts, copies
 // and records that can't be applied.
 func TestManyAreMadeAnew(t *testing.T) {
 	h := newHistory(t)
+	h.config.RebuildShares, h.config.RebuildAtOnce = 4, 100
 	impossible := logs("acme", 1)
 	impossible.Time = time.Date(ledger.FirstYear-1, 1, 1, 0, 0, 0, 0, time.UTC)
 	sent := []contract.LogsAccepted{impossible}
@@ -348,9 +401,12 @@ func TestWhatIsGoneIsNotMadeAnew(t *testing.T) {
 			t.Errorf("made %+v, error %v, want one of %q", made, err, part)
 		}
 	}
-	r.asSystem(`CREATE SCHEMA ledger_rebuilt`)
-	refused("is there already")
-	r.asSystem(`DROP SCHEMA ledger_rebuilt`, `DELETE FROM events WHERE stream = 'decisions' AND version = (SELECT min(version) FROM events)`)
+	for _, schema := range []string{"ledger_rebuilding", "ledger_rebuilt"} {
+		r.asSystem(`CREATE SCHEMA ` + schema)
+		refused(schema + " is there already")
+		r.asSystem(`DROP SCHEMA ` + schema)
+	}
+	r.asSystem(`DELETE FROM events WHERE stream = 'decisions' AND version = (SELECT min(version) FROM events)`)
 	refused("decisions are not kept any more")
 	bustest.CutLog(t, r.config.Brokers, contract.TopicLogs, 1)
 	refused("has lost its beginning")

@@ -11,8 +11,9 @@ import (
 
 func main() {
 	process.Main("weir-ledger-rebuild",
-		"Makes the ledger anew from the log and the decisions that it keeps, in the schema ledger_rebuilt beside it, and compares balances, grants, "+
-			"budgets, statements, usage and chains of both. It changes nothing of the ledger, which may run meanwhile. "+
+		"Makes the ledger anew from the log and the decisions that it keeps, in the schema ledger_rebuilding beside it, and compares balances, grants, "+
+			"budgets, statements, usage and chains of both. One that is the same it renames to ledger_rebuilt. "+
+			"It changes nothing of the ledger, which may run meanwhile. "+
 			"Where the log or the decisions lack what was booked it refuses.", run)
 }
 
@@ -28,7 +29,8 @@ func run(ctx context.Context, config app.Config, logger *slog.Logger) error {
 		fmt.Println(difference)
 	}
 	if len(made.Differences) > 0 {
-		return fmt.Errorf("the ledger that was made anew is another one: the first %d differences of %d things are above", len(made.Differences), made.Things)
+		return fmt.Errorf("the ledger that was made anew is another one, and left in ledger_rebuilding: the first %d differences of %d things are above",
+			len(made.Differences), made.Things)
 	}
 	fmt.Printf("the same: %d things, made of the log and %d decisions\n", made.Things, made.Decisions)
 	return nil

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type Replay struct {
 	Pool     *pgxpool.Pool
 	Consumer *Consumer
 
+	Shares int // transactions side by side; 0: one for each processor
+	AtOnce int // most entries at one instant; 0: replayedAtOnce
+
 	Passed int // records that can't be applied: they were parked
 
 	now  time.Time
@@ -37,7 +41,12 @@ type Replay struct {
 // replayedAtOnce is how much is applied before the next is.
 const replayedAtOnce = 50_000
 
-// Now is the replay's clock. No two transactions have the same time.
+// mostBookedApart is how far apart entries were accepted that are booked at one
+// instant.
+const mostBookedApart = time.Minute
+
+// Now is the replay's clock. No two transactions of an organization have the
+// same time.
 func (r *Replay) Now() time.Time { return r.now }
 
 func (r *Replay) pass(at time.Time) {
@@ -115,27 +124,35 @@ func (r *Replay) readAhead(ctx context.Context, through contract.Positions, next
 	}
 }
 
-// take are the next records of all partitions.
+// take are the next records of all partitions, of about one time.
 func (r *Replay) take(ctx context.Context, through contract.Positions) (taken replayedEntries, err error) {
-	taken.shares = make([]replayShare, runtime.GOMAXPROCS(0))
-	for taken.n < replayedAtOnce {
-		var first *replayedLog
-		for _, log := range r.logs {
-			found, err := log.fill(ctx, through[log.partition])
-			if err != nil {
-				return taken, err
-			}
-			if found && (first == nil || log.accepted.Before(first.accepted)) {
-				first = log
-			}
+	taken.shares = make([]replayShare, cmp.Or(r.Shares, runtime.GOMAXPROCS(0)))
+	for most := cmp.Or(r.AtOnce, replayedAtOnce); taken.n < most; {
+		first, err := r.first(ctx, through)
+		if err != nil {
+			return taken, err
 		}
-		if first == nil {
+		if first == nil || !taken.near(first.accepted) {
 			break
 		}
-		taken.until = first.accepted
+		taken.reach(first.accepted)
 		taken.add(first.shift())
 	}
 	return taken, nil
+}
+
+// first is the partition whose next entry was accepted first; nil: none has one.
+func (r *Replay) first(ctx context.Context, through contract.Positions) (first *replayedLog, err error) {
+	for _, log := range r.logs {
+		found, err := log.fill(ctx, through[log.partition])
+		if err != nil {
+			return nil, err
+		}
+		if found && (first == nil || log.accepted.Before(first.accepted)) {
+			first = log
+		}
+	}
+	return first, nil
 }
 
 // applied runs a transaction again and again, each time without the record that
@@ -143,7 +160,7 @@ func (r *Replay) take(ctx context.Context, through contract.Positions) (taken re
 // many these are.
 func applied(ctx context.Context, pool *pgxpool.Pool, drop func(bus.Position), do func(tx pgx.Tx) error) (passed int, err error) {
 	for ; ; passed++ {
-		err := postgres.InHaste(ctx, pool, do)
+		err := postgres.InAsyncTx(ctx, pool, do)
 		var blame *bus.PermanentError
 		if !errors.As(err, &blame) || !blame.Record {
 			return passed, err

@@ -13,11 +13,17 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// replayedEntries are the next of the log, and until when they were accepted.
+// replayedEntries are the next of the log, and when they were accepted.
 type replayedEntries struct {
-	n      int
-	shares []replayShare
-	until  time.Time
+	n           int
+	shares      []replayShare
+	from, until time.Time
+}
+
+// near reports whether what was accepted at an instant may be booked with
+// the others.
+func (r *replayedEntries) near(accepted time.Time) bool {
+	return r.n == 0 || accepted.Sub(r.from) <= mostBookedApart
 }
 
 // A replayShare is the part of some entries that is about some organizations.
@@ -30,6 +36,13 @@ type replayShare struct {
 }
 
 var shareSeed = maphash.MakeSeed()
+
+// reach notes when the next was accepted.
+func (r *replayedEntries) reach(accepted time.Time) {
+	if r.until = accepted; r.n == 0 {
+		r.from = accepted
+	}
+}
 
 func (r *replayedEntries) add(e entry) {
 	share := &r.shares[maphash.String(shareSeed, e.logs.Organization)%uint64(len(r.shares))]
@@ -52,7 +65,7 @@ func (r *Replay) book(ctx context.Context, shares []replayShare) error {
 		ranges = ledger.JoinRanges(ranges, share.ranges)
 		r.Passed += share.passed
 	}
-	return postgres.InHaste(ctx, r.Pool, func(tx pgx.Tx) error { return r.Consumer.Services.Booking.NoteApplied(ctx, tx, ranges) })
+	return postgres.InAsyncTx(ctx, r.Pool, func(tx pgx.Tx) error { return r.Consumer.Services.Booking.NoteApplied(ctx, tx, ranges) })
 }
 
 func (r *Replay) bookShare(ctx context.Context, share *replayShare) (err error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -67,7 +68,26 @@ func Differences(ctx context.Context, before, anew pgx.Tx, most int) (found []Di
 		}
 		things += count
 	}
-	return found, things, nil
+	late, err := bookedLate(ctx, anew, most-len(found))
+	return append(found, late...), things, err
+}
+
+// mostLate is how much later a range is booked anew at most: what was accepted
+// within a minute is booked at once, and clocks differ.
+const mostLate = 2 * time.Minute
+
+// bookedLate compares when ranges of the log were booked. One is booked anew when
+// it was accepted, which was never after it was booked before.
+func bookedLate(ctx context.Context, anew pgx.Tx, most int) ([]Difference, error) {
+	rows, err := anew.Query(ctx, `SELECT 'range', concat_ws(' ', made.partition, made.first_offset), was.booked_at::text, made.booked_at::text
+		FROM `+RebuildingSchema+`.ranges AS made CROSS JOIN LATERAL (SELECT * FROM `+Schema+`.ranges WHERE partition = made.partition
+			AND first_offset <= made.first_offset ORDER BY first_offset DESC LIMIT 1) AS was
+		WHERE was.next_offset > made.first_offset AND made.booked_at > was.booked_at + $1::interval
+		ORDER BY made.partition, made.first_offset LIMIT $2`, mostLate, most)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Difference])
 }
 
 // compare goes through both in the order of their keys.

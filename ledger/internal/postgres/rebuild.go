@@ -12,8 +12,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// RebuiltSchema is where a ledger is made anew, beside the one that there is.
-const RebuiltSchema = "ledger_rebuilt"
+// Where a ledger is made anew, beside the one that there is, and where it is once
+// it has been found to be the same.
+const (
+	RebuildingSchema = "ledger_rebuilding"
+	RebuiltSchema    = "ledger_rebuilt"
+)
 
 // A Progress is how far a ledger is that is made anew.
 type Progress struct {
@@ -59,10 +63,15 @@ func ProgressOf(ctx context.Context, tx pgx.Tx, names Names) (p Progress, err er
 // Kept by nothing but the ledger itself: what was decided, what was answered to
 // requests that decided, and what is parked.
 var copiedToRebuilt = []string{
-	`INSERT INTO ` + RebuiltSchema + `.events SELECT * FROM ` + Schema + `.events WHERE position <= $1`,
-	`SELECT setval('` + RebuiltSchema + `.events_position_seq', greatest($1::bigint, 1))`,
-	`INSERT INTO ` + RebuiltSchema + `.answers SELECT * FROM ` + Schema + `.answers WHERE $1::bigint >= 0`,
-	`INSERT INTO ` + RebuiltSchema + `.bus_parked SELECT * FROM ` + Schema + `.bus_parked WHERE $1::bigint >= 0`,
+	copying("events", `organization, stream, version, position, name, data, metadata, private`) + ` WHERE position <= $1`,
+	`SELECT setval('` + RebuildingSchema + `.events_position_seq', greatest($1::bigint, 1))`,
+	copying("answers", `organization, key, input, answer, answered_at`) + ` WHERE $1::bigint >= 0`,
+	copying("bus_parked", `organization, group_name, topic, partition, record_offset, record_time, key, value, header_names, header_values,
+		reason, parked_at, attempts, failed_at, replay_asked_at`) + ` WHERE $1::bigint >= 0`,
+}
+
+func copying(table, columns string) string {
+	return `INSERT INTO ` + RebuildingSchema + `.` + table + ` (` + columns + `) SELECT ` + columns + ` FROM ` + Schema + `.` + table
 }
 
 // CopyKept copies what can't be made again, decisions through a place in the
@@ -76,9 +85,9 @@ func CopyKept(ctx context.Context, tx pgx.Tx, through int64) error {
 	return nil
 }
 
-// InHaste is pg.InTxAsSystem for a transaction that may be lost if the server
-// ends, until a later one commits that is not in haste.
-func InHaste(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
+// InAsyncTx is pg.InTxAsSystem for a transaction that commits asynchronously: it
+// may be lost if the server ends, until a later one has committed synchronously.
+func InAsyncTx(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
 	return pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = off`); err != nil {
 			return err
@@ -90,7 +99,7 @@ func InHaste(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) 
 // RepeatCuts cuts hours of the log where the ledger cut them: the end of one in
 // which a partition was silent is known from nothing else.
 func RepeatCuts(ctx context.Context, tx pgx.Tx, through time.Time) error {
-	_, err := tx.Exec(ctx, `INSERT INTO `+RebuiltSchema+`.cuts SELECT * FROM `+Schema+`.cuts WHERE hour <= $1
+	_, err := tx.Exec(ctx, copying("cuts", `partition, hour, next_offset`)+` WHERE hour <= $1
 		ON CONFLICT (partition, hour) DO UPDATE SET next_offset = excluded.next_offset`, through)
 	return err
 }
