@@ -124,7 +124,7 @@ func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	spans := t.release(request.SpanContext().SpanID())
 	worth := t.isWorth(request)
-	keep := worth && t.takes(request.EndTime())
+	keep := worth && takes(&t.kept, request.EndTime(), keptAtOnce, keptPerSecond)
 	t.mu.Unlock()
 	if keep {
 		t.queue.add(append(spans, request)...)
@@ -139,11 +139,12 @@ func (t *tail) isWorth(request sdktrace.ReadOnlySpan) bool {
 	return request.Status().Code == codes.Error || request.EndTime().Sub(request.StartTime()) >= t.slow && !isRefused(request)
 }
 
-func (t *tail) takes(now time.Time) bool {
-	if t.kept.Wait(now.UnixNano(), keptAtOnce, keptPerSecond) > 0 {
+// takes spends a token of bucket, if it has one.
+func takes(bucket *rate.Bucket, now time.Time, atOnce, perSecond int64) bool {
+	if bucket.Wait(now.UnixNano(), atOnce, perSecond) > 0 {
 		return false
 	}
-	t.kept.Spend(now.UnixNano(), 1, keptPerSecond)
+	bucket.Spend(now.UnixNano(), 1, perSecond)
 	return true
 }
 

@@ -2,12 +2,16 @@ package tracing
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weirlog/weir/shared/rate"
 )
 
 // MaxLinks is to how many requests a transaction is linked at most.
@@ -25,7 +29,17 @@ type Tracer struct {
 	tracer   trace.Tracer
 
 	continues bool // the traces of trusted proxies
+	mu        sync.Mutex
+	followed  rate.Bucket // of their sampled traces
+	clock     func() time.Time
 }
+
+// A proxy may pass on what clients send: of its sampled traces so many a second
+// are followed as such, and so many at once.
+const (
+	followedPerSecond = 100
+	followedAtOnce    = 500
+)
 
 func newTracer(service string, described *resource.Resource, sampler sdktrace.Sampler, tail *tail) *Tracer {
 	provider := sdktrace.NewTracerProvider(
@@ -35,7 +49,8 @@ func newTracer(service string, described *resource.Resource, sampler sdktrace.Sa
 			AttributePerLinkCountLimit: 1, AttributePerEventCountLimit: 1, EventCountLimit: 1,
 		}),
 	)
-	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/weirlog/weir/" + service)}
+	clock := time.Now //nolint:forbidigo // OpenTelemetry stamps spans by the machine's clock
+	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/weirlog/weir/" + service), clock: clock}
 }
 
 // Request begins the trace of an HTTP request. The client's own trace is
@@ -52,13 +67,22 @@ func (t *Tracer) Request(ctx context.Context, traceparent string) (context.Conte
 }
 
 // Proxied is Request of a trusted proxy, whose trace is continued if so
-// configured: it has a decision of its own about what is sampled.
+// configured: it decides what is sampled, within bounds.
 func (t *Tracer) Proxied(ctx context.Context, traceparent string) (context.Context, trace.Span) {
 	from := parse(traceparent)
 	if t == nil || !t.continues || !from.IsValid() {
 		return t.Request(ctx, traceparent)
 	}
+	if from.IsSampled() && !t.follows() {
+		from = from.WithTraceFlags(from.TraceFlags().WithSampled(false))
+	}
 	return t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, from), "request", trace.WithSpanKind(trace.SpanKindServer))
+}
+
+func (t *Tracer) follows() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return takes(&t.followed, t.clock(), followedAtOnce, followedPerSecond)
 }
 
 // Transaction begins the trace of a transaction that applies records of topic,

@@ -237,6 +237,29 @@ func TestSharedTrace(t *testing.T) {
 	}
 }
 
+// A proxy that has every trace sampled is followed within a rate; beyond it
+// requests go on, not sampled.
+func TestFollowedIsBounded(t *testing.T) {
+	_, tracer := tailed(t, Config{Endpoint: tracingtest.New(t).URL}, sampler{neverSampled})
+	tracer.continues = true
+	now := time.Now()
+	tracer.clock = func() time.Time { return now }
+	for _, want := range []int{followedAtOnce + 1, followedPerSecond} { // a bucket that is just empty gives one more
+		sampled := 0
+		for range 2 * followedAtOnce {
+			_, span := tracer.Proxied(t.Context(), sampledClient)
+			if span.SpanContext().IsSampled() {
+				sampled++
+			}
+			span.End()
+		}
+		if sampled != want {
+			t.Errorf("%d are sampled, want %d", sampled, want)
+		}
+		now = now.Add(time.Second)
+	}
+}
+
 // Slow clients push out nothing that is sampled: what is kept at its end is
 // bounded by its rate, and what is beyond is counted.
 func TestKeptIsBounded(t *testing.T) {
