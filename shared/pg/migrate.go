@@ -52,7 +52,8 @@ func (s MigrationSet) Files() ([]string, error) {
 
 // Migrate creates a missing schema and applies what is missing, each file in a
 // transaction of its own: its locks are free while the next one works, and it
-// stays applied if a later one fails. Several processes may call it at once:
+// stays applied if a later one fails. A file that can't have its locks within
+// seconds is tried again, for minutes. Several processes may call it at once:
 // one works at a file, the others wait and then find it applied. It refuses a
 // login role that bypasses row level security. One that neither owns the schema
 // nor can make it changes nothing: for it, ErrNotMigrated means that something
@@ -219,8 +220,11 @@ func (s MigrationSet) applyFile(ctx context.Context, pool *pgxpool.Pool, schema,
 	if err != nil {
 		return err
 	}
-	return InTx(ctx, pool, func(tx pgx.Tx) error {
+	return withoutQueue(ctx, pool, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, schema); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, waitForTables); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `INSERT INTO migrations (set_name, file) VALUES ($1, $2) ON CONFLICT DO NOTHING`, s.Name, path.Base(file))

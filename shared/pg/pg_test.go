@@ -162,6 +162,41 @@ func TestFilesAreAtomic(t *testing.T) {
 	}
 }
 
+// A migration behind a long reader, such as a backup, holds up no writer for
+// long. Who gives up is told what to do, and who tries again has it then.
+func TestMigrationGivesWay(t *testing.T) {
+	pool := open(t)
+	write := func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `SET LOCAL statement_timeout = '20s'; LOCK TABLE notes IN ROW EXCLUSIVE MODE`)
+		return err
+	}
+	change := pg.MigrationSet{Name: "change", FS: fstest.MapFS{"migrations/0001_change.sql": {Data: []byte(`ALTER TABLE notes ADD COLUMN more text`)}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := pg.InTx(t.Context(), pool, func(backup pgx.Tx) error {
+		if _, err := backup.Exec(t.Context(), `LOCK TABLE notes IN ACCESS SHARE MODE`); err != nil {
+			return err
+		}
+		migrated := make(chan error, 1)
+		go func() { migrated <- pg.Migrate(ctx, pool, schema, change) }()
+		untilWaiting(t, pool)
+		if err := pg.InTx(t.Context(), pool, write); err != nil {
+			return err
+		}
+		cancel()
+		if err := <-migrated; err == nil || !strings.Contains(err.Error(), "migrate again once a backup") {
+			t.Errorf("Migrate = %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Migrate(t.Context(), pool, schema, change); err != nil {
+		t.Error(err)
+	}
+}
+
 // The migrations of all folders are one sequence: a table may refer to
 // one that another folder has made before.
 func TestFoldersMigrateInTheOrderOfNames(t *testing.T) {

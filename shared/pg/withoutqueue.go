@@ -1,0 +1,44 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A migration that waits for a table behind a long reader holds up whoever
+// comes later: it gives way after this long, and tries again.
+const (
+	waitForTables = `SET LOCAL lock_timeout = '2s'`
+	lockAttempts  = 60
+	lockPause     = 5 * time.Second
+)
+
+const lockNotAvailable = "55P03"
+
+// withoutQueue is InTx for a transaction that sets waitForTables.
+func withoutQueue(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := InTx(ctx, pool, fn)
+		if code(err) != lockNotAvailable {
+			return err
+		}
+		if attempt == lockAttempts || !pause(ctx, lockPause) {
+			return fmt.Errorf("%w: others hold a table that it changes (pg_stat_activity shows who, pg_locks what): "+
+				"migrate again once a backup or rebuild of the module has ended", err)
+		}
+	}
+}
+
+// pause reports whether ctx goes on after d.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
