@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,8 @@ type aclsCommand struct {
 	Apply     bool   `help:"Give the rights, as a user who may, instead of printing commands. What is given already stays."`
 	Passwords string `help:"With --apply, make each program a user first, who signs in by SCRAM-SHA-512 with the password in the file PROGRAM_broker_password of this directory (weir provision makes them), or give it that password." type:"path"`
 
+	PasswordsInClear bool `help:"Let --passwords send over connections without TLS to other machines, for a network that nobody else can read: who reads the salted passwords can sign in by them."`
+
 	Brokers      []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access    `embed:"" prefix:"brokers-"`
 	Timeout      time.Duration `help:"How long to wait for the brokers." default:"30s"`
@@ -36,6 +39,9 @@ func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	}
 	if len(c.Brokers) == 0 {
 		return errors.New("WEIR_BROKERS is not set: name the brokers that are to give the rights")
+	}
+	if err := c.refuseReaders(); err != nil {
+		return err
 	}
 	dialer, err := c.BrokerAccess.Dialer()
 	if err != nil {
@@ -53,6 +59,25 @@ func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	}
 	fmt.Fprintf(os.Stdout, "gave %d rights, as far as they were missing\n", len(permissions))
 	return nil
+}
+
+// refuseReaders fails where a network could read the salted passwords.
+func (c *aclsCommand) refuseReaders() error {
+	if c.Passwords == "" || c.PasswordsInClear || c.BrokerAccess.Encrypts() {
+		return nil
+	}
+	for _, address := range c.Brokers {
+		if !isLoopback(address) {
+			return fmt.Errorf("--passwords would be sent to %q without TLS, and who reads them can sign in: "+
+				"set WEIR_BROKERS_TLS or WEIR_BROKERS_CA_FILE, or --passwords-in-clear where nobody else can read the network", address)
+		}
+	}
+	return nil
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // users makes each program one.

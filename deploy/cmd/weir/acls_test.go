@@ -1,0 +1,30 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/shared/bus"
+)
+
+// Salted passwords leave the machine over TLS alone, or where that is allowed.
+func TestPasswordsAreSentWhereNobodyReads(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		command aclsCommand
+		sent    bool
+	}{
+		{"over TLS", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9093"}, BrokerAccess: bus.Access{TLS: true}}, true},
+		{"by its authority", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9093"}, BrokerAccess: bus.Access{CAFile: "ca.pem"}}, true},
+		{"on this machine", aclsCommand{Passwords: "secrets", Brokers: []string{"127.0.0.1:9094", "[::1]:9094", "localhost:9094"}}, true},
+		{"allowed", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9092"}, PasswordsInClear: true}, true},
+		{"rights alone", aclsCommand{Brokers: []string{"kafka:9092"}}, true},
+		{"one elsewhere", aclsCommand{Passwords: "secrets", Brokers: []string{"127.0.0.1:9094", "kafka:9092"}}, false},
+		{"a name like it", aclsCommand{Passwords: "secrets", Brokers: []string{"localhost.example:9092"}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.command.refuseReaders(); (err == nil) != c.sent {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
