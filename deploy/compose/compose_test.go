@@ -175,6 +175,21 @@ func TestBrokerAsksForUsers(t *testing.T) {
 	}
 }
 
+// Who reaches Alertmanager can silence alerts: nobody but Prometheus does.
+func TestPrometheusAloneReachesAlertmanager(t *testing.T) {
+	services := load(t, t.TempDir(), "compose.yaml").Services
+	for name, service := range services {
+		shared := false
+		for network := range service.Networks {
+			_, with := services["alertmanager"].Networks[network]
+			shared = shared || with
+		}
+		if want := name == "alertmanager" || name == "prometheus"; shared != want {
+			t.Errorf("%s reaches alertmanager: %t", name, shared)
+		}
+	}
+}
+
 // Prometheus asks every service that shows metrics.
 func TestEverythingIsScraped(t *testing.T) {
 	text, err := os.ReadFile("prometheus.yml")
