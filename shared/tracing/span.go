@@ -76,11 +76,11 @@ func Answered(ctx context.Context, method, route string, status int) {
 		return
 	}
 	span.SetName(method)
+	span.SetAttributes(attribute.String("http.request.method", method), statusKey.Int(status))
 	if route != "" {
 		span.SetName(method + " " + route)
+		span.SetAttributes(attribute.String("http.route", route))
 	}
-	span.SetAttributes(attribute.String("http.request.method", method), attribute.String("http.route", route),
-		statusKey.Int(status))
 	if status >= http.StatusInternalServerError {
 		span.SetStatus(codes.Error, "")
 	}

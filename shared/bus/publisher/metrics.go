@@ -33,11 +33,13 @@ func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
 	}
 }
 
-// looked shows what the brokers said of a topic.
+// looked shows what the brokers said of a topic; nothing where they did not.
 func (m publisherMetrics) looked(topic string, seen broker.TopicLayout) {
-	if seen.Err == nil {
-		m.underReplicated.WithLabelValues(topic).Set(float64(seen.UnderReplicated()))
+	if seen.Err != nil {
+		m.underReplicated.DeleteLabelValues(topic)
+		return
 	}
+	m.underReplicated.WithLabelValues(topic).Set(float64(seen.UnderReplicated()))
 }
 
 // settled counts a batch whose outcome is final.
