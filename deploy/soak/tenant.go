@@ -2,11 +2,14 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // A tenant is an organization with a project, and its behavior.
@@ -119,8 +122,26 @@ func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, da
 func (t *tenant) changeKey(ctx context.Context, api *client.Client) error {
 	old := t.key
 	var err error
-	if t.key, err = api.CreateAPIKey(ctx, t.operator, t.project, "prod", "a month's key"); err != nil || old.ID == "" {
+	if t.key, err = api.CreateAPIKey(ctx, t.operator, t.project, "prod", "a month's key"); err != nil {
+		return err
+	}
+	if err := awaitKey(ctx, api, t.key.Key); err != nil || old.ID == "" {
 		return err
 	}
 	return api.RevokeAPIKey(ctx, t.operator, old.ID, "a new month")
+}
+
+// awaitKey returns once a new key is in force. On a busy machine that may take
+// longer than the answer to its creation waits.
+func awaitKey(ctx context.Context, api *client.Client, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	defer cancel()
+	for {
+		_, err := api.Logs(ctx, key, client.LogsQuery{})
+		var problem *client.Problem
+		if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+			return err
+		}
+		lifecycle.Pause(ctx, awaitPoll)
+	}
 }
