@@ -3,6 +3,8 @@ package tenants
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // A session ends when it was not used for SessionIdles, at the latest
@@ -263,19 +265,12 @@ func (s Session) works(at time.Time) bool {
 
 // expiry is when the session ends if it is not used after at.
 func (s Session) expiry(at time.Time) time.Time {
-	return earlier(at.Add(SessionIdles), s.EndsAt)
+	return calendar.Earlier(at.Add(SessionIdles), s.EndsAt)
 }
 
 // replacedUntil is when a secret ends that is replaced.
 func (s Session) replacedUntil(at time.Time) time.Time {
-	return earlier(at.Add(SecretOverlap), s.ExpiresAt)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return calendar.Earlier(at.Add(SecretOverlap), s.ExpiresAt)
 }
 
 // Apply brings the session forward.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/mail/mailtest"
@@ -104,12 +103,13 @@ func hasMail(mails []string, to, subject string) error {
 // awaitBooks waits until the ledger has an organization.
 func (in installation) awaitBooks(t *testing.T, books string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if answer, err := in.asOperator(t, "GET", books+"/subscription", nil); err == nil && answer.Status == 200 {
-			return
+	testenv.Eventually(t, patience, func() error {
+		answer, err := in.asOperator(t, "GET", books+"/subscription", nil)
+		if err == nil && answer.Status != 200 {
+			err = fmt.Errorf("there are no books yet: %d %s", answer.Status, answer.Body)
 		}
-	}
-	t.Fatalf("no books within %s", patience)
+		return err
+	})
 }
 
 // bill has the operator ask the billing API, and returns the answer.

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -37,7 +38,7 @@ func (d days) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err != nil || newest.IsZero() {
 		return 0, false, err
 	}
-	before, err := cutoff(ctx, tx, earlier(d.clock(), newest.Add(aheadMost)))
+	before, err := cutoff(ctx, tx, calendar.Earlier(d.clock(), newest.Add(aheadMost)))
 	if err != nil {
 		return 0, false, err
 	}
@@ -63,7 +64,7 @@ func (k keys) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err != nil || newest.IsZero() {
 		return 0, false, err
 	}
-	before, err := cutoff(ctx, tx, earlier(k.clock(), newest.Add(aheadMost)))
+	before, err := cutoff(ctx, tx, calendar.Earlier(k.clock(), newest.Add(aheadMost)))
 	if err != nil {
 		return 0, false, err
 	}
@@ -85,16 +86,9 @@ func cutoff(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
 	}
 	slowest, err := one(ctx, tx, `SELECT min(since) FROM bus_deferred WHERE halted IS NULL`)
 	if err == nil && !slowest.IsZero() {
-		now = earlier(now, slowest)
+		now = calendar.Earlier(now, slowest)
 	}
 	return now.Add(-Retention).UTC().Truncate(24 * time.Hour), err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // one is the only time that a query returns; zero for null.

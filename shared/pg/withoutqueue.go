@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // A migration that waits for a table behind a long reader holds up whoever
@@ -26,19 +28,12 @@ func withoutQueue(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) er
 		if code(err) != lockNotAvailable {
 			return err
 		}
-		if attempt == lockAttempts || !pause(ctx, lockPause) {
+		if attempt < lockAttempts {
+			lifecycle.Pause(ctx, lockPause)
+		}
+		if attempt == lockAttempts || ctx.Err() != nil {
 			return fmt.Errorf("%w: others hold a table that it changes (pg_stat_activity shows who, pg_locks what): "+
 				"migrate again once a backup or rebuild of the module has ended", err)
 		}
-	}
-}
-
-// pause reports whether ctx goes on after d.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/logrange"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // replayedChunk is how much of a partition is read at once.
@@ -54,13 +55,6 @@ func (l *replayedLog) shift() entry {
 // counts as later: a partition has its order.
 func (l *replayedLog) look() {
 	if len(l.ahead) > 0 {
-		l.accepted = later(l.accepted, l.ahead[0].logs.Time)
+		l.accepted = calendar.Later(l.accepted, l.ahead[0].logs.Time)
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

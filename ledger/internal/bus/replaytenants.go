@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // Tenants applies what tenants has published below an offset, and returns the
@@ -72,7 +73,7 @@ func together(records []bus.Record) (n int, last time.Time) {
 			if at.Sub(first).Abs() > mostApart {
 				break
 			}
-			last = later(last, at)
+			last = calendar.Later(last, at)
 		}
 		n++
 	}

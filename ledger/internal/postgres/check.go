@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -83,8 +84,8 @@ func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) (map[stret
 	all := ranges[0]
 	latest := all.Booked
 	for _, r := range ranges {
-		all.From, all.To = earlier(all.From, r.From), later(all.To, r.To)
-		all.Booked, latest = earlier(all.Booked, r.Booked), later(latest, r.Booked)
+		all.From, all.To = calendar.Earlier(all.From, r.From), calendar.Later(all.To, r.To)
+		all.Booked, latest = calendar.Earlier(all.Booked, r.Booked), calendar.Later(latest, r.Booked)
 	}
 	days, err := daysBetween(ctx, tx, all.From, all.To)
 	if err != nil {
@@ -137,13 +138,6 @@ func (c charged) plus(other charged) charged {
 		return other
 	}
 	return charged{c.bytes + other.bytes, c.charges + other.charges, min(c.first, other.first), max(c.next, other.next)}
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 func compare(organization string, book ledger.Book, sum ledger.Balances) []ledger.Violation {

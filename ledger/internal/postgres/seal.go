@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
 // UnsealedHour locks the earliest hour that is cut and whose links are not
@@ -80,8 +81,8 @@ func spanOf(ctx context.Context, tx pgx.Tx, hour time.Time) (span hourSpan, err 
 			span.booked, span.accepted = booked, accepted
 		}
 		span.partitions, span.firsts, span.nexts = append(span.partitions, partition), append(span.firsts, first), append(span.nexts, next)
-		span.booked = [2]time.Time{earlier(span.booked[0], booked[0]), later(span.booked[1], booked[1])}
-		span.accepted = [2]time.Time{earlier(span.accepted[0], accepted[0]), later(span.accepted[1], accepted[1])}
+		span.booked = [2]time.Time{calendar.Earlier(span.booked[0], booked[0]), calendar.Later(span.booked[1], booked[1])}
+		span.accepted = [2]time.Time{calendar.Earlier(span.accepted[0], accepted[0]), calendar.Later(span.accepted[1], accepted[1])}
 		return nil
 	})
 	return span, err

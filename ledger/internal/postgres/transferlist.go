@@ -110,7 +110,7 @@ const latest = `(SELECT * FROM transfers
 const latestFirst = `ORDER BY effective_at DESC, source DESC, partition DESC, "offset" DESC, line DESC`
 
 func (l *transferList) args(period calendar.Period, more ...any) []any {
-	from, to, after := later(period.Start, l.query.From), earlier(period.End, l.query.To), l.query.After
+	from, to, after := calendar.Later(period.Start, l.query.From), calendar.Earlier(period.End, l.query.To), l.query.After
 	return append([]any{l.organization, from, to, after != TransferCursor{},
 		after.Effective, after.Source, after.Partition, after.Offset, after.Line}, more...)
 }

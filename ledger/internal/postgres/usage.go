@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/pg"
 )
 
@@ -146,7 +147,7 @@ func (q UsageQuery) sql(organization pg.Organization) (text string, arguments []
 	}
 	behind := ""
 	if q.After != (UsageCursor{}) {
-		arguments[2] = earlier(to, q.Bucket.next(q.Bucket.start(q.After.At)))
+		arguments[2] = calendar.Earlier(to, q.Bucket.next(q.Bucket.start(q.After.At)))
 		arguments = append(arguments, q.After.At.UTC())
 		behind = fmt.Sprintf(" AND (%s) < ($%d%s)", groups, len(arguments), places)
 	}
@@ -162,11 +163,4 @@ func rawColumn(b Bucket) string {
 		return "hour"
 	}
 	return "day"
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

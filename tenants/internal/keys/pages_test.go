@@ -1,7 +1,6 @@
 package keys_test
 
 import (
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -27,23 +26,15 @@ func (r room) made(t *testing.T) string {
 	return made["id"].(string)
 }
 
-// want checks the status of a page and what it says.
-func want(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says string) {
-	t.Helper()
-	if got.Code != status || !strings.Contains(got.Body.String(), says) {
-		t.Errorf("%s: %d %s, want %d with %q", what, got.Code, got.Body, status, says)
-	}
-}
-
 // The form of a new key offers what the reader may choose, and shows what is
 // wrong with what was typed.
 func TestFormOfANewKey(t *testing.T) {
 	r := open(t)
-	want(t, "to an admin", r.page(t, tenants.Admin, "GET", "/new?project=prj_a", nil), 200, `value="prod"`)
+	tenantstest.Want(t, "to an admin", r.page(t, tenants.Admin, "GET", "/new?project=prj_a", nil), 200, `value="prod"`)
 	if got := r.page(t, tenants.Developer, "GET", "/new", nil); got.Code != 200 || strings.Contains(got.Body.String(), `value="prod"`) {
 		t.Errorf("to a developer: %d %s", got.Code, got.Body)
 	}
-	want(t, "to a viewer", r.page(t, tenants.Viewer, "GET", "/new", nil), 403, "Your role here is viewer")
+	tenantstest.Want(t, "to a viewer", r.page(t, tenants.Viewer, "GET", "/new", nil), 403, "Your role here is viewer")
 	for field, typed := range map[string]url.Values{
 		"name":            {"name": {" "}},
 		"ends":            {"ends": {"tomorrow"}},
@@ -55,8 +46,8 @@ func TestFormOfANewKey(t *testing.T) {
 			form[name] = value
 		}
 		got := r.page(t, tenants.Admin, "POST", "", form)
-		want(t, field, got, 422, `id="fault-`+field+`"`)
-		want(t, field, got, 422, typed[field][0])
+		tenantstest.Want(t, field, got, 422, `id="fault-`+field+`"`)
+		tenantstest.Want(t, field, got, 422, typed[field][0])
 	}
 	if _, list := r.call(t, "org_a", "GET", "/v1/api-keys?project=prj_a", ""); len(list["items"].([]any)) != 1 {
 		t.Errorf("refused forms made keys: %v", list)
@@ -68,18 +59,18 @@ func TestFormOfAChange(t *testing.T) {
 	r := open(t)
 	id := r.made(t)
 	form := url.Values{"name": {"renamed"}, "rate_per_minute": {""}, "access": {"write"}}
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", "/"+id+"/edit", form), 403, "Your role here is developer")
-	want(t, "another's", r.page(t, tenants.Admin, "POST", "/key_b/edit", form), 404, "key_b")
-	want(t, "as admin", r.page(t, tenants.Admin, "POST", "/"+id+"/edit", form), 303, "")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", "/"+id+"/edit", form), 403, "Your role here is developer")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "POST", "/key_b/edit", form), 404, "key_b")
+	tenantstest.Want(t, "as admin", r.page(t, tenants.Admin, "POST", "/"+id+"/edit", form), 303, "")
 	if _, changed := r.call(t, "org_a", "GET", "/v1/api-keys/"+id, ""); changed["name"] != "renamed" || changed["rate_per_minute"] != nil || changed["access"] != "write" {
 		t.Errorf("changed: %v", changed)
 	}
 	for _, c := range []struct{ field, value string }{{"name", " "}, {"rate_per_minute", "many"}, {"rate_per_minute", "101"}, {"access", "none"}} {
 		bad := url.Values{"name": {"renamed"}, c.field: {c.value}}
-		want(t, c.field, r.page(t, tenants.Admin, "POST", "/"+id+"/edit", bad), 422, `id="fault-`+c.field+`"`)
+		tenantstest.Want(t, c.field, r.page(t, tenants.Admin, "POST", "/"+id+"/edit", bad), 422, `id="fault-`+c.field+`"`)
 	}
 	r.page(t, tenants.Admin, "POST", "/"+id+"/revoke", url.Values{"reason": {""}})
-	want(t, "once revoked", r.page(t, tenants.Admin, "POST", "/"+id+"/edit", form), 409, "This key is revoked")
+	tenantstest.Want(t, "once revoked", r.page(t, tenants.Admin, "POST", "/"+id+"/edit", form), 409, "This key is revoked")
 }
 
 // A rotation shows the new key once; the old one is not rotated again.
@@ -87,9 +78,9 @@ func TestFormOfARotation(t *testing.T) {
 	r := open(t)
 	id := r.made(t)
 	path, form := "/"+id+"/rotate", url.Values{"overlap_seconds": {"3600"}, "form": {"form_1"}}
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, form), 403, "Your role here is developer")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", path, form), 403, "Your role here is developer")
 	for _, overlap := range []string{"soon", "604801"} {
-		want(t, overlap, r.page(t, tenants.Admin, "POST", path, url.Values{"overlap_seconds": {overlap}}), 422, `id="fault-overlap_seconds"`)
+		tenantstest.Want(t, overlap, r.page(t, tenants.Admin, "POST", path, url.Values{"overlap_seconds": {overlap}}), 422, `id="fault-overlap_seconds"`)
 	}
 	rotated := r.page(t, tenants.Admin, "POST", path, form)
 	secret := wholeKey.FindString(rotated.Body.String())
@@ -100,11 +91,11 @@ func TestFormOfARotation(t *testing.T) {
 		t.Errorf("the old one: %v", old)
 	}
 	again := r.page(t, tenants.Admin, "POST", path, form)
-	if want(t, "the form again", again, 409, "was shown once"); strings.Contains(again.Body.String(), secret) {
+	if tenantstest.Want(t, "the form again", again, 409, "was shown once"); strings.Contains(again.Body.String(), secret) {
 		t.Error("the form again shows the key")
 	}
 	form.Set("form", "form_2")
-	want(t, "another form", r.page(t, tenants.Admin, "POST", path, form), 409, "another one takes its place")
+	tenantstest.Want(t, "another form", r.page(t, tenants.Admin, "POST", path, form), 409, "another one takes its place")
 }
 
 // The page of a new key learns when its first log has come.
@@ -112,7 +103,7 @@ func TestFirstEventIsAwaited(t *testing.T) {
 	r := open(t)
 	id := r.made(t)
 	path := "/" + id + "/first-event"
-	want(t, "before", r.page(t, tenants.Viewer, "GET", path, nil), 202, "Waiting for the first event")
+	tenantstest.Want(t, "before", r.page(t, tenants.Viewer, "GET", path, nil), 202, "Waiting for the first event")
 	used := tenants.UsedAPIKey{Organization: "org_a", APIKey: id}
 	used.Accepted, used.FirstAcceptedAt, used.LastUsedAt = 1, tenantstest.Noon, tenantstest.Noon
 	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {
@@ -124,6 +115,6 @@ func TestFirstEventIsAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, "after", r.page(t, tenants.Viewer, "GET", path, nil), 200, "The first event came on")
-	want(t, "another's", r.page(t, tenants.Viewer, "GET", "/key_b/first-event", nil), 404, "key_b")
+	tenantstest.Want(t, "after", r.page(t, tenants.Viewer, "GET", path, nil), 200, "The first event came on")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Viewer, "GET", "/key_b/first-event", nil), 404, "key_b")
 }

@@ -1,7 +1,6 @@
 package people_test
 
 import (
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,16 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
-
-// want checks the status of a page and what it says.
-func want(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says string) {
-	t.Helper()
-	if got.Code != status || !strings.Contains(got.Body.String(), says) {
-		t.Errorf("%s: %d %s, want %d with %q", what, got.Code, got.Body, status, says)
-	}
-}
 
 // Holders of a code are asked for what the code is for, without
 // having signed in, and nothing of the code is said.
@@ -32,13 +24,13 @@ func TestFormsForCodes(t *testing.T) {
 		"/console/reset":   {"code", "password"},
 	} {
 		shown := r.page(t, "", "GET", path, nil)
-		want(t, path, shown, 200, `action="`+path+`"`)
+		tenantstest.Want(t, path, shown, 200, `action="`+path+`"`)
 		for _, field := range fields {
-			want(t, path, shown, 200, `name="`+field+`"`)
+			tenantstest.Want(t, path, shown, 200, `name="`+field+`"`)
 		}
 		form := url.Values{"code": {"none"}, "email": {"typed@example.com"}, "password": {chosen}}
 		refused := r.page(t, "", "POST", path, form)
-		if want(t, path, refused, 422, "This code is not valid"); strings.Contains(refused.Body.String(), chosen) {
+		if tenantstest.Want(t, path, refused, 422, "This code is not valid"); strings.Contains(refused.Body.String(), chosen) {
 			t.Errorf("%s shows the password again", path)
 		}
 	}
@@ -53,14 +45,14 @@ func TestFormOfARemoval(t *testing.T) {
 	r := open(t)
 	bob, ada := r.add(t, "org_a", "bob@example.com", tenants.Developer), r.add(t, "org_a", "ada@example.com", tenants.Owner)
 	path := membersPath + "/" + bob + "/remove"
-	want(t, "the member", r.page(t, tenants.Admin, "GET", membersPath+"/"+bob, nil), 200, "bob@example.com")
-	want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
-	want(t, "of an owner as admin", r.page(t, tenants.Admin, "GET", membersPath+"/"+ada+"/remove", nil), 403, "Your role here is admin")
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
-	want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/remove", url.Values{}), 403, "Your role here is admin")
-	want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/remove", url.Values{}), 404, "mem_b")
-	want(t, "removed", r.page(t, tenants.Admin, "POST", path, url.Values{}), 303, "")
-	want(t, "again", r.page(t, tenants.Admin, "POST", path, url.Values{}), 404, bob)
+	tenantstest.Want(t, "the member", r.page(t, tenants.Admin, "GET", membersPath+"/"+bob, nil), 200, "bob@example.com")
+	tenantstest.Want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
+	tenantstest.Want(t, "of an owner as admin", r.page(t, tenants.Admin, "GET", membersPath+"/"+ada+"/remove", nil), 403, "Your role here is admin")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
+	tenantstest.Want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/remove", url.Values{}), 403, "Your role here is admin")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/remove", url.Values{}), 404, "mem_b")
+	tenantstest.Want(t, "removed", r.page(t, tenants.Admin, "POST", path, url.Values{}), 303, "")
+	tenantstest.Want(t, "again", r.page(t, tenants.Admin, "POST", path, url.Values{}), 404, bob)
 	if asked := []string{"end " + bob + ": the member was removed"}; !slices.Equal(r.asked.asked, asked) {
 		t.Errorf("asked for %q, want %q", r.asked.asked, asked)
 	}
@@ -72,14 +64,14 @@ func TestFormOfAReset(t *testing.T) {
 	r := open(t)
 	bob, ada := r.add(t, "org_a", "bob@example.com", tenants.Developer), r.add(t, "org_a", "ada@example.com", tenants.Owner)
 	path := membersPath + "/" + bob + "/reset"
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
-	want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/reset", url.Values{}), 403, "Your role here is admin")
-	want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/reset", url.Values{}), 404, "mem_b")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
+	tenantstest.Want(t, "of an owner", r.page(t, tenants.Admin, "POST", membersPath+"/"+ada+"/reset", url.Values{}), 403, "Your role here is admin")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/mem_b/reset", url.Values{}), 404, "mem_b")
 	issued := r.page(t, tenants.Admin, "POST", path, url.Values{})
 	code := codeIn(t, "weirpwd", issued.Body.String())
-	want(t, "issued", issued, 201, "https://weir.example/console/reset#"+code)
+	tenantstest.Want(t, "issued", issued, 201, "https://weir.example/console/reset#"+code)
 	used := r.page(t, "", "POST", "/console/reset", url.Values{"code": {code}, "password": {chosen}})
-	if want(t, "used", used, 303, ""); used.Header().Get("Location") != identity.SignInPath {
+	if tenantstest.Want(t, "used", used, 303, ""); used.Header().Get("Location") != identity.SignInPath {
 		t.Errorf("leads to %v", used.Header())
 	}
 }
@@ -90,18 +82,18 @@ func TestInvitationsAreSentAgain(t *testing.T) {
 	r := open(t)
 	invited, before := r.invite(t, "bob@example.com", tenants.Developer)
 	path := membersPath + "/invitations/" + invited + "/resend"
-	want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
-	want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/invitations/inv_b/resend", url.Values{}), 404, "inv_b")
+	tenantstest.Want(t, "the form", r.page(t, tenants.Admin, "GET", path, nil), 200, "bob@example.com")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", path, url.Values{}), 403, "Your role here is developer")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "POST", membersPath+"/invitations/inv_b/resend", url.Values{}), 404, "inv_b")
 	sent := r.page(t, tenants.Admin, "POST", path, url.Values{})
 	code := codeIn(t, "weirinv", sent.Body.String())
-	want(t, "sent", sent, 201, "https://weir.example/console/join#"+code)
+	tenantstest.Want(t, "sent", sent, 201, "https://weir.example/console/join#"+code)
 	join := url.Values{"email": {"bob@example.com"}, "name": {"Bob"}, "password": {chosen}}
 	join.Set("code", before)
-	want(t, "the code of before", r.page(t, "", "POST", "/console/join", join), 422, "This code is not valid")
+	tenantstest.Want(t, "the code of before", r.page(t, "", "POST", "/console/join", join), 422, "This code is not valid")
 	join.Set("code", code)
-	want(t, "the new code", r.page(t, "", "POST", "/console/join", join), 303, "")
-	want(t, "once used", r.page(t, tenants.Admin, "POST", path, url.Values{}), 409, "accepted or revoked")
+	tenantstest.Want(t, "the new code", r.page(t, "", "POST", "/console/join", join), 303, "")
+	tenantstest.Want(t, "once used", r.page(t, tenants.Admin, "POST", path, url.Values{}), 409, "accepted or revoked")
 }
 
 // The first owner begins with an organization of their own, once.
@@ -112,10 +104,10 @@ func TestTheFirstOwnerBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	form := url.Values{"code": {code.Reveal()}, "organization": {"Acme"}, "name": {"Ada"}, "email": {"ada@example.com"}, "password": {"short"}}
-	want(t, "too short a password", r.page(t, "", "POST", "/console/welcome", form), 422, `id="fault-password"`)
+	tenantstest.Want(t, "too short a password", r.page(t, "", "POST", "/console/welcome", form), 422, `id="fault-password"`)
 	form.Set("password", chosen)
-	want(t, "begun", r.page(t, "", "POST", "/console/welcome", form), 303, "")
-	want(t, "again", r.page(t, "", "POST", "/console/welcome", form), 422, "code")
+	tenantstest.Want(t, "begun", r.page(t, "", "POST", "/console/welcome", form), 303, "")
+	tenantstest.Want(t, "again", r.page(t, "", "POST", "/console/welcome", form), 422, "code")
 	if asked := []string{"let in ada@example.com as owner"}; !slices.Equal(r.asked.asked, asked) {
 		t.Errorf("asked for %q, want %q", r.asked.asked, asked)
 	}
@@ -127,7 +119,7 @@ func TestAnInvitationIsShownOnce(t *testing.T) {
 	form := url.Values{"email": {"bob@example.com"}, "role": {"developer"}, "form": {"form_1"}}
 	code := codeIn(t, "weirinv", r.page(t, tenants.Admin, "POST", membersPath+"/invitations", form).Body.String())
 	again := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", form)
-	if want(t, "again", again, 409, "shown once"); strings.Contains(again.Body.String(), code) {
+	if tenantstest.Want(t, "again", again, 409, "shown once"); strings.Contains(again.Body.String(), code) {
 		t.Error("the code is shown again")
 	}
 }

@@ -1,7 +1,6 @@
 package registry_test
 
 import (
-	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -13,14 +12,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
-
-// want checks the status of a page and what it says.
-func want(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says string) {
-	t.Helper()
-	if got.Code != status || !strings.Contains(got.Body.String(), says) {
-		t.Errorf("%s: %d %s, want %d with %q", what, got.Code, got.Body, status, says)
-	}
-}
 
 // owned makes the member of org_a its owner.
 func (r room) owned(t *testing.T) {
@@ -36,13 +27,13 @@ func TestFormOfAProject(t *testing.T) {
 	r := open(t, 1)
 	_, made := r.call(t, "org_a", "POST", "/v1/projects", `{"organization":"org_a","name":"Shop"}`)
 	path := "/projects/" + made["id"].(string)
-	want(t, "the form", r.page(t, tenants.Developer, "GET", path, nil), 200, `value="Shop"`)
-	want(t, "as viewer", r.page(t, tenants.Viewer, "GET", path, nil), 403, "Your role here is viewer")
-	want(t, "another's", r.page(t, tenants.Admin, "GET", "/projects/prj_b", nil), 404, "prj_b")
-	want(t, "no name", r.page(t, tenants.Admin, "POST", path, url.Values{"name": {" "}}), 422, `id="fault-name"`)
-	want(t, "another's name", r.page(t, tenants.Admin, "POST", "/projects/prj_b", url.Values{"name": {"Mine"}}), 404, "prj_b")
-	want(t, "a name", r.page(t, tenants.Admin, "POST", path, url.Values{"name": {"Store"}}), 303, "")
-	want(t, "after that", r.page(t, tenants.Admin, "GET", "/projects", nil), 200, "Store")
+	tenantstest.Want(t, "the form", r.page(t, tenants.Developer, "GET", path, nil), 200, `value="Shop"`)
+	tenantstest.Want(t, "as viewer", r.page(t, tenants.Viewer, "GET", path, nil), 403, "Your role here is viewer")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "GET", "/projects/prj_b", nil), 404, "prj_b")
+	tenantstest.Want(t, "no name", r.page(t, tenants.Admin, "POST", path, url.Values{"name": {" "}}), 422, `id="fault-name"`)
+	tenantstest.Want(t, "another's name", r.page(t, tenants.Admin, "POST", "/projects/prj_b", url.Values{"name": {"Mine"}}), 404, "prj_b")
+	tenantstest.Want(t, "a name", r.page(t, tenants.Admin, "POST", path, url.Values{"name": {"Store"}}), 303, "")
+	tenantstest.Want(t, "after that", r.page(t, tenants.Admin, "GET", "/projects", nil), 200, "Store")
 }
 
 // Owners delete a project by typing its name, see what becomes of
@@ -53,18 +44,18 @@ func TestFormsOfDeletions(t *testing.T) {
 	r.owned(t)
 	const path = "/projects/prj_a/delete"
 	typed := url.Values{"name": {"a"}}
-	want(t, "as admin", r.page(t, tenants.Admin, "POST", path, typed), 403, "Your role here is admin")
-	want(t, "another's", r.page(t, tenants.Owner, "POST", "/projects/prj_b/delete", typed), 404, "prj_b")
-	want(t, "nothing yet", r.page(t, tenants.Owner, "GET", "/deletions", nil), 200, "Nothing was deleted")
-	want(t, "the form", r.page(t, tenants.Owner, "GET", path, nil), 200, "For 1h0m0s it can be brought back")
-	want(t, "another name", r.page(t, tenants.Owner, "POST", path, url.Values{"name": {"b"}}), 422, `id="fault-name"`)
-	want(t, "its name", r.page(t, tenants.Owner, "POST", path, typed), 303, "")
-	want(t, "once deleted", r.page(t, tenants.Owner, "GET", "/projects/prj_a", nil), 404, "prj_a")
-	want(t, "the deletions", r.page(t, tenants.Owner, "GET", "/deletions", nil), 200, `action="/console/settings/projects/prj_a/restore"`)
-	want(t, "restored as admin", r.page(t, tenants.Admin, "POST", "/projects/prj_a/restore", url.Values{}), 403, "Your role here is admin")
-	want(t, "another's restored", r.page(t, tenants.Owner, "POST", "/projects/prj_b/restore", url.Values{}), 404, "prj_b")
-	want(t, "restored", r.page(t, tenants.Owner, "POST", "/projects/prj_a/restore", url.Values{}), 303, "")
-	want(t, "once restored", r.page(t, tenants.Owner, "GET", "/projects/prj_a", nil), 200, "prj_a")
+	tenantstest.Want(t, "as admin", r.page(t, tenants.Admin, "POST", path, typed), 403, "Your role here is admin")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Owner, "POST", "/projects/prj_b/delete", typed), 404, "prj_b")
+	tenantstest.Want(t, "nothing yet", r.page(t, tenants.Owner, "GET", "/deletions", nil), 200, "Nothing was deleted")
+	tenantstest.Want(t, "the form", r.page(t, tenants.Owner, "GET", path, nil), 200, "For 1h0m0s it can be brought back")
+	tenantstest.Want(t, "another name", r.page(t, tenants.Owner, "POST", path, url.Values{"name": {"b"}}), 422, `id="fault-name"`)
+	tenantstest.Want(t, "its name", r.page(t, tenants.Owner, "POST", path, typed), 303, "")
+	tenantstest.Want(t, "once deleted", r.page(t, tenants.Owner, "GET", "/projects/prj_a", nil), 404, "prj_a")
+	tenantstest.Want(t, "the deletions", r.page(t, tenants.Owner, "GET", "/deletions", nil), 200, `action="/console/settings/projects/prj_a/restore"`)
+	tenantstest.Want(t, "restored as admin", r.page(t, tenants.Admin, "POST", "/projects/prj_a/restore", url.Values{}), 403, "Your role here is admin")
+	tenantstest.Want(t, "another's restored", r.page(t, tenants.Owner, "POST", "/projects/prj_b/restore", url.Values{}), 404, "prj_b")
+	tenantstest.Want(t, "restored", r.page(t, tenants.Owner, "POST", "/projects/prj_a/restore", url.Values{}), 303, "")
+	tenantstest.Want(t, "once restored", r.page(t, tenants.Owner, "GET", "/projects/prj_a", nil), 200, "prj_a")
 }
 
 // Who deletes the organization is signed out with everybody else.
@@ -72,11 +63,11 @@ func TestFormOfAnOrganizationsDeletion(t *testing.T) {
 	r := open(t, 1)
 	r.owned(t)
 	const path = "/organization/delete"
-	want(t, "as admin", r.page(t, tenants.Admin, "GET", path, nil), 403, "Your role here is admin")
-	want(t, "the form", r.page(t, tenants.Owner, "GET", path, nil), 200, "Nothing brings it back")
-	want(t, "another name", r.page(t, tenants.Owner, "POST", path, url.Values{"name": {"b"}}), 422, `id="fault-name"`)
+	tenantstest.Want(t, "as admin", r.page(t, tenants.Admin, "GET", path, nil), 403, "Your role here is admin")
+	tenantstest.Want(t, "the form", r.page(t, tenants.Owner, "GET", path, nil), 200, "Nothing brings it back")
+	tenantstest.Want(t, "another name", r.page(t, tenants.Owner, "POST", path, url.Values{"name": {"b"}}), 422, `id="fault-name"`)
 	got := r.page(t, tenants.Owner, "POST", path, url.Values{"name": {"a"}})
-	if want(t, "its name", got, 303, ""); got.Header().Get("Location") != identity.SignInPath || !strings.Contains(got.Header().Get("Set-Cookie"), "Max-Age=0") {
+	if tenantstest.Want(t, "its name", got, 303, ""); got.Header().Get("Location") != identity.SignInPath || !strings.Contains(got.Header().Get("Set-Cookie"), "Max-Age=0") {
 		t.Errorf("leads on with %v", got.Header())
 	}
 	if status, answer := r.call(t, "org_a", "GET", "/v1/organizations/org_a", ""); status != 404 {
@@ -88,35 +79,35 @@ func TestFormOfAnOrganizationsDeletion(t *testing.T) {
 // shows the token once, and another form ends it.
 func TestFormsOfServiceTokens(t *testing.T) {
 	r := open(t, 1)
-	want(t, "the form", r.page(t, tenants.Admin, "GET", "/service-tokens/new", nil), 200, `value="billing:read"`)
+	tenantstest.Want(t, "the form", r.page(t, tenants.Admin, "GET", "/service-tokens/new", nil), 200, `value="billing:read"`)
 	form := url.Values{"name": {"invoicing"}, "scopes": {"billing:read"}, "form": {"form_1"}}
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", "/service-tokens", form), 403, "Your role here is developer")
-	want(t, "no scope", r.page(t, tenants.Admin, "POST", "/service-tokens", url.Values{"name": {"typed"}}), 422, "Choose at least one.")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", "/service-tokens", form), 403, "Your role here is developer")
+	tenantstest.Want(t, "no scope", r.page(t, tenants.Admin, "POST", "/service-tokens", url.Values{"name": {"typed"}}), 422, "Choose at least one.")
 	beyond := url.Values{"name": {"n"}, "scopes": {"tenants:admin"}}
-	want(t, "a scope beyond", r.page(t, tenants.Admin, "POST", "/service-tokens", beyond), 403, "no more than whoever creates it")
+	tenantstest.Want(t, "a scope beyond", r.page(t, tenants.Admin, "POST", "/service-tokens", beyond), 403, "no more than whoever creates it")
 	made := r.page(t, tenants.Admin, "POST", "/service-tokens", form)
 	secret := regexp.MustCompile(`weirsvc_[0-9a-f]{48}`).FindString(made.Body.String())
 	if made.Code != 201 || secret == "" {
 		t.Fatalf("made: %d %s", made.Code, made.Body)
 	}
 	again := r.page(t, tenants.Admin, "POST", "/service-tokens", form)
-	if want(t, "the form again", again, 409, "was shown once"); strings.Contains(again.Body.String(), secret) {
+	if tenantstest.Want(t, "the form again", again, 409, "was shown once"); strings.Contains(again.Body.String(), secret) {
 		t.Error("the form again shows the token")
 	}
 	path := regexp.MustCompile(`/service-tokens/[^/"]+/revoke`).FindString(r.page(t, tenants.Admin, "GET", "/service-tokens", nil).Body.String())
-	want(t, "to revoke", r.page(t, tenants.Admin, "GET", path, nil), 200, "invoicing")
-	want(t, "another's", r.page(t, tenants.Admin, "GET", "/service-tokens/tok_b/revoke", nil), 404, "tok_b")
-	want(t, "too long a reason", r.page(t, tenants.Admin, "POST", path, url.Values{"reason": {strings.Repeat("x", 501)}}), 422, `id="fault-reason"`)
-	want(t, "revoked", r.page(t, tenants.Admin, "POST", path, url.Values{"reason": {"moved"}}), 303, "")
-	want(t, "after that", r.page(t, tenants.Admin, "GET", "/service-tokens", nil), 200, "moved")
+	tenantstest.Want(t, "to revoke", r.page(t, tenants.Admin, "GET", path, nil), 200, "invoicing")
+	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "GET", "/service-tokens/tok_b/revoke", nil), 404, "tok_b")
+	tenantstest.Want(t, "too long a reason", r.page(t, tenants.Admin, "POST", path, url.Values{"reason": {strings.Repeat("x", 501)}}), 422, `id="fault-reason"`)
+	tenantstest.Want(t, "revoked", r.page(t, tenants.Admin, "POST", path, url.Values{"reason": {"moved"}}), 303, "")
+	tenantstest.Want(t, "after that", r.page(t, tenants.Admin, "GET", "/service-tokens", nil), 200, "moved")
 }
 
 // The form of the organization is for those who may change it, and asks for a name.
 func TestFormOfTheOrganization(t *testing.T) {
 	r := open(t, 1)
-	want(t, "the form", r.page(t, tenants.Viewer, "GET", "/organization", nil), 200, "Acme")
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", "/organization", url.Values{"name": {"x"}}), 403, "Your role here is developer")
-	want(t, "no name", r.page(t, tenants.Admin, "POST", "/organization", url.Values{"name": {" "}}), 422, `id="fault-name"`)
+	tenantstest.Want(t, "the form", r.page(t, tenants.Viewer, "GET", "/organization", nil), 200, "Acme")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", "/organization", url.Values{"name": {"x"}}), 403, "Your role here is developer")
+	tenantstest.Want(t, "no name", r.page(t, tenants.Admin, "POST", "/organization", url.Values{"name": {" "}}), 422, `id="fault-name"`)
 	_, made := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
 	acme := made["id"].(string)
 	added := tenants.MemberAdded{Member: "mem_new", Organization: acme, Email: "new@example.com", Name: "New", Role: tenants.Admin, PasswordHash: "x", At: tenantstest.Noon}
@@ -125,7 +116,7 @@ func TestFormOfTheOrganization(t *testing.T) {
 	}
 	admin := tenantstest.SignedIn("new", tenants.Admin)
 	admin.Organization = acme
-	want(t, "a name", tenantstest.Call(t, r.pages, admin, "POST", "/console/settings/organization", "", url.Values{"name": {"Acme & Co"}}), 303, "")
+	tenantstest.Want(t, "a name", tenantstest.Call(t, r.pages, admin, "POST", "/console/settings/organization", "", url.Values{"name": {"Acme & Co"}}), 303, "")
 	if _, renamed := r.call(t, "", "GET", "/v1/organizations/"+acme, ""); renamed["name"] != "Acme & Co" {
 		t.Errorf("renamed: %v", renamed)
 	}
@@ -137,15 +128,15 @@ func TestFormOfTheSecurityPolicy(t *testing.T) {
 	r := open(t, 0)
 	r.owned(t)
 	form := url.Values{"leaked_keys": {"revoke"}, "plain_http_keys": {"revoke"}, "passwords": {"allowed"}}
-	want(t, "as developer", r.page(t, tenants.Developer, "POST", "/security", form), 403, "Your role here is developer")
-	want(t, "by the owner", r.page(t, tenants.Owner, "POST", "/security", form), 303, "")
+	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", "/security", form), 403, "Your role here is developer")
+	tenantstest.Want(t, "by the owner", r.page(t, tenants.Owner, "POST", "/security", form), 303, "")
 	form.Set("leaked_keys", "x")
-	want(t, "a policy that is none", r.page(t, tenants.Owner, "POST", "/security", form), 422, `id="fault-leaked_keys"`)
+	tenantstest.Want(t, "a policy that is none", r.page(t, tenants.Owner, "POST", "/security", form), 422, `id="fault-leaked_keys"`)
 	form.Set("leaked_keys", "notify")
 	form.Set("passwords", "off")
-	want(t, "nobody could sign in", r.page(t, tenants.Owner, "POST", "/security", form), 422, `id="fault-passwords"`)
+	tenantstest.Want(t, "nobody could sign in", r.page(t, tenants.Owner, "POST", "/security", form), 422, `id="fault-passwords"`)
 	form.Set("passwords", "sometimes")
-	want(t, "a word that is none", r.page(t, tenants.Owner, "POST", "/security", form), 400, "could not be read")
+	tenantstest.Want(t, "a word that is none", r.page(t, tenants.Owner, "POST", "/security", form), 400, "could not be read")
 	if _, policy := r.call(t, "org_a", "GET", "/v1/organizations/org_a/security-policy", ""); policy["leaked_keys"] != "revoke" ||
 		policy["plain_http_keys"] != "revoke" || policy["passwords"] != "allowed" {
 		t.Errorf("in force is %v", policy)
