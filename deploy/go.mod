@@ -83,7 +83,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/descope/virtualwebauthn v1.0.3
+	github.com/descope/virtualwebauthn v1.0.3 // indirect
 	github.com/fergusstrange/embedded-postgres v1.34.0 // indirect
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/google/uuid v1.6.0

@@ -1,7 +1,6 @@
 package isolation
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/descope/virtualwebauthn"
 	"github.com/oauth2-proxy/mockoidc"
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	tenants "github.com/weirlog/weir/tenants/app"
+	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
 // ticketCookie holds what a browser answers a question with: by a
@@ -105,8 +104,18 @@ func sentBack(t *testing.T, address string) string {
 	return got.Header.Get("Location")
 }
 
-// here is the site that passkeys belong to.
-var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
+// challengeOf is what a question for a passkey has to be answered for.
+func challengeOf(t *testing.T, question string) string {
+	t.Helper()
+	var asked struct {
+		PublicKey struct{ Challenge string }
+	}
+	must(t, json.Unmarshal([]byte(question), &asked))
+	if asked.PublicKey.Challenge == "" {
+		t.Fatalf("no challenge in %s", question)
+	}
+	return asked.PublicKey.Challenge
+}
 
 // byPasskey adds a passkey to somebody's account, signs them in by it, and
 // tries the same answer again, which is refused. It returns the secrets:
@@ -115,19 +124,14 @@ func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets [
 	t.Helper()
 	const passkeys, signIn = "/console/settings/account/passkeys", "/console/sign-in/passkey"
 	v := &visitor{world: w, answers: answers, cookies: map[string]*http.Cookie{identity.SessionCookie: w.memberOf(t, of, "owner").cookies[0]}}
-	options, err := virtualwebauthn.ParseAttestationOptions(v.visit(t, "POST", passkeys+"/options", nil).text)
-	must(t, err)
-	authenticator := virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)})
-	credential := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
-	made := virtualwebauthn.CreateAttestationResponse(here, authenticator, credential, *options)
+	options := v.visit(t, "POST", passkeys+"/options", nil).text
+	laptop, made := passkeytest.New(t, options)
 	if got := v.visit(t, "POST", passkeys, url.Values{"name": {"Laptop"}, "credential": {made}}); got.status != http.StatusSeeOther {
 		t.Fatalf("add a passkey: %d %s", got.status, got.brief())
 	}
 	delete(v.cookies, identity.SessionCookie)
-	question, err := virtualwebauthn.ParseAssertionOptions(v.visit(t, "POST", signIn+"/options", nil).text)
-	must(t, err)
-	credential.Counter++
-	proof := url.Values{"credential": {virtualwebauthn.CreateAssertionResponse(here, authenticator, credential, *question)}}
+	question := v.visit(t, "POST", signIn+"/options", nil).text
+	proof := url.Values{"credential": {laptop.Answer(t, passkeytest.Here, question)["credential"]}}
 	for _, want := range []int{http.StatusSeeOther, http.StatusUnprocessableEntity} {
 		ticket := v.cookies[ticketCookie]
 		if got := v.visit(t, "POST", signIn, proof); got.status != want {
@@ -136,9 +140,8 @@ func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets [
 		v.cookies[ticketCookie] = ticket
 	}
 	v.visit(t, "POST", signIn+"/options", nil) // that nobody answers
-	encode := base64.RawURLEncoding.EncodeToString
 	return append(v.tickets, canary{"a session by a passkey", v.cookies[identity.SessionCookie].Value},
-		canary{"the question for a new passkey", encode(options.Challenge)}, canary{"the question for a passkey", encode(question.Challenge)},
+		canary{"the question for a new passkey", challengeOf(t, options)}, canary{"the question for a passkey", challengeOf(t, question)},
 		canary{"a proof by a passkey", signatureOf(t, proof.Get("credential"))})
 }
 

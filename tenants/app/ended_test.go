@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
 // A member who was removed, or signed out elsewhere, while the broker is
@@ -29,7 +30,7 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	renewed, renewedID := p.settled(t, acme, "bob@example.com", "developer")
 	confirmed, confirmedID := p.settled(t, acme, "eve@example.com", "developer")
 	adding, addingID := p.settled(t, acme, "mal@example.com", "developer")
-	_, made := adding.make(t)
+	_, made := passkeytest.New(t, adding.asked(t, passkeysPage))
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/descope/virtualwebauthn"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
 const (
@@ -19,15 +20,6 @@ const (
 	signInPasskey  = "/console/sign-in/passkey"
 	confirmPasskey = confirmPage + "/passkey"
 )
-
-// here is the site that the tests' passkeys belong to.
-var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
-
-// A device has passkeys, as an authenticator has them.
-type device struct {
-	authenticator virtualwebauthn.Authenticator
-	credential    virtualwebauthn.Credential
-}
 
 // asked returns the question that a browser is put at an address.
 func (b *browser) asked(t *testing.T, path string) string {
@@ -40,59 +32,18 @@ func (b *browser) asked(t *testing.T, path string) string {
 }
 
 // register adds a new device's passkey to the account of whoever has signed in.
-func (b *browser) register(t *testing.T, name string) *device {
+func (b *browser) register(t *testing.T, name string) *passkeytest.Device {
 	t.Helper()
-	d, answer := b.make(t)
+	d, answer := passkeytest.New(t, b.asked(t, passkeysPage))
 	if got := b.post(t, passkeysPage, map[string]string{"name": name, "credential": answer}); got.status != 303 {
 		t.Fatalf("register %s: %d %s", name, got.status, got.body)
 	}
 	return d
 }
 
-// make has a new device make a passkey, and returns what it answers.
-func (b *browser) make(t *testing.T) (d *device, answer string) {
-	t.Helper()
-	question := b.asked(t, passkeysPage)
-	options, err := virtualwebauthn.ParseAttestationOptions(question)
-	if err != nil || options.RelyingPartyID != here.ID {
-		t.Fatalf("asked %s: %v", question, err)
-	}
-	d = &device{
-		authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)}),
-		credential:    newCredential(),
-	}
-	return d, virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
-}
-
-// coseKeyLength is the length of a public key of P-256 as COSE
-// has it, each coordinate 32 bytes long.
-const coseKeyLength = 77
-
-// newCredential makes a key. The tests' authenticator drops leading zeros of a
-// coordinate, one time in 128; real ones don't, and such a key is refused.
-func newCredential() virtualwebauthn.Credential {
-	for {
-		if made := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(made.Key.AttestationData()) == coseKeyLength {
-			return made
-		}
-	}
-}
-
-// answer proves to a site, the right one or another, that the
-// device has its passkey.
-func (d *device) answer(t *testing.T, site virtualwebauthn.RelyingParty, question string) map[string]string {
-	t.Helper()
-	options, err := virtualwebauthn.ParseAssertionOptions(question)
-	if err != nil {
-		t.Fatalf("asked %s: %v", question, err)
-	}
-	d.credential.Counter++
-	return map[string]string{"credential": virtualwebauthn.CreateAssertionResponse(site, d.authenticator, d.credential, *options)}
-}
-
 // passkeyOwner returns a browser in which an owner has signed in, with
 // a passkey, and the clock of its server.
-func passkeyOwner(t *testing.T) (*browser, *device, *watch, *neighbour) {
+func passkeyOwner(t *testing.T) (*browser, *passkeytest.Device, *watch, *neighbour) {
 	t.Helper()
 	b, clock, n := signedInLater(t)
 	return b, b.register(t, "Laptop"), clock, n
@@ -107,12 +58,12 @@ func TestSignInByPasskey(t *testing.T) {
 	if listed := b.get(t, accountPage).text(); !strings.Contains(listed, ">Laptop") || !strings.Contains(listed, ">Key <b>") || !strings.Contains(listed, "never") {
 		t.Errorf("the list: %s", listed)
 	}
-	for _, d := range []*device{laptop, key} {
+	for _, d := range []*passkeytest.Device{laptop, key} {
 		other := b.p.browser("198.51.100.9")
 		if shown := other.get(t, "/console/sign-in?to=/console/settings/account").body; !strings.Contains(shown, `data-passkey="get"`) || !strings.Contains(shown, "passkey.js") {
 			t.Errorf("the sign-in: %s", shown)
 		}
-		form := d.answer(t, here, other.asked(t, signInPasskey))
+		form := d.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))
 		form["to"] = accountPage
 		if got := other.post(t, signInPasskey, form); got.status != 303 || got.header.Get("Location") != accountPage {
 			t.Fatalf("sign in: %d %s", got.status, got.body)
@@ -142,8 +93,8 @@ func TestResetRemovesPasskeys(t *testing.T) {
 	if shown := other.get(t, "/console/sign-in").body; !strings.Contains(shown, "passkeys of before work no more") {
 		t.Errorf("after that: %s", shown)
 	}
-	for _, d := range []*device{laptop, key} {
-		form := d.answer(t, here, other.asked(t, signInPasskey))
+	for _, d := range []*passkeytest.Device{laptop, key} {
+		form := d.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))
 		if got := other.post(t, signInPasskey, form); got.status != 422 || other.secret() != "" {
 			t.Errorf("a passkey of before: %d", got.status)
 		}
@@ -170,7 +121,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 			t.Errorf("%s: %d", path, got.status)
 		}
 	}
-	form := laptop.answer(t, here, b.asked(t, confirmPasskey))
+	form := laptop.Answer(t, passkeytest.Here, b.asked(t, confirmPasskey))
 	form["to"] = remove
 	if got := b.post(t, confirmPasskey, form); got.status != 303 || got.header.Get("Location") != remove {
 		t.Fatalf("confirm by the passkey: %d %s", got.status, got.body)
@@ -179,7 +130,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 		t.Errorf("remove: %d %s", got.status, got.body)
 	}
 	other := b.p.browser("198.51.100.9")
-	if got := other.post(t, signInPasskey, laptop.answer(t, here, other.asked(t, signInPasskey))); got.status != 422 || other.secret() != "" {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))); got.status != 422 || other.secret() != "" {
 		t.Errorf("sign in by a removed passkey: %d", got.status)
 	}
 }
@@ -192,7 +143,7 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	for name, act := range map[string]func() (*browser, page){
 		"again": func() (*browser, page) {
 			first := visitor()
-			form := laptop.answer(t, here, first.asked(t, signInPasskey))
+			form := laptop.Answer(t, passkeytest.Here, first.asked(t, signInPasskey))
 			ticket := *first.cookies["__Host-weir-challenge"]
 			if got := first.post(t, signInPasskey, form); got.status != 303 {
 				t.Fatalf("the first time: %d", got.status)
@@ -203,34 +154,34 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		},
 		"too late": func() (*browser, page) {
 			late := visitor()
-			form := laptop.answer(t, here, late.asked(t, signInPasskey))
+			form := laptop.Answer(t, passkeytest.Here, late.asked(t, signInPasskey))
 			clock.pass(5 * time.Minute)
 			return late, late.post(t, signInPasskey, form)
 		},
 		"without having been asked": func() (*browser, page) {
-			form := laptop.answer(t, here, visitor().asked(t, signInPasskey))
+			form := laptop.Answer(t, passkeytest.Here, visitor().asked(t, signInPasskey))
 			stranger := visitor()
 			return stranger, stranger.post(t, signInPasskey, form)
 		},
 		"to another's question": func() (*browser, page) {
-			form, other := laptop.answer(t, here, visitor().asked(t, signInPasskey)), visitor()
+			form, other := laptop.Answer(t, passkeytest.Here, visitor().asked(t, signInPasskey)), visitor()
 			other.asked(t, signInPasskey)
 			return other, other.post(t, signInPasskey, form)
 		},
 		"to be confirmed, for a sign-in": func() (*browser, page) {
-			form, other := laptop.answer(t, here, b.asked(t, confirmPasskey)), visitor()
+			form, other := laptop.Answer(t, passkeytest.Here, b.asked(t, confirmPasskey)), visitor()
 			other.cookies["__Host-weir-challenge"] = b.cookies["__Host-weir-challenge"]
 			return other, other.post(t, signInPasskey, form)
 		},
 		"for another site": func() (*browser, page) {
 			other := visitor()
-			evil := virtualwebauthn.RelyingParty{ID: here.ID, Name: here.Name, Origin: "https://evil.example"}
-			return other, other.post(t, signInPasskey, laptop.answer(t, evil, other.asked(t, signInPasskey)))
+			evil := virtualwebauthn.RelyingParty{ID: passkeytest.Here.ID, Name: passkeytest.Here.Name, Origin: "https://evil.example"}
+			return other, other.post(t, signInPasskey, laptop.Answer(t, evil, other.asked(t, signInPasskey)))
 		},
 		"for another host": func() (*browser, page) {
 			other := visitor()
-			evil := virtualwebauthn.RelyingParty{ID: "evil.example", Name: here.Name, Origin: here.Origin}
-			return other, other.post(t, signInPasskey, laptop.answer(t, evil, other.asked(t, signInPasskey)))
+			evil := virtualwebauthn.RelyingParty{ID: "evil.example", Name: passkeytest.Here.Name, Origin: passkeytest.Here.Origin}
+			return other, other.post(t, signInPasskey, laptop.Answer(t, evil, other.asked(t, signInPasskey)))
 		},
 		"that is none": func() (*browser, page) {
 			other := visitor()
@@ -239,13 +190,13 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		},
 		"of somebody else": func() (*browser, page) {
 			other, forged := visitor(), *laptop
-			forged.authenticator.Options.UserHandle = []byte("mem_0")
-			return other, other.post(t, signInPasskey, forged.answer(t, here, other.asked(t, signInPasskey)))
+			forged.Authenticator.Options.UserHandle = []byte("mem_0")
+			return other, other.post(t, signInPasskey, forged.Answer(t, passkeytest.Here, other.asked(t, signInPasskey)))
 		},
 		"without a fingerprint": func() (*browser, page) {
 			other, touched := visitor(), *laptop
-			touched.authenticator.Options.UserNotVerified = true
-			return other, other.post(t, signInPasskey, touched.answer(t, here, other.asked(t, signInPasskey)))
+			touched.Authenticator.Options.UserNotVerified = true
+			return other, other.post(t, signInPasskey, touched.Answer(t, passkeytest.Here, other.asked(t, signInPasskey)))
 		},
 	} {
 		in, got := act()
@@ -254,7 +205,7 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		}
 		clock.pass(time.Minute)
 	}
-	if got := b.post(t, confirmPasskey, laptop.answer(t, here, visitor().asked(t, signInPasskey))); got.status != 422 {
+	if got := b.post(t, confirmPasskey, laptop.Answer(t, passkeytest.Here, visitor().asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("confirm by an answer for a sign-in: %d", got.status)
 	}
 	n.knows(t, b.secret(), nil)
@@ -266,15 +217,15 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	b, laptop, _, _ := passkeyOwner(t)
 	copied := *laptop
 	other := b.p.browser("198.51.100.9")
-	if got := other.post(t, signInPasskey, laptop.answer(t, here, other.asked(t, signInPasskey))); got.status != 303 {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))); got.status != 303 {
 		t.Fatalf("sign in: %d", got.status)
 	}
 	thief := b.p.browser("203.0.113.9")
-	if got := thief.post(t, signInPasskey, copied.answer(t, here, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
+	if got := thief.post(t, signInPasskey, copied.Answer(t, passkeytest.Here, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
 		t.Errorf("sign in by a copy: %d %s", got.status, got.body)
 	}
 	again := b.p.browser("198.51.100.9")
-	if got := again.post(t, signInPasskey, laptop.answer(t, here, again.asked(t, signInPasskey))); got.status != 422 {
+	if got := again.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, again.asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("sign in by either: %d", got.status)
 	}
 	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "There may be a copy") {
@@ -288,10 +239,10 @@ func TestPasskeysAreUnique(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	question := b.asked(t, passkeysPage)
 	options, err := virtualwebauthn.ParseAttestationOptions(question)
-	if err != nil || !laptop.credential.IsExcludedForAttestation(*options) {
+	if err != nil || !laptop.Credential.IsExcludedForAttestation(*options) {
 		t.Errorf("asked %s: %v", question, err)
 	}
-	form := map[string]string{"name": "", "credential": virtualwebauthn.CreateAttestationResponse(here, laptop.authenticator, laptop.credential, *options)}
+	form := map[string]string{"name": "", "credential": virtualwebauthn.CreateAttestationResponse(passkeytest.Here, laptop.Authenticator, laptop.Credential, *options)}
 	if got := b.post(t, passkeysPage, form); got.status != 422 || !strings.Contains(got.body, `id="fault-name"`) {
 		t.Errorf("without a name: %d %s", got.status, got.body)
 	}
@@ -318,7 +269,7 @@ func TestPasskeysAreOnesOwn(t *testing.T) {
 	}
 	var options struct{ PublicKey struct{ RPID string } }
 	got := p.browser("192.0.2.1").post(t, signInPasskey+"/options", nil, header{"Host", "evil.example"}, header{"X-Forwarded-Host", "evil.example"})
-	if err := json.Unmarshal([]byte(got.body), &options); err != nil || options.PublicKey.RPID != here.ID {
+	if err := json.Unmarshal([]byte(got.body), &options); err != nil || options.PublicKey.RPID != passkeytest.Here.ID {
 		t.Errorf("asked for %+v, %v", options, err)
 	}
 	if _, known := viewer.cookies[identity.SessionCookie]; !known {
@@ -357,7 +308,7 @@ func TestWhoAsksStopsNobodyElse(t *testing.T) {
 		t.Errorf("by the provider, who has no more questions: %d", got.status)
 	}
 	other := p.browser("192.0.2.61")
-	if got := other.post(t, signInPasskey, laptop.answer(t, here, other.asked(t, signInPasskey))); got.status != 303 {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))); got.status != 303 {
 		t.Errorf("by passkey, from another network: %d", got.status)
 	}
 	if got := p.browser("192.0.2.61").get(t, oidcPage); got.status != 303 {

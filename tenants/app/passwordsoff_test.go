@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
 const securityPage = "/console/settings/security"
@@ -15,11 +16,11 @@ func policyForm(passwords string) map[string]string {
 	return map[string]string{"leaked_keys": "notify", "plain_http_keys": "flag", "passwords": passwords}
 }
 
-// inByPasskey signs in with a passkey, in a browser that is not known.
-func (d *device) inByPasskey(t *testing.T, p *process) *browser {
+// byPasskey signs in with a passkey, in a browser that is not known.
+func (p *process) byPasskey(t *testing.T, d *passkeytest.Device) *browser {
 	t.Helper()
 	b := p.browser("198.51.100.70")
-	if got := b.post(t, signInPasskey, d.answer(t, here, b.asked(t, signInPasskey))); got.status != 303 {
+	if got := b.post(t, signInPasskey, d.Answer(t, passkeytest.Here, b.asked(t, signInPasskey))); got.status != 303 {
 		t.Fatalf("sign in by passkey: %d %s", got.status, got.body)
 	}
 	return b
@@ -58,7 +59,7 @@ func TestPasswordsOff(t *testing.T) {
 	if got := b.post(t, confirmPage, map[string]string{"password": password}); got.status != 409 {
 		t.Errorf("confirm by password: %d %s", got.status, got.body)
 	}
-	in := laptop.inByPasskey(t, p)
+	in := p.byPasskey(t, laptop)
 	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(in.get(t, accountPage).body)
 	if got := in.post(t, remove, nil); got.status != 409 || !strings.Contains(got.text(), "the only way in") {
 		t.Errorf("the last passkey is removed: %d %s", got.status, got.body)
@@ -103,7 +104,7 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 		}
 		phone := in.b.register(t, "Phone")
 		in.b.signOut(t)
-		phone.inByPasskey(t, p)
+		p.byPasskey(t, phone)
 	}
 	if got := bobs.post(t, "/console/reset", map[string]string{"code": reset}); got.status != 422 {
 		t.Errorf("the code again: %d", got.status)

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/descope/virtualwebauthn"
-
 	"github.com/weirlog/weir/tenants/internal/password"
+	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
 const (
@@ -17,15 +16,6 @@ const (
 	signInPasskey  = signInPage + "/passkey"
 	confirmPasskey = confirmPage + "/passkey"
 )
-
-// here is the site that the tests' passkeys belong to.
-var here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
-
-// A device has a passkey, as an authenticator has it.
-type device struct {
-	authenticator virtualwebauthn.Authenticator
-	credential    virtualwebauthn.Credential
-}
 
 // asked returns the question that a browser is put at an address.
 func (b *browser) asked(t *testing.T, path string) string {
@@ -37,37 +27,14 @@ func (b *browser) asked(t *testing.T, path string) string {
 	return got.body
 }
 
-// coseKeyLength is that of a public key of P-256 with whole coordinates. The
-// tests' authenticator drops leading zeros, and such a key is refused.
-const coseKeyLength = 77
-
 // register adds a passkey to the account of whoever has signed in.
-func (b *browser) register(t *testing.T) *device {
+func (b *browser) register(t *testing.T) *passkeytest.Device {
 	t.Helper()
-	options, err := virtualwebauthn.ParseAttestationOptions(b.asked(t, passkeysPage))
-	if err != nil || options.RelyingPartyID != here.ID {
-		t.Fatalf("asked for %+v: %v", options, err)
-	}
-	d := &device{authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)})}
-	for d.credential = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(d.credential.Key.AttestationData()) != coseKeyLength; {
-		d.credential = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
-	}
-	answer := virtualwebauthn.CreateAttestationResponse(here, d.authenticator, d.credential, *options)
+	d, answer := passkeytest.New(t, b.asked(t, passkeysPage))
 	if got := b.post(t, passkeysPage, map[string]string{"name": "Phone", "credential": answer}); got.status != 303 {
 		t.Fatalf("registered: %d %s", got.status, got.body)
 	}
 	return d
-}
-
-// answer proves that the device has its passkey.
-func (d *device) answer(t *testing.T, question string) map[string]string {
-	t.Helper()
-	options, err := virtualwebauthn.ParseAssertionOptions(question)
-	if err != nil {
-		t.Fatalf("asked %s: %v", question, err)
-	}
-	d.credential.Counter++
-	return map[string]string{"credential": virtualwebauthn.CreateAssertionResponse(here, d.authenticator, d.credential, *options)}
 }
 
 // A passkey that was added signs its member in, with an answer that counts once.
@@ -78,7 +45,7 @@ func TestSignInByPasskey(t *testing.T) {
 		t.Errorf("the form: %d %s", got.status, got.body)
 	}
 	phone, visitor := owner.register(t), s.browser("198.51.100.9")
-	form := phone.answer(t, visitor.asked(t, signInPasskey))
+	form := phone.Answer(t, passkeytest.Here, visitor.asked(t, signInPasskey))
 	form["to"] = accountPage
 	if got := s.browser("198.51.100.9").post(t, signInPasskey, form); got.status != 422 || !strings.Contains(got.body, "in another browser") {
 		t.Errorf("in another browser: %d %s", got.status, got.body)
@@ -111,7 +78,7 @@ func TestConfirmByPasskey(t *testing.T) {
 	if got := b.post(t, confirmPasskey, map[string]string{"credential": "{}", "to": remove}); got.status != 422 {
 		t.Errorf("an answer that is none: %d %s", got.status, got.body)
 	}
-	form := phone.answer(t, b.asked(t, confirmPasskey))
+	form := phone.Answer(t, passkeytest.Here, b.asked(t, confirmPasskey))
 	form["to"] = remove
 	if got := b.post(t, confirmPasskey, form); got.status != 303 || got.at() != remove {
 		t.Fatalf("confirmed: %d to %q", got.status, got.at())
@@ -123,7 +90,7 @@ func TestConfirmByPasskey(t *testing.T) {
 		t.Errorf("removed: %d %s", got.status, got.body)
 	}
 	visitor := s.browser("198.51.100.9")
-	if got := visitor.post(t, signInPasskey, phone.answer(t, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.secret() != "" {
+	if got := visitor.post(t, signInPasskey, phone.Answer(t, passkeytest.Here, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.secret() != "" {
 		t.Errorf("signed in by a removed one: %d %s", got.status, got.body)
 	}
 }
