@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -36,29 +37,31 @@ const (
 	shortBesieged, fullBesieged = 8, 1000
 	longestPeace                = 300 * time.Millisecond
 	posters                     = 32              // requests at once
-	quotaOfStage                = 180             // bytes that each stage adds to the quota; a post of one has fewer
+	quotaOfStage                = 190             // bytes that each stage adds to the quota; what is charged in one are fewer
 	largestMessage              = 100             // of a post of a stage
 	untilSealed                 = 3 * time.Hour   // ahead of the siege: its hours are over
-	factsOfAll                  = 4               // of each organization: it reaches three thresholds, and has nothing left
+	shortPace, fullPace         = 1, 5            // how many stages it takes until billing decides about an organization again
 	siegeLimit                  = 2 * time.Minute // for what is under way to come, whatever was killed
 )
 
 // Two ledgers, the database and the broker are killed with SIGKILL one after
 // the other, while organizations post to two replicas of ingest until their
-// quotas are used up. Not one byte is off; each fact is published, and pushed
-// to the organization's webhook, under one id; every invariant holds, by the
-// ledger's own verification; and a ledger that is made anew is the same, with
-// the same chains.
+// quotas are used up, and billing changes plans, grants, budgets, charges and
+// suspensions. Not one byte is off; each decision is made once; each fact is
+// published, and pushed to the organization's webhook, under one id; every
+// invariant holds, by the ledger's own verification; and a ledger that is made
+// anew is the same, with the same chains.
 func TestBesieged(t *testing.T) {
-	kills, organizations := testenv.Rounds(t, shortSiege, fullSiege), shortBesieged
+	kills, organizations, pace := testenv.Rounds(t, shortSiege, fullSiege), shortBesieged, shortPace
 	if kills > shortSiege {
-		organizations = fullBesieged
+		organizations, pace = fullBesieged, fullPace
 	}
 	s := besiege(t, kills, organizations)
 	victims := []func(){
 		func() { s.ledgers[0].kill() }, func() { s.database.Restart(t) }, func() { s.ledgers[1].kill() }, s.killBroker,
 	}
 	for stage := range kills {
+		s.billing = func(organization int) bool { return (organization+stage)%pace == 0 }
 		posted := s.post(s.stage)
 		time.Sleep(time.Duration(s.random.Int64N(int64(longestPeace)))) // a random moment of the work, not a wait
 		victims[stage%len(victims)]()
@@ -66,6 +69,7 @@ func TestBesieged(t *testing.T) {
 		posted()
 	}
 	s.awaitUsed()
+	s.compareBilled()
 	s.post(s.rest)()
 	s.awaitUsed()
 	s.awaitFacts()
@@ -76,28 +80,35 @@ func TestBesieged(t *testing.T) {
 // to.
 type siege struct {
 	t          *testing.T
+	began      time.Time
 	random     *rand.Rand
 	killBroker func()
 	database   *testenv.Database
 	variables  map[string]string
 	config     ledger.Config
 	quota      int64
-	ledgers    [2]*process      // one may also end by itself, where it starts while its database is away
-	replicas   []*client.Client // of ingest
+	ledgers    [2]*process       // one may also end by itself, where it starts while its database is away
+	addresses  [2]string         // of the ledgers
+	offices    [2]*client.Client // that ask them
+	replicas   []*client.Client  // of ingest
 	all        []*besieged
+	billing    func(organization int) bool // whether it decides about one in this stage
 	pool       *pgxpool.Pool
 
 	mu     sync.Mutex
-	facts  map[string]map[string]bool // ids by organization
-	pushed map[string]map[string]bool // the same that came to webhooks
+	facts  map[string]map[string]string // by organization and id, what each is about
+	pushed map[string]map[string]string // the same that came to webhooks
 }
 
-// A besieged organization posts one request at a time.
+// A besieged organization posts one request at a time, and billing decides
+// about it between two.
 type besieged struct {
-	id, key string
-	random  *rand.Rand
-	posts   int
-	used    int64
+	id, project, key string
+	random           *rand.Rand
+	turn             int // among all
+	posts            int
+	used             int64 // by posts
+	billed
 }
 
 // besiegedBroker is a broker and how to kill it. One that the run has given to
@@ -116,8 +127,8 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	t.Helper()
 	brokers, killBroker := besiegedBroker(t, kills > shortSiege)
 	s := &siege{
-		t: t, random: testenv.Random(t, rand.Uint64()), killBroker: killBroker, database: testenv.FaultyPostgres(t),
-		quota: int64(quotaOfStage * (kills + 1)), facts: map[string]map[string]bool{}, pushed: map[string]map[string]bool{},
+		t: t, began: time.Now(), random: testenv.Random(t, rand.Uint64()), killBroker: killBroker, database: testenv.FaultyPostgres(t),
+		quota: int64(quotaOfStage * (kills + 1)), facts: map[string]map[string]string{}, pushed: map[string]map[string]string{},
 	}
 	others := contracttest.New(t, "nobody", brokers, 4)
 	others.Consume(contract.TopicLedger, s.fact)
@@ -127,6 +138,16 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	s.variables = map[string]string{
 		"WEIR_DATABASE_URL": s.database.URL, "WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_TIER_INDIE_BYTES": fmt.Sprint(s.quota),
 		"WEIR_TIER_INDIE_REQUESTS": "1000000", "WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey,
+		"WEIR_READS_PER_MINUTE": "1000000000", // billing asks without pause
+		// Which of its grants a charge uses follows from the order of the log, and
+		// partitions have none: an organization is in one.
+		"WEIR_INGEST_PROJECT_SPREAD": "1",
+	}
+	for i := range s.addresses {
+		s.addresses[i] = freeAddress(t)
+		s.offices[i], err = client.New("https://"+s.addresses[i]+"/v1", certificates.CA, posters)
+		must(t, err)
+		t.Cleanup(s.offices[i].Close)
 	}
 	s.revive()
 	s.found(organizations)
@@ -153,12 +174,12 @@ func (s *siege) found(organizations int) {
 	testenv.Eventually(s.t, startLimit, people.Ready)
 	p := &pushing{people: people}
 	for i := range organizations {
-		b := &besieged{random: rand.New(rand.NewPCG(s.random.Uint64(), 0))}
+		b := &besieged{turn: i, random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), billed: newBilled(s.quota)}
 		b.id = p.post(s.t, "/v1/organizations", map[string]any{"name": fmt.Sprint("Org ", i), "tier": "indie"}).ID
-		project := p.post(s.t, "/v1/projects", map[string]any{"organization": b.id, "name": "shop"}).ID
-		b.key = p.post(s.t, "/v1/api-keys", map[string]any{"project": project, "environment": "prod", "name": "key"}).Key
+		b.project = p.post(s.t, "/v1/projects", map[string]any{"organization": b.id, "name": "shop"}).ID
+		b.key = p.post(s.t, "/v1/api-keys", map[string]any{"project": b.project, "environment": "prod", "name": "key"}).Key
 		p.post(s.t, "/v1/organizations/"+b.id+"/webhooks", map[string]any{
-			"url": receiver.URL + "/" + b.id, "events": []string{"quota.threshold_reached", "quota.exhausted"},
+			"url": receiver.URL + "/" + b.id, "events": []string{"quota.threshold_reached", "quota.exhausted", "quota.adjusted", "subscription.tier_changed"},
 		})
 		s.all = append(s.all, b)
 	}
@@ -184,7 +205,7 @@ func (s *siege) revive() {
 	for i, l := range s.ledgers {
 		if l == nil || l.hasEnded() {
 			variables := maps.Clone(s.variables)
-			variables["WEIR_LISTEN"] = freeAddress(s.t)
+			variables["WEIR_LISTEN"] = s.addresses[i]
 			s.ledgers[i] = launch(s.t, build(s.t, services["LEDGER"]), variables)
 		}
 	}
@@ -200,11 +221,11 @@ const emptyEntry = int64(len(entryOfSiege) - len("%s"))
 func (s *siege) post(post func(b *besieged, to, other *client.Client)) (wait func()) {
 	var work sync.WaitGroup
 	turns := make(chan struct{}, posters)
-	for i, b := range s.all {
+	for _, b := range s.all {
 		work.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			first := (i + b.posts) % len(s.replicas)
+			first := (b.turn + b.posts) % len(s.replicas)
 			post(b, s.replicas[first], s.replicas[1-first])
 		})
 	}
@@ -212,8 +233,12 @@ func (s *siege) post(post func(b *besieged, to, other *client.Client)) (wait fun
 }
 
 // stage posts something, and now and then the same once more to the other
-// replica: that is one request.
+// replica: that is one request. Billing decides something before.
 func (s *siege) stage(b *besieged, to, other *client.Client) {
+	if s.billing(b.turn) {
+		bills[(b.turn+b.bills)%len(bills)](s, b)
+		b.bills++
+	}
 	size := emptyEntry + int64(b.random.IntN(largestMessage))
 	b.posts++
 	if !b.deliver(s.t, to, size) {
@@ -225,12 +250,22 @@ func (s *siege) stage(b *besieged, to, other *client.Client) {
 	}
 }
 
-// rest posts all that is left of the quota.
+// rest posts all that is left, once the replica has heard of it.
 func (s *siege) rest(b *besieged, to, _ *client.Client) {
+	s.await(b, func(ctx context.Context) error { return s.offers(ctx, b, to) })
 	b.posts++
-	if b.deliver(s.t, to, s.quota-b.used) {
-		b.used = s.quota
+	if b.deliver(s.t, to, b.left) {
+		b.used += b.left
 	}
+}
+
+// offers reports whether a replica of ingest knows what is left.
+func (s *siege) offers(ctx context.Context, b *besieged, replica *client.Client) error {
+	answer, err := replica.Call(ctx, plainly(body()).Request(b.key))
+	if limits := answer.Header.Get("RateLimit"); err == nil && !strings.Contains(limits, fmt.Sprintf(`"quota";r=%d;`, b.left)) {
+		err = fmt.Errorf("%d bytes are left, and ingest has %q", b.left, limits)
+	}
+	return err
 }
 
 // deliver posts a request of a size, however often it takes.
@@ -254,50 +289,59 @@ func (b *besieged) batch(size int64) client.Batch {
 
 // fact takes a record of weir.ledger.v1.
 func (s *siege) fact(record bus.Record) {
-	s.note(s.facts, string(record.Key), record.Header(contract.HeaderID))
+	fact, _ := contract.NotificationOf(record.Header(contract.HeaderType))
+	s.note(s.facts, string(record.Key), record.Header(contract.HeaderID), fact.Name)
 }
 
 // push takes a message to a webhook, whose path is the organization.
 func (s *siege) push(w http.ResponseWriter, r *http.Request) {
-	s.note(s.pushed, path.Base(r.URL.Path), r.Header.Get("Webhook-Id"))
+	var payload struct{ Type string }
+	if err := json.NewDecoder(r.Body).Decode(&payload); err != nil {
+		s.t.Error(err)
+	}
+	s.note(s.pushed, path.Base(r.URL.Path), r.Header.Get("Webhook-Id"), payload.Type)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *siege) note(ids map[string]map[string]bool, organization, id string) {
+func (s *siege) note(facts map[string]map[string]string, organization, id, about string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ids[organization] == nil {
-		ids[organization] = map[string]bool{}
+	if facts[organization] == nil {
+		facts[organization] = map[string]string{}
 	}
-	ids[organization][id] = true
+	facts[organization][id] = about
 }
 
 // awaitUsed waits until the books have all that was accepted, and no more.
 func (s *siege) awaitUsed() {
 	s.t.Helper()
 	testenv.Eventually(s.t, siegeLimit, func() error {
-		used, err := s.used()
+		books, err := s.books()
 		for _, b := range s.all {
-			if err == nil && used[b.id] != b.used {
-				err = fmt.Errorf("%s used %d by its book, and was accepted %d", b.id, used[b.id], b.used)
+			book := books[b.id]
+			if b.left = book.left; err == nil && book.used != b.used+b.charged {
+				err = fmt.Errorf("%s used %d by its book, was accepted %d and charged %d", b.id, book.used, b.used, b.charged)
 			}
 		}
 		return err
 	})
 }
 
-func (s *siege) used() (map[string]int64, error) {
-	used := map[string]int64{}
+// A besiegedBook is what the books of an organization come to, in bytes.
+type besiegedBook struct{ issued, used, left int64 }
+
+func (s *siege) books() (map[string]besiegedBook, error) {
+	books := map[string]besiegedBook{}
 	ctx := s.t.Context()
-	return used, pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT organization, sum(consumed + overage)::bigint FROM books GROUP BY 1`)
+	return books, pg.InTxAsSystem(ctx, s.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT organization, sum(-issuer)::bigint, sum(consumed + overage)::bigint, sum(grant_left + credit)::bigint FROM books GROUP BY 1`)
 		if err != nil {
 			return err
 		}
 		var organization string
-		var bytes int64
-		_, err = pgx.ForEachRow(rows, []any{&organization, &bytes}, func() error {
-			used[organization] = bytes
+		var book besiegedBook
+		_, err = pgx.ForEachRow(rows, []any{&organization, &book.issued, &book.used, &book.left}, func() error {
+			books[organization] = book
 			return nil
 		})
 		return err
@@ -311,12 +355,21 @@ func (s *siege) awaitFacts() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, b := range s.all {
-			if len(s.facts[b.id]) != factsOfAll || len(s.pushed[b.id]) != factsOfAll {
-				return fmt.Errorf("%s: published are %v, pushed %v", b.id, s.facts[b.id], s.pushed[b.id])
+			if !maps.Equal(countFacts(s.facts[b.id]), b.facts) || !maps.Equal(countFacts(s.pushed[b.id]), b.facts) {
+				return fmt.Errorf("%s: published are %v, pushed %v, want %v", b.id, s.facts[b.id], s.pushed[b.id], b.facts)
 			}
 		}
 		return nil
 	})
+}
+
+// countFacts counts facts by what they are about.
+func countFacts(facts map[string]string) map[string]int {
+	counts := map[string]int{}
+	for _, about := range facts {
+		counts[about]++
+	}
+	return counts
 }
 
 // compare seals the hours of the siege, and compares the ledger with itself,
