@@ -16,31 +16,17 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 )
 
-// What becomes of requests beyond the allowance, as the form has it.
-const (
-	refuse  = "refuse"
-	overage = "overage"
-)
-
 const planPath = "/console/usage/plan"
 
 type planPage struct {
 	Known        bool   // false: the ledger has not consumed the organization's creation yet
 	Other        string // whose plan it is; empty: that of the reader's organization
-	Tier         ui.Field
-	OnExhausted  ui.Field
+	Fields       []ui.Field
 	Preview      *forecasts.Simulation // nil: none was asked for
 	Organization string
 	Wanted       planForm
 	May          bool   // the reader may decide it
 	Key          string // by which it is decided once
-}
-
-// A planForm is the plan that somebody has chosen.
-type planForm struct{ Tier, OnExhausted string }
-
-func (f planForm) plan() ledger.Plan {
-	return ledger.Plan{Tier: ledger.Tier(f.Tier), Overage: f.OnExhausted == overage}
 }
 
 var planFlashes = map[string]string{"plan-changed": "The plan is decided. What is in force, and what comes next, stands here."}
@@ -64,8 +50,7 @@ func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	form := planForm{r.URL.Query().Get("tier"), r.URL.Query().Get("on_exhausted")}
-	return c.writePlan(w, r, organization, form)
+	return c.writePlan(w, r, organization, planFormOf(r.URL.Query()))
 }
 
 func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization string, form planForm) error {
@@ -78,14 +63,13 @@ func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization
 	if err != nil {
 		return err
 	}
-	page, status := newPlanPage(now.Plan), http.StatusOK
-	if form.Tier != "" {
-		page = newPlanPage(form.plan())
+	page, status := planPage{Known: true, Wanted: form, Fields: planFields(formOfPlan(now), ledger.Invalid{})}, http.StatusOK
+	if form.tier() != "" {
 		if status, err = c.preview(r, &page, organization, form); err != nil {
 			return err
 		}
 	}
-	page.Organization, page.Wanted, page.May, page.Key = organization, form, c.operates(r), rand.Text()
+	page.Organization, page.May, page.Key = organization, c.operates(r), rand.Text()
 	if organization != identity.OrganizationOf(r.Context()) {
 		page.Other = organization
 	}
@@ -96,16 +80,20 @@ func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization
 
 // preview adds what a plan would change, or what is wrong with it.
 func (c *console) preview(r *http.Request, page *planPage, organization string, form planForm) (status int, err error) {
-	preview, err := c.Services.Forecasts.Simulate(r.Context(), organization, ledger.Subscription{Plan: form.plan()})
+	var preview forecasts.Simulation
+	wanted, err := form.wanted()
+	if err == nil {
+		preview, err = c.Services.Forecasts.Simulate(r.Context(), organization, wanted)
+	}
 	var invalid ledger.Invalid
 	switch {
 	case errors.As(err, &invalid):
-		page.Tier.Fault = invalid.Detail + " " + invalid.Fix
+		page.Fields = planFields(form, invalid)
 		return http.StatusUnprocessableEntity, nil
 	case err != nil:
 		return 0, err
 	}
-	page.Preview = &preview
+	page.Fields, page.Preview = planFields(form, invalid), &preview
 	return http.StatusOK, nil
 }
 
@@ -122,7 +110,7 @@ func (c *console) changePlan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	form := planForm{r.PostForm.Get("tier"), r.PostForm.Get("on_exhausted")}
+	form := planFormOf(r.PostForm)
 	if err := c.subscribe(r, organization, form); err != nil {
 		return c.afterPlan(w, r, organization, form, err)
 	}
@@ -134,7 +122,10 @@ func (c *console) changePlan(w http.ResponseWriter, r *http.Request) error {
 func (c *console) subscribe(r *http.Request, organization string, form planForm) error {
 	reader := identity.FromContext(r.Context())
 	request := unitofwork.Request{Actor: reader.Member, ID: httpapi.RequestID(r.Context()), IdempotencyKey: r.PostForm.Get("key")}
-	_, err := c.Services.Plans.Subscribe(r.Context(), organization, request, ledger.Subscription{Plan: form.plan()})
+	wanted, err := form.wanted()
+	if err == nil {
+		_, err = c.Services.Plans.Subscribe(r.Context(), organization, request, wanted)
+	}
 	return err
 }
 
@@ -155,21 +146,15 @@ func (c *console) afterPlan(w http.ResponseWriter, r *http.Request, organization
 	return err
 }
 
-func newPlanPage(chosen ledger.Plan) planPage {
-	beyond := refuse
-	if chosen.Overage {
-		beyond = overage
+// Beyond is what becomes of requests beyond the allowance of a plan.
+func (planPage) Beyond(p ledger.Plan) string {
+	switch {
+	case !p.Overage:
+		return "refused"
+	case p.OverageCap == 0:
+		return "overage"
 	}
-	tiers := []ledger.Tier{ledger.Indie, ledger.Bootstrapper, ledger.Compliance, ledger.Scale}
-	pairs := make([][2]string, len(tiers))
-	for i, tier := range tiers {
-		pairs[i] = [2]string{string(tier), string(tier)}
-	}
-	return planPage{
-		Known: true, Tier: ui.Field{Name: "tier", Label: "Tier", Choices: ui.Choose(string(chosen.Tier), pairs...)},
-		OnExhausted: ui.Field{Name: "on_exhausted", Label: "Beyond the allowance", Choices: ui.Choose(beyond,
-			[2]string{refuse, "refuse requests"}, [2]string{overage, "accept them as overage"})},
-	}
+	return "overage, up to " + ui.Bytes(p.OverageCap)
 }
 
 // LastDay is the last day of a period of a preview.

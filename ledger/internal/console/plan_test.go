@@ -10,7 +10,10 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 )
 
-var keyOfForm = regexp.MustCompile(`name="key" value="([^"]+)"`)
+var (
+	keyOfForm    = regexp.MustCompile(`name="key" value="([^"]+)"`)
+	hiddenFields = regexp.MustCompile(`type="hidden" name="([^"]+)" value="([^"]*)"`)
+)
 
 // Who runs the installation previews another plan of any organization, and
 // decides it with the form below, once; others only preview their own.
@@ -42,4 +45,35 @@ func TestChangeOfPlan(t *testing.T) {
 	form.Set("tier", "gold")
 	v.posts("host", "owner", "/plan", form, http.StatusUnprocessableEntity, "The tier &#34;gold&#34; is unknown")
 	v.posts("host", "owner", "/plan", url.Values{"organization": {"nobody"}, "tier": {"scale"}}, http.StatusNotFound)
+}
+
+// The form has the whole plan that is in force, to the byte, so that nothing of
+// it is lost where something else is changed; what is wrong stands beside its
+// field.
+func TestAPlanOfOnesOwn(t *testing.T) {
+	l := ledgertest.New(t)
+	v := newVisitor(t, l, "host")
+	l.Start(t, "acme", ledger.Indie)
+	l.Start(t, "host", ledger.Indie)
+	page := v.sees("host", "owner", "/plan?organization=acme&tier=scale&quota=1.5+KiB&requests_per_minute=70&on_exhausted=overage&overage_cap=1001&anchor_day=31",
+		http.StatusOK, "1.5 KiB", "overage, up to 1001 B", "begin on day 31")
+	form := url.Values{"organization": {"acme"}, "key": {keyOfForm.FindStringSubmatch(page)[1]}}
+	for _, hidden := range hiddenFields.FindAllStringSubmatch(page, -1) {
+		form.Set(hidden[1], hidden[2])
+	}
+	v.posts("host", "owner", "/plan", form, http.StatusSeeOther)
+	now, err := l.Plans.Subscription(t.Context(), "acme")
+	want := ledger.Plan{From: now.Plan.From, Tier: ledger.Scale, Quota: 1536, RequestsPerMinute: 70, Overage: true, OverageCap: 1001}
+	if err != nil || now.Plan != want || now.NextAnchor != 31 {
+		t.Errorf("subscribed to %+v, want %+v; error %v", now, want, err)
+	}
+	v.sees("host", "owner", "/plan?organization=acme", http.StatusOK, `value="1536 B"`, `value="70"`, `value="1001 B"`, `value="31"`, `value="scale" selected`, `value="overage" selected`)
+	for field, value := range map[string]string{
+		"quota": "-1 GiB", "requests_per_minute": "1e3", "overage_cap": "100000 TiB", "anchor_day": "32",
+	} {
+		query := url.Values{"organization": {"acme"}, "tier": {"scale"}, "on_exhausted": {"overage"}, field: {value}}
+		v.sees("host", "owner", "/plan?"+query.Encode(), http.StatusUnprocessableEntity, `id="fault-`+field+`"`, `value="`+value+`"`, "no Change the plan")
+		v.posts("host", "owner", "/plan", query, http.StatusUnprocessableEntity, `id="fault-`+field+`"`)
+	}
+	v.sees("host", "owner", "/plan?organization=acme&tier=scale&on_exhausted=refuse&overage_cap=7", http.StatusUnprocessableEntity, `id="fault-overage_cap"`)
 }
