@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -48,7 +49,7 @@ func (g Grant) validate(at time.Time) error {
 
 func validateReason(reason string) error {
 	for _, r := range reason {
-		if r < ' ' || r == utf8.RuneError {
+		if r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
 			return Invalid{"reason", fmt.Sprintf("The reason has the character %q.", r), "Use text without control characters."}
 		}
 	}

@@ -13,4 +13,5 @@ type Service struct {
 	Rules    ledger.Rules
 	Balances *balances.Service
 	Budgets  *budgets.Service
+	Owns     ledger.Owns
 }

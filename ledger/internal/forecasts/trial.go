@@ -21,8 +21,12 @@ type Request struct {
 	Project, Key string // empty: no budget is looked at
 }
 
-// Try finds what would become of a request.
+// Try finds what would become of a request; NoProject where its project is
+// none of the organization's.
 func (s *Service) Try(ctx context.Context, organization string, request Request) (Trial, error) {
+	if err := s.Owns.Check(organization, request.Project); err != nil {
+		return Trial{}, err
+	}
 	balance, err := s.Balances.Balance(ctx, organization, time.Time{})
 	if err != nil {
 		return Trial{}, err

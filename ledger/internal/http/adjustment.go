@@ -45,7 +45,11 @@ func (a *API) adjust(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.Grants.Adjust(r.Context(), organization, request, body.Amount, body.Reason, kept(body.Period))
+	of, err := kept("period", body.Period)
+	if err != nil {
+		return answer(err, organization)
+	}
+	made, err := a.Grants.Adjust(r.Context(), organization, request, body.Amount, body.Reason, of)
 	if err != nil {
 		return answer(err, organization)
 	}

@@ -80,5 +80,6 @@ func TestDryRun(t *testing.T) {
 	if balance := a.must(t, 200, "GET", "balance", ""); balance["consumed"] != 60.0 {
 		t.Errorf("it charged: %v", balance)
 	}
+	a.must(t, 404, "POST", "dry-run", `{"bytes":1,"project":"foreign"}`)
 	a.refuses(t, map[string]string{`POST dry-run {"bytes":0}`: "/bytes", `POST dry-run {"bytes":-1}`: "/bytes"})
 }

@@ -2,6 +2,7 @@ package http
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -98,23 +99,29 @@ type grantSpecBody struct {
 	RolloverCap *int64     `json:"rollover_cap"`
 }
 
-func (b grantSpecBody) spec() ledger.Grant {
-	spec := ledger.Grant{
-		Amount: b.Amount, Reason: b.Reason, Priority: ledger.PlanPriority,
-		Starts: kept(b.StartsAt), Expires: kept(b.ExpiresAt), RolloverCap: b.RolloverCap,
-	}
+func (b grantSpecBody) spec() (spec ledger.Grant, err error) {
+	spec = ledger.Grant{Amount: b.Amount, Reason: b.Reason, Priority: ledger.PlanPriority, RolloverCap: b.RolloverCap}
 	if b.Priority != nil {
 		spec.Priority = *b.Priority
 	}
-	return spec
+	if spec.Starts, err = kept("starts_at", b.StartsAt); err != nil {
+		return spec, err
+	}
+	spec.Expires, err = kept("expires_at", b.ExpiresAt)
+	return spec, err
 }
 
-// kept is a time as the database keeps it; zero where there is none.
-func kept(t *time.Time) time.Time {
+// kept is a time of a field as the database keeps it; zero where there is none.
+func kept(field string, t *time.Time) (time.Time, error) {
 	if t == nil {
-		return time.Time{}
+		return time.Time{}, nil
 	}
-	return t.UTC().Truncate(time.Microsecond)
+	at := t.UTC().Truncate(time.Microsecond)
+	if at.Year() < ledger.FirstYear || at.Year() > ledger.LastYear {
+		return at, ledger.Invalid{Field: field, Detail: fmt.Sprintf("%s is %s.", field, at.Format(time.RFC3339)),
+			Fix: fmt.Sprintf("Use a time of the years %d to %d, or leave it out.", ledger.FirstYear, ledger.LastYear)}
+	}
+	return at, nil
 }
 
 func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
@@ -123,7 +130,11 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.Grants.Grant(r.Context(), organization, request, body.spec())
+	spec, err := body.spec()
+	if err != nil {
+		return answer(err, organization)
+	}
+	made, err := a.Grants.Grant(r.Context(), organization, request, spec)
 	if err != nil {
 		return answer(err, organization)
 	}

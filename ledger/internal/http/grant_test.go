@@ -37,7 +37,13 @@ func TestGrants(t *testing.T) {
 	}
 	a.refuses(t, map[string]string{
 		`POST grants {"amount":0,"reason":"x"}`: "/amount", `POST grants {"amount":1,"expires_at":"2026-11-19T00:00:00Z"}`: "/expires_at",
-		`GET grants?state=active `: "?state",
+		`GET grants?state=active `:                                     "?state",
+		`POST grants {"amount":1,"starts_at":"0001-01-01T00:00:00Z"}`:  "/starts_at", // Go's zero, and not none
+		`POST grants {"amount":1,"expires_at":"0001-01-01T00:00:00Z"}`: "/expires_at",
+		`POST grants {"amount":1,"expires_at":"9999-12-31T23:59:59Z"}`: "/expires_at",
+		`POST grants {"amount":1,"expires_at":"2026-12-31T23:59:60Z"}`: "/expires_at",
+		"POST grants {\"amount\":1,\"reason\":\"\u0085\"}":             "/reason",
+		"POST grants {\"amount\":1,\"reason\":\"\u202e\"}":             "/reason",
 	})
 }
 
@@ -57,5 +63,6 @@ func TestAdjustments(t *testing.T) {
 	if balance := a.must(t, 200, "GET", "balance", ""); balance["remaining"] != 70.0 {
 		t.Errorf("after that: %v", balance)
 	}
-	a.refuses(t, map[string]string{`POST adjustments {"amount":0,"reason":"x"}`: "/amount", `POST adjustments {"amount":1,"period":"2027-01-01T00:00:00Z"}`: "/period"})
+	a.refuses(t, map[string]string{`POST adjustments {"amount":0,"reason":"x"}`: "/amount", `POST adjustments {"amount":1,"period":"2027-01-01T00:00:00Z"}`: "/period",
+		`POST adjustments {"amount":1,"period":"0001-01-01T00:00:00Z"}`: "/period"})
 }

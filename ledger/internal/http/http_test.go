@@ -50,7 +50,7 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	}
 	a := &api{Ledger: ledgertest.New(t)}
 	a.Budgets.Owns = projectsOf(t).Owns
-	a.Rehearsals.Owns = a.Budgets.Owns
+	a.Rehearsals.Owns, a.Forecasts.Owns = a.Budgets.Owns, a.Budgets.Owns
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	(&http.API{Services: a.Services, Guard: guard}).Mount(router)

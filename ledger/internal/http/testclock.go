@@ -47,7 +47,11 @@ func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.Rehearsals.Advance(r.Context(), organization, request, kept(body.At))
+	at, err := kept("at", body.At)
+	if err != nil {
+		return answer(err, organization)
+	}
+	made, err := a.Rehearsals.Advance(r.Context(), organization, request, at)
 	if err != nil {
 		return answer(err, organization)
 	}

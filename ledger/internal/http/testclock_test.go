@@ -35,6 +35,6 @@ func TestTestClock(t *testing.T) {
 	}
 	a.must(t, 404, "POST", "test-clock/use", `{"bytes":1,"project":"foreign"}`)
 	a.refuses(t, map[string]string{
-		`PUT test-clock {"at":"2026-10-01T00:00:00Z"}`: "/at", `POST test-clock/use {"bytes":1,"key":"none"}`: "/key", `POST test-clock/use {"bytes":0}`: "/bytes", `GET test-clock?at=now `: "?at",
+		`PUT test-clock {"at":"2026-10-01T00:00:00Z"}`: "/at", `PUT test-clock {"at":"0001-01-01T00:00:00Z"}`: "/at", `POST test-clock/use {"bytes":1,"key":"none"}`: "/key", `POST test-clock/use {"bytes":0}`: "/bytes", `GET test-clock?at=now `: "?at",
 	})
 }

@@ -73,7 +73,7 @@ func New(c Config) *Services {
 		Balances:   balance,
 		Booking:    &booking.Service{Rules: c.Rules},
 		Budgets:    budget,
-		Forecasts:  &forecasts.Service{Reads: reads, Rules: c.Rules, Balances: balance, Budgets: budget},
+		Forecasts:  &forecasts.Service{Reads: reads, Rules: c.Rules, Balances: balance, Budgets: budget, Owns: c.Owns},
 		Grants:     &grants.Service{Reads: reads, Work: work},
 		Integrity:  &integrity.Service{Reads: reads},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
