@@ -20,14 +20,11 @@ func counts(method *ast.FuncDecl) bool {
 
 // largeTypes may have more methods than maxMethods, with the reason.
 var largeTypes = map[string]string{
-	"deploy/client.Client":              "one for each route of the API",
-	"ingest/internal/admission.Gate":    "what a request is admitted by changes under one lock",
-	"ledger.Books":                      "what can be decided about an organization holds for all of its books together",
-	"ledger/internal/balances.Service":  "all that it answers waits for what is booked in the same way",
-	"tenants/internal/people.Service":   "who may change a member depends on the other owners, and on the policy, in one transaction",
-	"tenants/internal/people.Store":     "a store has one for each question",
-	"tenants/internal/registry.Service": "a project is decided about within its organization",
-	"tenants/internal/registry.Store":   "a store has one for each question",
+	"deploy/client.Client":            "one for each route of the API",
+	"ingest/internal/admission.Gate":  "what a request is admitted by changes under one lock",
+	"ledger.Books":                    "what can be decided about an organization holds for all of its books together",
+	"tenants/internal/people.Store":   "a store has one for each question",
+	"tenants/internal/registry.Store": "a store has one for each question",
 }
 
 // crowded finds types of a package with too many methods, and

@@ -83,13 +83,8 @@ type App struct {
 	views       *query.Reader
 	work        *unitofwork.Writer
 	signIn      signin.Services
-	members     *people.Service
-	invitations *people.Invitations
-	codes       *people.Codes
-	registry    *registry.Service
-	tokens      *registry.Tokens
-	policies    *registry.Policies
-	deletions   *registry.Deletions
+	people      people.Services
+	registry    registry.Services
 	withdrawals *bus.Withdrawals
 	withdrawing *relay.Relay
 	erasures    *consumer.Consumer // of what modules have removed
@@ -185,7 +180,7 @@ func (a *App) registerOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.tokens.RegisterOperator(ctx, secret)
+	err = a.registry.Tokens.RegisterOperator(ctx, secret)
 	if errors.Is(err, registry.ErrOperatorRevoked) {
 		a.logger.Error("the operator can't act", slog.String("error", err.Error()))
 		return nil

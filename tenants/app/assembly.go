@@ -108,19 +108,30 @@ func (a *App) buildPeople() error {
 		Dropped: a.droppedFailures().Inc, Logger: a.logger,
 	})
 	a.tiers = a.followAccounts()
-	a.registry = registry.NewService(a.work, a.tiers.Tier)
-	a.members = people.NewService(people.Config{
-		Work: a.work, Organizations: a.registry, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords,
+	organizations := registry.NewService(a.work, a.tiers.Tier)
+	members := people.NewService(people.Config{
+		Work: a.work, Organizations: organizations, Registry: registered, SignIns: a.signIn.Access, Passwords: passwords,
 		SignInMethods: signInMethods(party, provider),
 	})
-	a.invitations, a.codes = people.NewInvitations(a.work, a.registry), people.NewCodes(a.members)
-	a.tokens, a.policies = registry.NewTokens(a.registry), registry.NewPolicies(a.registry, a.members)
-	a.deletions = registry.NewDeletions(a.registry, a.config.DeletionGrace, audit.Reduced)
+	a.people = people.Services{
+		Members: members, Invitations: people.NewInvitations(a.work, organizations), Codes: people.NewCodes(members), Mailings: people.NewMailings(a.work),
+	}
+	a.registry = a.buildRegistry(organizations)
 	return nil
 }
 
+// buildRegistry makes what decides about organizations and what they have.
+func (a *App) buildRegistry(organizations *registry.Service) registry.Services {
+	projects := registry.NewProjects(organizations)
+	return registry.Services{
+		Organizations: organizations, Projects: projects, Tokens: registry.NewTokens(organizations),
+		Policies:  registry.NewPolicies(organizations, a.people.Members),
+		Deletions: registry.NewDeletions(organizations, projects, a.config.DeletionGrace, audit.Reduced),
+	}
+}
+
 func (a *App) buildKeys() error {
-	a.keys = keys.NewService(a.work, a.registry, a.tiers.RequestsPerMinute)
+	a.keys = keys.NewService(a.work, a.registry.Organizations, a.registry.Projects, a.tiers.RequestsPerMinute)
 	a.exposures = keys.NewExposures(a.work, registry.SecurityPolicyOf)
 	return nil
 }
@@ -170,7 +181,7 @@ func (a *App) buildUsageConsumer() (err error) {
 // buildErasure makes what deletes and erases, and what takes in what modules, this one too, have
 // removed of what was deleted.
 func (a *App) buildErasure() (err error) {
-	a.deleting = registry.NewDeletionLoop(a.deletions, a.metrics.Registerer, a.logger)
+	a.deleting = registry.NewDeletionLoop(a.registry.Deletions, a.metrics.Registerer, a.logger)
 	a.eraser = erasure.New(erasure.Config{
 		Module: "tenants", Tables: erasing.Tables(a.withdrawals), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})

@@ -27,13 +27,9 @@ const inForceWait = 10 * time.Second
 
 // Services are those of the rooms.
 type Services struct {
-	Codes    *people.Codes
-	Registry *registry.Service
-	Tokens   *registry.Tokens
-	Policies *registry.Policies
-
-	Deletions *registry.Deletions
-	Keys      *keys.Service
+	People   people.Services
+	Registry registry.Services
+	Keys     *keys.Service
 }
 
 // Operate carries out fn beside the serving processes, on the same database
@@ -55,7 +51,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	ctx, done := context.WithCancel(ctx)
 	return lifecycle.Run(ctx, a.relay.Run, a.state.Run, func(ctx context.Context) error {
 		defer done()
-		return fn(ctx, Services{a.codes, a.registry, a.tokens, a.policies, a.deletions, a.keys})
+		return fn(ctx, Services{a.people, a.registry, a.keys})
 	})
 }
 

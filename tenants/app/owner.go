@@ -37,7 +37,7 @@ func (a *App) welcomeOwner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	code, expires, err := a.codes.IssueOwnerCode(ctx, unitofwork.AtStart())
+	code, expires, err := a.people.Codes.IssueOwnerCode(ctx, unitofwork.AtStart())
 	if errors.Is(err, tenants.ErrFounded) {
 		return nil
 	}

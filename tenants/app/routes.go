@@ -33,11 +33,11 @@ func (a *App) routes() nethttp.Handler {
 // mount adds the rooms' API and pages.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
-	auditing := audit.NewService(audit.NewStore(a.views), a.registry)
+	auditing := audit.NewService(audit.NewStore(a.views), a.registry.Organizations)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
 	description := api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
-	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.members, a.invitations, a.codes).Mount,
-		registry.NewAPI(answers, a.registry, a.tokens, a.policies, a.deletions).Mount, keys.NewAPI(answers, a.keys).Mount)
+	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.people).Mount,
+		registry.NewAPI(answers, a.registry).Mount, keys.NewAPI(answers, a.keys).Mount)
 	answers.MountFor(router, changed, notifications.BillingScope, notifications.NewAPI(answers, a.webhooks, a.deliveries).Mount)
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
@@ -45,10 +45,10 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	kit := pages.NewKit(pages.Config{Directory: readers, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
 	ofSignIn := signin.NewPages(kit, a.signIn, a.metrics.Registerer)
 	ofSignIn.MountOpen(router)
-	ofPeople := people.NewPages(kit, a.members, a.invitations, a.codes, ofSignIn.Entrance())
+	ofPeople := people.NewPages(kit, a.people, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)
 	ofPeople.MountLinks(router, a.unsubscribe)
-	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry, a.tokens, a.policies, a.deletions).Mount,
+	kit.Mount(router, changed, ofSignIn.Mount, ofPeople.Mount, registry.NewPages(kit, a.registry).Mount,
 		keys.NewPages(kit, a.keys).Mount, notifications.NewPages(kit, a.webhooks, a.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
 }
 

@@ -96,7 +96,7 @@ func (a *App) buildNotifications() error {
 	if err != nil {
 		return err
 	}
-	a.webhooks = notifications.NewService(a.work, a.registry, keys, client)
+	a.webhooks = notifications.NewService(a.work, a.registry.Organizations, keys, client)
 	a.sender = notifications.NewSender(notifications.SenderConfig{
 		Pool: a.pool, Work: a.work, Client: client, Keys: keys, Mailer: mailer, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})

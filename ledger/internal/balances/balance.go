@@ -52,7 +52,7 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 
 // runningBalance is the balance of now, with how far the log is booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
-	end, unknown := s.ends.recent(ctx, endAge, s.Reads.Clock, s.readEnd(endWithin))
+	end, unknown := s.Waiter.recentEnd(ctx)
 	var standing postgres.Standing
 	err = s.Reads.ReadAtOnce(ctx, organization, func(batch *pgx.Batch, organization pg.Organization) {
 		standing.Queue(batch, organization, s.Reads.Clock().UTC())
@@ -61,7 +61,7 @@ func (s *Service) runningBalance(ctx context.Context, organization string) (bala
 		return balance, err
 	}
 	balance, err = s.balanceOf(standing)
-	balance.Booking = s.bookingOf(standing, end, unknown == nil)
+	balance.Booking = bookingOf(standing, end, unknown == nil, s.Reads.Clock())
 	return balance, err
 }
 

@@ -13,23 +13,23 @@ import (
 
 // awaitBatch returns as soon as a batch is charged, or all is booked that was
 // acknowledged before the call, and the batch is not charged.
-func (s *Service) awaitBatch(ctx context.Context, organization string, batch uuid.UUID) (charged bool, err error) {
-	if charged, err = s.isCharged(ctx, organization, batch); err != nil || charged {
+func (w *Waiter) awaitBatch(ctx context.Context, organization string, batch uuid.UUID) (charged bool, err error) {
+	if charged, err = w.isCharged(ctx, organization, batch); err != nil || charged {
 		return charged, err
 	}
-	end, err := s.endNow(ctx)
+	end, err := w.endNow(ctx)
 	if err != nil {
 		return false, err
 	}
-	err = s.follow(ctx, func(booked contract.Positions) (bool, error) {
-		charged, err = s.isCharged(ctx, organization, batch)
+	err = w.follow(ctx, func(booked contract.Positions) (bool, error) {
+		charged, err = w.isCharged(ctx, organization, batch)
 		return charged || reaches(booked, end), err
 	})
 	return charged, err
 }
 
-func (s *Service) isCharged(ctx context.Context, organization string, batch uuid.UUID) (charged bool, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, id pg.Organization) error {
+func (w *Waiter) isCharged(ctx context.Context, organization string, batch uuid.UUID) (charged bool, err error) {
+	err = w.Reads.Read(ctx, organization, func(tx pgx.Tx, id pg.Organization) error {
 		charged, err = postgres.IsCharged(ctx, tx, id, batch)
 		return err
 	})

@@ -27,7 +27,7 @@ func batchAt(at time.Time) uuid.UUID {
 func TestABatchWaitsForNoOtherPartition(t *testing.T) {
 	l, asked := ledgertest.Acme(t), make(chan struct{})
 	batch := batchAt(l.Now())
-	l.Balances.End = func(context.Context) (horizon.End, error) {
+	l.Balances.Waiter.End = func(context.Context) (horizon.End, error) {
 		close(asked)
 		return horizon.End{Next: contract.Positions{0: 1, 3: 1000}}, nil
 	}
@@ -41,7 +41,7 @@ func TestABatchWaitsForNoOtherPartition(t *testing.T) {
 		l.SetPosition(t, 0, 1, [16]byte{1}, "")
 		l.Pass(time.Second)
 	}()
-	charged, err := l.Balances.Await(t.Context(), "acme", balances.Awaited{Batch: batch})
+	charged, err := l.Balances.Waiter.Await(t.Context(), "acme", balances.Awaited{Batch: batch})
 	if err != nil || !*charged {
 		t.Errorf("charged %v: %v", charged, err)
 	}

@@ -20,7 +20,7 @@ import (
 func TestBooking(t *testing.T) {
 	l, asked := ledgertest.Acme(t), 0
 	var failure error
-	l.Balances.End = func(context.Context) (horizon.End, error) {
+	l.Balances.Waiter.End = func(context.Context) (horizon.End, error) {
 		asked++
 		return horizon.End{Next: contract.Positions{0: 12, 1: 5}}, failure
 	}
@@ -48,7 +48,7 @@ func TestBooking(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("the brokers were asked %d times, want twice", asked)
 	}
-	if _, err := l.Balances.Await(t.Context(), "acme", balances.Awaited{All: true}); !errors.Is(err, balances.ErrNotBooked) {
+	if _, err := l.Balances.Waiter.Await(t.Context(), "acme", balances.Awaited{All: true}); !errors.Is(err, balances.ErrNotBooked) {
 		t.Errorf("waiting without brokers: %v", err)
 	}
 }
@@ -59,7 +59,7 @@ func TestABalanceDoesNotWaitForTheBrokers(t *testing.T) {
 	l := ledgertest.Acme(t)
 	first, asked := make(chan bool, 1), make(chan struct{})
 	first <- true
-	l.Balances.End = func(ctx context.Context) (horizon.End, error) {
+	l.Balances.Waiter.End = func(ctx context.Context) (horizon.End, error) {
 		select {
 		case <-first:
 			return horizon.End{Next: contract.Positions{0: 7}}, nil

@@ -117,7 +117,7 @@ func (a *API) await(r *http.Request, organization string) (charged *bool, err er
 	if wait := query.Get("wait"); wait != "" && wait != "true" && wait != "false" {
 		return nil, httpapi.Invalid("?wait", httpapi.CodeInvalidRequest, "wait is neither true nor false.", "Use one of them, or leave it out.")
 	}
-	charged, err = a.Balances.Await(r.Context(), organization, balances.Awaited{All: query.Get("wait") == "true", Through: through, Batch: batch})
+	charged, err = a.Balances.Waiter.Await(r.Context(), organization, balances.Awaited{All: query.Get("wait") == "true", Through: through, Batch: batch})
 	if errors.Is(err, balances.ErrNotBooked) {
 		return nil, httpapi.Unavailable("What you wait for is not booked yet. Ask again.", time.Second)
 	}

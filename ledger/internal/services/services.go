@@ -65,7 +65,7 @@ func New(c Config) *Services {
 		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Rules: c.Rules, Time: c.Time,
 		Turns: c.Deciding,
 	}
-	balance := &balances.Service{Reads: reads, Tiers: c.Rules.Tiers, Kept: c.Kept, End: c.End}
+	balance := &balances.Service{Reads: reads, Tiers: c.Rules.Tiers, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}
 	return &Services{
 		Reads: reads, Work: work,

@@ -18,7 +18,7 @@ type decision func(*registry.Deletions, context.Context, unitofwork.Request, str
 // decide carries out a decision, and prints the state that follows.
 func (i installation) decide(ctx context.Context, logger *slog.Logger, command, what, id string, decide decision) error {
 	return i.do(ctx, logger, command, func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		deletion, err := decide(r.Deletions, ctx, request, id)
+		deletion, err := decide(r.Registry.Deletions, ctx, request, id)
 		if err != nil {
 			return explain(err, what, id)
 		}

@@ -32,7 +32,7 @@ What a tier grants is in the README of the ledger. Go on with "tenants project c
 // Run creates the organization.
 func (c *createOrganization) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "organization create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		made, err := r.Registry.CreateOrganization(ctx, request, c.Name, c.Tier)
+		made, err := r.Registry.Organizations.CreateOrganization(ctx, request, c.Name, c.Tier)
 		if err != nil {
 			return explain(err, "organization", "")
 		}
@@ -56,7 +56,7 @@ func (c *listOrganizations) Run(ctx context.Context, logger *slog.Logger) error 
 	return c.do(ctx, logger, "organization list", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		var after query.Position
 		for {
-			found, err := r.Registry.Organizations(ctx, request.Caller, after, listPage)
+			found, err := r.Registry.Organizations.Organizations(ctx, request.Caller, after, listPage)
 			for _, o := range found {
 				row(os.Stdout, o.ID, o.Tier, o.Name)
 				after = query.Position{At: o.CreatedAt, ID: o.ID}
@@ -83,7 +83,7 @@ from "tenants reset-link". It stands in the audit log of the organization.`
 // Run switches passwords on.
 func (c *allowPasswords) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "organization allow-passwords", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		if err := r.Policies.AllowPasswords(ctx, request, c.Organization); err != nil {
+		if err := r.Registry.Policies.AllowPasswords(ctx, request, c.Organization); err != nil {
 			return explain(err, "organization", c.Organization)
 		}
 		answer(c.Organization, "Members of the organization may sign in with passwords.")

@@ -35,7 +35,7 @@ any more gets a link from "tenants reset-link".`
 // Run prints a link for the first owner.
 func (c *ownerLink) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "owner-link", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		code, expires, err := r.Codes.IssueOwnerCode(ctx, request)
+		code, expires, err := r.People.Codes.IssueOwnerCode(ctx, request)
 		if errors.Is(err, tenants.ErrFounded) {
 			return fmt.Errorf("%w, who invite others: see tenants owner-link --help", err)
 		}
@@ -62,7 +62,7 @@ sessions. It works for 24 hours, and any link of before is void. Owners and admi
 // Run prints a link to set a member's password.
 func (c *resetLink) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "reset-link", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		member, code, err := r.Codes.IssueResetFor(ctx, request, c.Email)
+		member, code, err := r.People.Codes.IssueResetFor(ctx, request, c.Email)
 		if err != nil {
 			return explain(err, "member", c.Email)
 		}

@@ -28,7 +28,7 @@ Go on with "tenants key create".`
 // Run creates the project.
 func (c *createProject) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "project create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		made, err := r.Registry.CreateProject(ctx, request, c.Organization, c.Name)
+		made, err := r.Registry.Projects.Create(ctx, request, c.Organization, c.Name)
 		if err != nil {
 			return explain(err, "organization", c.Organization)
 		}
@@ -47,7 +47,7 @@ func (c *listProjects) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "project list", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		var after query.Position
 		for {
-			found, err := r.Registry.Projects(ctx, request.Caller, c.Organization, after, listPage)
+			found, err := r.Registry.Projects.List(ctx, request.Caller, c.Organization, after, listPage)
 			for _, p := range found {
 				row(os.Stdout, p.ID, p.Name)
 				after = query.Position{At: p.CreatedAt, ID: p.ID}

@@ -33,7 +33,7 @@ An operator, who may create organizations, is a token for "*" with tenants:admin
 func (c *createServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
 	wanted := registry.NewToken{Organization: c.Organization, Name: c.Name, Scopes: c.Scope}
 	return c.do(ctx, logger, "service-token create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		made, secret, err := r.Tokens.Issue(ctx, request, wanted)
+		made, secret, err := r.Registry.Tokens.Issue(ctx, request, wanted)
 		if err != nil {
 			return explain(err, "organization", c.Organization)
 		}
@@ -51,7 +51,7 @@ type revokeServiceToken struct {
 // Run revokes the token.
 func (c *revokeServiceToken) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "service-token revoke", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		revoked, err := r.Tokens.Revoke(ctx, request, c.ID, c.Reason)
+		revoked, err := r.Registry.Tokens.Revoke(ctx, request, c.ID, c.Reason)
 		if err != nil {
 			return explain(err, "service token", c.ID)
 		}

@@ -33,7 +33,8 @@ func open(t *testing.T) room {
 	t.Helper()
 	pool := tenantstest.Open(t)
 	work := tenantstest.NewWriter(pool)
-	return room{work, keys.NewService(work, registry.NewService(work, func(string) tenants.Tier { return "" }), func(string) int { return 100 }), pool}
+	organizations := registry.NewService(work, func(string) tenants.Tier { return "" })
+	return room{work, keys.NewService(work, organizations, registry.NewProjects(organizations), func(string) int { return 100 }), pool}
 }
 
 func (r room) api(settings chi.Router) { keys.NewAPI(tenantstest.API(), r.service).Mount(settings) }

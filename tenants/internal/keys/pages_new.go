@@ -114,7 +114,7 @@ func (p Pages) writeNew(w http.ResponseWriter, r *http.Request, status int, form
 		return err
 	}
 	caller := pages.CallerOf(r)
-	projects, err := p.service.projects.Projects(r.Context(), caller, caller.Organization, query.Position{}, pages.MaxChoices)
+	projects, err := p.service.projects.List(r.Context(), caller, caller.Organization, query.Position{}, pages.MaxChoices)
 	if err != nil {
 		return err
 	}

@@ -14,26 +14,31 @@ import (
 // idPrefix is that of the ids of API keys.
 const idPrefix = "key_"
 
+// Organizations finds the organizations that a caller reaches.
+type Organizations interface {
+	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
+}
+
 // Projects finds what keys belong to, as far as a caller reaches it.
 type Projects interface {
 	Project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error)
 	ProjectIn(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Project, error)
-	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
-	Projects(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error)
+	List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error)
 }
 
 // A Service decides about API keys. Its errors are those of unitofwork.Writer.
 type Service struct {
-	work     *unitofwork.Writer
-	store    Store
-	projects Projects
-	ceiling  func(organization string) int
+	work          *unitofwork.Writer
+	store         Store
+	organizations Organizations
+	projects      Projects
+	ceiling       func(organization string) int
 }
 
 // NewService returns a service. ceiling is the requests per minute
 // that an organization may send; 0: unknown.
-func NewService(work *unitofwork.Writer, projects Projects, ceiling func(organization string) int) *Service {
-	return &Service{work, NewStore(work.Views), projects, ceiling}
+func NewService(work *unitofwork.Writer, organizations Organizations, projects Projects, ceiling func(organization string) int) *Service {
+	return &Service{work, NewStore(work.Views), organizations, projects, ceiling}
 }
 
 // Issue issues a key for a project that the caller reaches; cmd holds what
@@ -139,7 +144,7 @@ func (s *Service) OfProject(ctx context.Context, caller tenants.Caller, project 
 // OfOrganization lists the keys of all projects of an
 // organization that the caller reaches.
 func (s *Service) OfOrganization(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]Listed, error) {
-	if _, err := s.projects.Organization(ctx, caller, organization); err != nil {
+	if _, err := s.organizations.Organization(ctx, caller, organization); err != nil {
 		return nil, err
 	}
 	return s.store.List(ctx, pg.Organization(caller.Organization), tenants.Project{Organization: organization}, after, limit)

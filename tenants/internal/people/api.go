@@ -23,27 +23,23 @@ var OpenAPI []byte
 // An API serves members and invitations to service tokens.
 type API struct {
 	*api.Kit
-	members     *Service
-	invitations *Invitations
-	codes       *Codes
+	Services
 }
 
 // NewAPI returns the API of services.
-func NewAPI(kit *api.Kit, members *Service, invitations *Invitations, codes *Codes) API {
-	return API{kit, members, invitations, codes}
-}
+func NewAPI(kit *api.Kit, services Services) API { return API{kit, services} }
 
 // Mount adds the routes to router.
 func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/members", httpapi.Handle(a.createMember))
-	admin.Get("/v1/members", api.Listing("organization", api.OrganizationOf, a.members.List, showMember, placeOfMember))
-	admin.Patch("/v1/members/{id}", api.Changing(a.Kit, "member", roleOf, a.members.ChangeRole, showMember))
+	admin.Get("/v1/members", api.Listing("organization", api.OrganizationOf, a.Members.List, showMember, placeOfMember))
+	admin.Patch("/v1/members/{id}", api.Changing(a.Kit, "member", roleOf, a.Members.ChangeRole, showMember))
 	admin.Post("/v1/members/{id}/reset-code", httpapi.Handle(a.createResetCode))
-	admin.Post("/v1/members/{id}/remove", api.Changing(a.Kit, "member", api.Nothing, api.Without(a.members.Remove), showMember))
+	admin.Post("/v1/members/{id}/remove", api.Changing(a.Kit, "member", api.Nothing, api.Without(a.Members.Remove), showMember))
 	admin.Post("/v1/invitations", httpapi.Handle(a.createInvitation))
-	admin.Get("/v1/invitations", api.Listing("organization", api.OrganizationOf, a.invitations.List, a.showInvitation, placeOfInvitation))
+	admin.Get("/v1/invitations", api.Listing("organization", api.OrganizationOf, a.Invitations.List, a.showInvitation, placeOfInvitation))
 	admin.Post("/v1/invitations/{id}/resend", httpapi.Handle(a.resendInvitation))
-	admin.Post("/v1/invitations/{id}/revoke", api.Changing(a.Kit, "invitation", api.Nothing, api.Without(a.invitations.Revoke), a.showInvitation))
+	admin.Post("/v1/invitations/{id}/revoke", api.Changing(a.Kit, "invitation", api.Nothing, api.Without(a.Invitations.Revoke), a.showInvitation))
 }
 
 // problemOf is api.ProblemOf for those who add a member, too.
@@ -93,7 +89,7 @@ func (a API) createMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	member, err := a.members.Add(r.Context(), request, NewMember(body))
+	member, err := a.Members.Add(r.Context(), request, NewMember(body))
 	if err != nil {
 		return problemOf(err, "organization", body.Organization)
 	}
@@ -118,7 +114,7 @@ func (a API) createResetCode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	member, code, err := a.codes.IssueReset(r.Context(), request, id)
+	member, code, err := a.Codes.IssueReset(r.Context(), request, id)
 	if err != nil {
 		return api.ProblemOf(err, "member", id)
 	}

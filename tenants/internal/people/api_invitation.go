@@ -53,7 +53,7 @@ func (a API) createInvitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	invitation, code, err := a.invitations.Invite(r.Context(), request, NewInvitation(body))
+	invitation, code, err := a.Invitations.Invite(r.Context(), request, NewInvitation(body))
 	if err != nil {
 		return api.ProblemOf(err, "organization", body.Organization)
 	}
@@ -75,7 +75,7 @@ func (a API) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	invitation, code, err := a.invitations.Resend(r.Context(), request, id)
+	invitation, code, err := a.Invitations.Resend(r.Context(), request, id)
 	if err != nil {
 		return api.ProblemOf(err, "invitation", id)
 	}

@@ -11,21 +11,31 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
-// ChooseMails has the caller, a member, get some kinds of mail
+// Mailings decides which mail members get. Its errors are those of
+// unitofwork.Writer.
+type Mailings struct {
+	work  *unitofwork.Writer
+	store Store
+}
+
+// NewMailings returns the mailings of members.
+func NewMailings(work *unitofwork.Writer) *Mailings { return &Mailings{work, NewStore(work.Views)} }
+
+// Choose has the caller, a member, get some kinds of mail
 // about the account and no others.
-func (s *Service) ChooseMails(ctx context.Context, request unitofwork.Request, wanted []tenants.MailKind) error {
-	cmd := tenants.ChooseMails{Wanted: wanted, At: s.Work.Now()}
-	_, err := unitofwork.Once(ctx, s.Work, request, tenants.MailsReceive, stream(request.Caller.Organization, request.Caller.ID),
-		func(m tenants.Member) ([]tenants.Event, error) { return m.ChooseMails(cmd) })
+func (m *Mailings) Choose(ctx context.Context, request unitofwork.Request, wanted []tenants.MailKind) error {
+	cmd := tenants.ChooseMails{Wanted: wanted, At: m.work.Now()}
+	_, err := unitofwork.Once(ctx, m.work, request, tenants.MailsReceive, stream(request.Caller.Organization, request.Caller.ID),
+		func(member tenants.Member) ([]tenants.Event, error) { return member.ChooseMails(cmd) })
 	return err
 }
 
 // Unsubscribe ends a mailing, in the member's name. Again, and where the member
 // or their organization is gone, it changes nothing.
-func (s *Service) Unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
-	member, err := s.store.Member(ctx, pg.Organization(from.Organization), from.Member)
+func (m *Mailings) Unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
+	member, err := m.store.Member(ctx, pg.Organization(from.Organization), from.Member)
 	if err == nil && member.Gets(from.Kind) {
-		err = s.unsubscribe(ctx, request.By(member), from)
+		err = m.unsubscribe(ctx, request.By(member), from)
 	}
 	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
 		return fmt.Errorf("end mail about %q to %q: %w", from.Kind, from.Member, err)
@@ -33,14 +43,16 @@ func (s *Service) Unsubscribe(ctx context.Context, request unitofwork.Request, f
 	return nil
 }
 
-func (s *Service) unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
-	u, err := s.Work.Begin(ctx, from.Organization, request)
+func (m *Mailings) unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
+	u, err := m.work.Begin(ctx, from.Organization, request)
 	if err != nil {
 		return err
 	}
 	defer u.Rollback(ctx)
 	_, err = unitofwork.Change(ctx, u, stream(from.Organization, from.Member),
-		func(m tenants.Member) ([]tenants.Event, error) { return m.Unsubscribe(from.Kind, s.Work.Now()) })
+		func(member tenants.Member) ([]tenants.Event, error) {
+			return member.Unsubscribe(from.Kind, m.work.Now())
+		})
 	if err != nil {
 		return err
 	}

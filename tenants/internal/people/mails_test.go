@@ -24,7 +24,7 @@ var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
 // not get.
 func (r room) without(t *testing.T, id string) []tenants.MailKind {
 	t.Helper()
-	found, err := people.NewStore(r.members.Work.Views).MemberEver(t.Context(), "org_a", id)
+	found, err := people.NewStore(r.Members.Work.Views).MemberEver(t.Context(), "org_a", id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,15 +32,13 @@ type Entrance interface {
 // Pages are the pages of members and invitations, and of those who hold a code.
 type Pages struct {
 	pages.Set
-	members     *Service
-	invitations *Invitations
-	codes       *Codes
-	entrance    Entrance
+	Services
+	entrance Entrance
 }
 
 // NewPages returns the pages of services.
-func NewPages(kit *pages.Kit, members *Service, invitations *Invitations, codes *Codes, entrance Entrance) Pages {
-	return Pages{kit.Of(templates), members, invitations, codes, entrance}
+func NewPages(kit *pages.Kit, services Services, entrance Entrance) Pages {
+	return Pages{kit.Of(templates), services, entrance}
 }
 
 // Mount adds the pages to the settings.

@@ -100,7 +100,7 @@ func newcomerOf(r *http.Request) Newcomer {
 
 func (p Pages) join(w http.ResponseWriter, r *http.Request) error {
 	return p.comeIn(w, r, p.writeJoin, func(who Newcomer) (tenants.Entry, error) {
-		return p.codes.Join(r.Context(), p.entrance.Anonymous(r), who)
+		return p.Codes.Join(r.Context(), p.entrance.Anonymous(r), who)
 	})
 }
 
@@ -122,7 +122,7 @@ func (p Pages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, 
 
 func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 	return p.comeIn(w, r, p.writeWelcome, func(who Newcomer) (tenants.Entry, error) {
-		return p.codes.Found(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
+		return p.Codes.Found(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
 
@@ -181,7 +181,7 @@ func (p Pages) writeReset(w http.ResponseWriter, r *http.Request, status int, er
 
 func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
 	return p.comeIn(w, r, p.writeReset, func(who Newcomer) (tenants.Entry, error) {
-		return p.codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
+		return p.Codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
 	})
 }
 

@@ -35,14 +35,14 @@ func (p Pages) showInvitations(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	find := func(before query.Position, limit int) ([]tenants.Invitation, error) {
-		return p.invitations.store.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, limit)
+		return p.Invitations.store.UnsettledInvitations(r.Context(), pg.Organization(pages.CallerOf(r).Organization), before, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfInvitation)
 	if err != nil {
 		return err
 	}
 	page := invitationsPage{Settings: shown, Pager: pager}
-	if page.Room, err = pages.RoomOf(r, p.invitations.Room); err != nil {
+	if page.Room, err = pages.RoomOf(r, p.Invitations.Room); err != nil {
 		return err
 	}
 	for _, invitation := range list {
@@ -90,7 +90,7 @@ func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.Need(r, tenants.InvitingTo(wanted.Role)); err != nil {
 		return err
 	}
-	invitation, code, err := p.invitations.Invite(r.Context(), p.RequestOf(r), wanted)
+	invitation, code, err := p.Invitations.Invite(r.Context(), p.RequestOf(r), wanted)
 	switch {
 	case pages.IsInvalid(err):
 		return p.writeInvite(w, r, http.StatusUnprocessableEntity, wanted, err)
@@ -121,7 +121,7 @@ func (p Pages) invitation(r *http.Request) (tenants.Invitation, error) {
 	if !tenants.IsID(id) {
 		return tenants.Invitation{}, httpapi.NotFound("invitation", id)
 	}
-	invitation, err := p.invitations.store.Invitation(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
+	invitation, err := p.Invitations.store.Invitation(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Invitation{}, pages.ProblemOf(err, "invitation", id)
 	}
@@ -152,7 +152,7 @@ func (p Pages) resendInvitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	invitation, code, err := p.invitations.Resend(r.Context(), p.RequestOf(r), invitation.ID)
+	invitation, code, err := p.Invitations.Resend(r.Context(), p.RequestOf(r), invitation.ID)
 	if err != nil {
 		return pages.ProblemOf(err, "invitation", chi.URLParam(r, "id"))
 	}
@@ -168,7 +168,7 @@ func (p Pages) revokeInvitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.invitations.Revoke(r.Context(), p.RequestOf(r), invitation.ID); err != nil {
+	if _, err := p.Invitations.Revoke(r.Context(), p.RequestOf(r), invitation.ID); err != nil {
 		return pages.ProblemOf(err, "invitation", invitation.ID)
 	}
 	return pages.Done(w, r, "invitation-revoked", invitationsPath)

@@ -54,7 +54,7 @@ func (p Pages) chooseMails(w http.ResponseWriter, r *http.Request) error {
 	for _, kind := range r.PostForm["mails"] {
 		wanted = append(wanted, tenants.MailKind(kind))
 	}
-	err := p.members.ChooseMails(r.Context(), p.RequestOf(r), wanted)
+	err := p.Mailings.Choose(r.Context(), p.RequestOf(r), wanted)
 	if pages.IsInvalid(err) {
 		return p.writeMails(w, r, http.StatusUnprocessableEntity, err)
 	}

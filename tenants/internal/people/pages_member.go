@@ -28,13 +28,13 @@ func (p Pages) showMembers(w http.ResponseWriter, r *http.Request) error {
 	}
 	organization := pg.Organization(pages.CallerOf(r).Organization)
 	find := func(after query.Position, limit int) ([]tenants.Member, error) {
-		return p.members.store.Members(r.Context(), organization, organization, after, limit)
+		return p.Members.store.Members(r.Context(), organization, organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfMember)
 	if err != nil {
 		return err
 	}
-	room, err := pages.RoomOf(r, p.members.Room)
+	room, err := pages.RoomOf(r, p.Members.Room)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (p Pages) found(r *http.Request) (tenants.Member, error) {
 	if !tenants.IsID(id) {
 		return tenants.Member{}, httpapi.NotFound("member", id)
 	}
-	member, err := p.members.store.Member(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
+	member, err := p.Members.store.Member(r.Context(), pg.Organization(pages.CallerOf(r).Organization), id)
 	if err != nil {
 		return tenants.Member{}, pages.ProblemOf(err, "member", id)
 	}
@@ -132,7 +132,7 @@ func (p Pages) changeMember(w http.ResponseWriter, r *http.Request) error {
 	if err := pages.Need(r, tenants.Managing(role)); err != nil {
 		return err
 	}
-	_, err = p.members.ChangeRole(r.Context(), p.RequestOf(r), member.ID, role)
+	_, err = p.Members.ChangeRole(r.Context(), p.RequestOf(r), member.ID, role)
 	if errors.Is(err, tenants.ErrLastOwner) {
 		err = tenants.Invalid{{Field: "role", Detail: "This is the only owner.", Fix: "Make somebody else owner first."}}
 	}
@@ -161,7 +161,7 @@ func (p Pages) removeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.members.Remove(r.Context(), p.RequestOf(r), member.ID); err != nil {
+	if _, err := p.Members.Remove(r.Context(), p.RequestOf(r), member.ID); err != nil {
 		return pages.ProblemOf(err, "member", member.ID)
 	}
 	return pages.Done(w, r, "member-removed", pages.MembersPath)
@@ -183,7 +183,7 @@ func (p Pages) resetMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	member, code, err := p.codes.IssueReset(r.Context(), p.RequestOf(r), member.ID)
+	member, code, err := p.Codes.IssueReset(r.Context(), p.RequestOf(r), member.ID)
 	if err != nil {
 		return pages.ProblemOf(err, "member", chi.URLParam(r, "id"))
 	}

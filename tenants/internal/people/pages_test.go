@@ -99,7 +99,7 @@ func TestInvitationsAreSentAgain(t *testing.T) {
 // The first owner begins with an organization of their own, once.
 func TestTheFirstOwnerBegins(t *testing.T) {
 	r := openOn(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
-	code, _, err := r.codes.IssueOwnerCode(t.Context(), unitofwork.AtStart())
+	code, _, err := r.Codes.IssueOwnerCode(t.Context(), unitofwork.AtStart())
 	if err != nil {
 		t.Fatal(err)
 	}

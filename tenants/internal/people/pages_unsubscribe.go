@@ -67,7 +67,7 @@ func (p linkPages) unsubscribe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := p.members.Unsubscribe(r.Context(), p.Kit.Anonymous(r), from); err != nil {
+	if err := p.Mailings.Unsubscribe(r.Context(), p.Kit.Anonymous(r), from); err != nil {
 		return pages.ProblemOf(err, "member", from.Member)
 	}
 	p.write(w, r, unsubscribePage{About: mailWords(from.Kind), Done: true})

@@ -31,10 +31,8 @@ import (
 // A room is the room of people on a schema of its own, with what
 // it asked signing in for.
 type room struct {
-	members     *people.Service
-	invitations *people.Invitations
-	codes       *people.Codes
-	asked       *signIns
+	people.Services
+	asked *signIns
 }
 
 func open(t *testing.T) room {
@@ -55,7 +53,9 @@ func openOn(t *testing.T, pool *pgxpool.Pool) room {
 		Work: work, Organizations: organizations, SignIns: asked, Passwords: passwords, SignInMethods: people.SignInMethods{Passkeys: true},
 		Registry: func(in *query.Reader) people.Registry { return registry.NewStore(in) },
 	})
-	return room{members, people.NewInvitations(work, organizations), people.NewCodes(members), asked}
+	return room{people.Services{
+		Members: members, Invitations: people.NewInvitations(work, organizations), Codes: people.NewCodes(members), Mailings: people.NewMailings(work),
+	}, asked}
 }
 
 // signIns keeps what it was asked for.
@@ -107,7 +107,7 @@ func (entrance) LetInByCode(w http.ResponseWriter, r *http.Request, _ tenants.En
 }
 
 func (r room) api(admin chi.Router) {
-	people.NewAPI(tenantstest.API(), r.members, r.invitations, r.codes).Mount(admin)
+	people.NewAPI(tenantstest.API(), r.Services).Mount(admin)
 }
 
 func (r room) pages(router chi.Router) {
@@ -116,7 +116,7 @@ func (r room) pages(router chi.Router) {
 		Credentials: identity.NewCredentials(tenantstest.Now), Clock: tenantstest.Now, Metrics: prometheus.NewRegistry(),
 		Ready: func() error { return nil },
 	})
-	shown := people.NewPages(kit, r.members, r.invitations, r.codes, entrance{map[string]bool{}})
+	shown := people.NewPages(kit, r.Services, entrance{map[string]bool{}})
 	shown.Mount(router)
 	shown.MountCodes(router)
 	shown.MountLinks(router, links)
@@ -231,7 +231,7 @@ func TestInvitationsGoWithTheirMaker(t *testing.T) {
 	r := open(t)
 	eve := r.add(t, "org_a", "eve@example.com", tenants.Admin)
 	request := unitofwork.Request{Caller: tenants.Caller{ID: eve, Organization: "org_a"}, Role: tenants.Admin}
-	made, _, err := r.invitations.Invite(t.Context(), request, people.NewInvitation{Organization: "org_a", Email: "c@example.com", Role: tenants.Admin})
+	made, _, err := r.Invitations.Invite(t.Context(), request, people.NewInvitation{Organization: "org_a", Email: "c@example.com", Role: tenants.Admin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestReset(t *testing.T) {
 // There is a first owner only where nobody is a member yet.
 func TestFirstOwner(t *testing.T) {
 	r := open(t)
-	if _, _, err := r.codes.IssueOwnerCode(t.Context(), unitofwork.AtStart()); err == nil {
+	if _, _, err := r.Codes.IssueOwnerCode(t.Context(), unitofwork.AtStart()); err == nil {
 		t.Error("a code for the first owner beside members")
 	}
 	if got := r.page(t, "", "POST", "/console/welcome", url.Values{"code": {"weirown_" + strings.Repeat("0", 48)}}); got.Code != 422 {

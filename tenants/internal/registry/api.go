@@ -17,36 +17,30 @@ var OpenAPI []byte
 // security policies to service tokens.
 type API struct {
 	*api.Kit
-	service  *Service
-	tokens   *Tokens
-	policies *Policies
-
-	deletions *Deletions
+	Services
 }
 
 // NewAPI returns the API of some services.
-func NewAPI(kit *api.Kit, service *Service, tokens *Tokens, policies *Policies, deletions *Deletions) API {
-	return API{kit, service, tokens, policies, deletions}
-}
+func NewAPI(kit *api.Kit, services Services) API { return API{kit, services} }
 
 // Mount adds the routes to router.
 func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/organizations", httpapi.Handle(a.createOrganization))
 	admin.Get("/v1/organizations", httpapi.Handle(a.listOrganizations))
-	admin.Get("/v1/organizations/{id}", api.Showing("organization", a.service.Organization, showOrganization))
-	admin.Patch("/v1/organizations/{id}", api.Changing(a.Kit, "organization", api.NameOf, a.service.RenameOrganization, showOrganization))
+	admin.Get("/v1/organizations/{id}", api.Showing("organization", a.Organizations.Organization, showOrganization))
+	admin.Patch("/v1/organizations/{id}", api.Changing(a.Kit, "organization", api.NameOf, a.Organizations.RenameOrganization, showOrganization))
 	admin.Post("/v1/projects", httpapi.Handle(a.createProject))
-	admin.Get("/v1/projects", api.Listing("organization", api.OneOrganizationOf, a.service.Projects, showProject, placeOfProject))
-	admin.Patch("/v1/projects/{id}", api.Changing(a.Kit, "project", api.NameOf, a.service.RenameProject, showProject))
-	admin.Delete("/v1/organizations/{id}", a.deleting("organization", a.deletions.DeleteOrganization))
-	admin.Post("/v1/organizations/{id}/restore", api.Changing(a.Kit, "organization", api.Nothing, api.Without(a.deletions.Restore), showDeletion))
-	admin.Delete("/v1/projects/{id}", a.deleting("project", a.deletions.DeleteProject))
-	admin.Post("/v1/projects/{id}/restore", api.Changing(a.Kit, "project", api.Nothing, api.Without(a.deletions.Restore), showDeletion))
-	admin.Get("/v1/deletions", api.Listing("organization", api.OneOrganizationOf, a.deletions.List, showListedDeletion, placeOfDeletion))
-	admin.Get("/v1/organizations/{id}/security-policy", api.Showing("organization", a.policies.Policy, showSecurityPolicy))
+	admin.Get("/v1/projects", api.Listing("organization", api.OneOrganizationOf, a.Projects.List, showProject, placeOfProject))
+	admin.Patch("/v1/projects/{id}", api.Changing(a.Kit, "project", api.NameOf, a.Projects.Rename, showProject))
+	admin.Delete("/v1/organizations/{id}", a.deleting("organization", a.Deletions.DeleteOrganization))
+	admin.Post("/v1/organizations/{id}/restore", api.Changing(a.Kit, "organization", api.Nothing, api.Without(a.Deletions.Restore), showDeletion))
+	admin.Delete("/v1/projects/{id}", a.deleting("project", a.Deletions.DeleteProject))
+	admin.Post("/v1/projects/{id}/restore", api.Changing(a.Kit, "project", api.Nothing, api.Without(a.Deletions.Restore), showDeletion))
+	admin.Get("/v1/deletions", api.Listing("organization", api.OneOrganizationOf, a.Deletions.List, showListedDeletion, placeOfDeletion))
+	admin.Get("/v1/organizations/{id}/security-policy", api.Showing("organization", a.Policies.Policy, showSecurityPolicy))
 	admin.Put("/v1/organizations/{id}/security-policy",
-		api.Changing(a.Kit, "organization", securityPolicyOf, a.policies.Set, showSecurityPolicy))
+		api.Changing(a.Kit, "organization", securityPolicyOf, a.Policies.Set, showSecurityPolicy))
 	admin.Post("/v1/service-tokens", httpapi.Handle(a.createServiceToken))
-	admin.Get("/v1/service-tokens", api.Listing("organization", api.OrganizationOf, a.tokens.List, showServiceToken, placeOfServiceToken))
-	admin.Post("/v1/service-tokens/{id}/revoke", api.Changing(a.Kit, "service token", api.ReasonOf, a.tokens.Revoke, showServiceToken))
+	admin.Get("/v1/service-tokens", api.Listing("organization", api.OrganizationOf, a.Tokens.List, showServiceToken, placeOfServiceToken))
+	admin.Post("/v1/service-tokens/{id}/revoke", api.Changing(a.Kit, "service token", api.ReasonOf, a.Tokens.Revoke, showServiceToken))
 }

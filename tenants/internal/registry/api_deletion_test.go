@@ -9,7 +9,7 @@ import (
 // and projects; a token of the organization does neither.
 func TestAPIOfDeletions(t *testing.T) {
 	r := open(t, 1)
-	r.deletions = r.deletions.Within(time.Hour)
+	r.services.Deletions = r.services.Deletions.Within(time.Hour)
 	for _, path := range []string{"/v1/projects/prj_a", "/v1/organizations/org_a"} {
 		if status, answer := r.call(t, "org_a", "DELETE", path, ""); status != 403 {
 			t.Errorf("%s by its token: %d %v", path, status, answer)

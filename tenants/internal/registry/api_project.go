@@ -34,7 +34,7 @@ func (a API) createProject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	project, err := a.service.CreateProject(r.Context(), request, body.Organization, body.Name)
+	project, err := a.Projects.Create(r.Context(), request, body.Organization, body.Name)
 	if err != nil {
 		return api.ProblemOf(err, "organization", body.Organization)
 	}

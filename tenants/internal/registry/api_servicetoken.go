@@ -46,7 +46,7 @@ func (a API) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	token, secret, err := a.tokens.Issue(r.Context(), request, NewToken(body))
+	token, secret, err := a.Tokens.Issue(r.Context(), request, NewToken(body))
 	if err != nil {
 		return api.ProblemOf(err, "organization", body.Organization)
 	}

@@ -23,14 +23,15 @@ type Deletions struct {
 	work          *unitofwork.Writer
 	store         Store
 	organizations *Service
+	projects      *Projects
 	grace         time.Duration
 	reduced       Reduced
 }
 
 // NewDeletions returns the deletions of organizations and their projects, which
 // can be cancelled for as long as grace.
-func NewDeletions(organizations *Service, grace time.Duration, reduced Reduced) *Deletions {
-	return &Deletions{organizations.work, organizations.store, organizations, grace, reduced}
+func NewDeletions(organizations *Service, projects *Projects, grace time.Duration, reduced Reduced) *Deletions {
+	return &Deletions{organizations.work, organizations.store, organizations, projects, grace, reduced}
 }
 
 // Within returns the same with another grace.
@@ -44,7 +45,7 @@ func (d Deletions) Within(grace time.Duration) *Deletions {
 // are refused, as after a revocation.
 func (d *Deletions) DeleteProject(ctx context.Context, request unitofwork.Request, id string) (tenants.Deletion, error) {
 	return d.delete(ctx, request, id, func() (tenants.Deletable, error) {
-		project, err := d.organizations.Project(ctx, request.Caller, id)
+		project, err := d.projects.Project(ctx, request.Caller, id)
 		return tenants.Deletable{Organization: project.Organization, Project: id}, err
 	})
 }

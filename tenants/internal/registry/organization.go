@@ -18,8 +18,8 @@ const (
 	serviceTokenPrefix = "tok_"
 )
 
-// A Service decides about organizations and projects. Its errors
-// are those of unitofwork.Writer.
+// A Service decides about organizations. Its errors are those of
+// unitofwork.Writer.
 type Service struct {
 	work   *unitofwork.Writer
 	store  Store

@@ -16,17 +16,11 @@ var templates embed.FS
 // tokens and security policy.
 type Pages struct {
 	pages.Set
-	service  *Service
-	tokens   *Tokens
-	policies *Policies
-
-	deletions *Deletions
+	Services
 }
 
 // NewPages returns the pages of some services.
-func NewPages(kit *pages.Kit, service *Service, tokens *Tokens, policies *Policies, deletions *Deletions) Pages {
-	return Pages{kit.Of(templates), service, tokens, policies, deletions}
-}
+func NewPages(kit *pages.Kit, services Services) Pages { return Pages{kit.Of(templates), services} }
 
 // Mount adds the pages to the settings.
 func (p Pages) Mount(settings chi.Router) {

@@ -51,7 +51,7 @@ func (p Pages) showDeleteOrganization(w http.ResponseWriter, r *http.Request) er
 
 func (p Pages) deletionOfOrganization(r *http.Request) (deletePage, error) {
 	caller := pages.CallerOf(r)
-	organization, err := p.service.Organization(r.Context(), caller, caller.Organization)
+	organization, err := p.Organizations.Organization(r.Context(), caller, caller.Organization)
 	return deletePage{
 		Kind: "organization", Called: organization.Name, ID: organization.ID, Action: pages.OrganizationPath + "/delete", Back: pages.OrganizationPath,
 	}, pages.ProblemOf(err, "organization", caller.Organization)
@@ -61,8 +61,8 @@ func (p Pages) writeDelete(w http.ResponseWriter, r *http.Request, status int, p
 	if page.Settings, err = p.Settings(r); err != nil {
 		return err
 	}
-	if p.deletions.grace > 0 {
-		page.Grace = p.deletions.grace.String()
+	if p.Deletions.grace > 0 {
+		page.Grace = p.Deletions.grace.String()
 	}
 	page.Name = ui.Field{
 		Name: "name", Label: "Name of the " + page.Kind, Value: typed, Fault: fault, Required: true, MaxLength: 200, Autocomplete: "off",
@@ -93,7 +93,7 @@ func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	if ok, err := p.confirmed(w, r, deletionOf(project)); err != nil || !ok {
 		return err
 	}
-	if _, err := p.deletions.DeleteProject(r.Context(), p.RequestOf(r), project.ID); err != nil {
+	if _, err := p.Deletions.DeleteProject(r.Context(), p.RequestOf(r), project.ID); err != nil {
 		return pages.ProblemOf(err, "project", project.ID)
 	}
 	ui.SetFlash(w, "project-deleted")
@@ -114,7 +114,7 @@ func (p Pages) deleteOrganization(w http.ResponseWriter, r *http.Request) error 
 	if ok, err := p.confirmed(w, r, page); err != nil || !ok {
 		return err
 	}
-	if _, err := p.deletions.DeleteOrganization(r.Context(), p.RequestOf(r), page.ID); err != nil {
+	if _, err := p.Deletions.DeleteOrganization(r.Context(), p.RequestOf(r), page.ID); err != nil {
 		return pages.ProblemOf(err, "organization", page.ID)
 	}
 	http.SetCookie(w, pages.SessionCookie("", -1))
@@ -147,7 +147,7 @@ func (p Pages) showDeletions(w http.ResponseWriter, r *http.Request) error {
 	}
 	caller := pages.CallerOf(r)
 	find := func(after query.Position, limit int) ([]ListedDeletion, error) {
-		return p.deletions.List(r.Context(), caller, caller.Organization, after, limit)
+		return p.Deletions.List(r.Context(), caller, caller.Organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfDeletion)
 	if err != nil {
@@ -191,7 +191,7 @@ func (p Pages) restoreProject(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := chi.URLParam(r, "id")
-	if _, err := p.deletions.Restore(r.Context(), p.RequestOf(r), id); err != nil {
+	if _, err := p.Deletions.Restore(r.Context(), p.RequestOf(r), id); err != nil {
 		return pages.ProblemOf(err, "project", id)
 	}
 	ui.SetFlash(w, "project-restored")

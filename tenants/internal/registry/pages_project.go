@@ -37,13 +37,13 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 	}
 	caller := pages.CallerOf(r)
 	find := func(after query.Position, limit int) ([]tenants.Project, error) {
-		return p.service.Projects(r.Context(), caller, caller.Organization, after, limit)
+		return p.Projects.List(r.Context(), caller, caller.Organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfProject)
 	if err != nil {
 		return err
 	}
-	room, err := pages.RoomOf(r, p.service.ProjectRoom)
+	room, err := pages.RoomOf(r, p.Projects.Room)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (p Pages) createProject(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name, caller := r.PostForm.Get("name"), pages.CallerOf(r)
-	_, err := p.service.CreateProject(r.Context(), p.RequestOf(r), caller.Organization, name)
+	_, err := p.Projects.Create(r.Context(), p.RequestOf(r), caller.Organization, name)
 	if pages.IsInvalid(err) {
 		return p.writeProjects(w, r, http.StatusUnprocessableEntity, newProjectName(name, err))
 	}
@@ -107,7 +107,7 @@ func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, 
 // projectOf is the project that the address names.
 func (p Pages) projectOf(r *http.Request) (tenants.Project, error) {
 	id := chi.URLParam(r, "id")
-	project, err := p.service.Project(r.Context(), pages.CallerOf(r), id)
+	project, err := p.Projects.Project(r.Context(), pages.CallerOf(r), id)
 	return project, pages.ProblemOf(err, "project", id)
 }
 
@@ -119,7 +119,7 @@ func (p Pages) projectID(r *http.Request) (string, error) {
 
 func (p Pages) renameProject() pages.Handler {
 	return pages.TextForm[tenants.Project]{
-		What: "project", Field: "name", ID: p.projectID, Change: p.service.RenameProject, Again: p.writeProject,
+		What: "project", Field: "name", ID: p.projectID, Change: p.Projects.Rename, Again: p.writeProject,
 		Flash: "project-renamed", Back: pages.ProjectsPath,
 	}.Submit(p.Kit)
 }

@@ -21,7 +21,7 @@ type securityPage struct {
 
 func (p Pages) showSecurity(w http.ResponseWriter, r *http.Request) error {
 	caller := pages.CallerOf(r)
-	policy, err := p.policies.Policy(r.Context(), caller, caller.Organization)
+	policy, err := p.Policies.Policy(r.Context(), caller, caller.Organization)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func passwordsField(off bool, fault error) ui.Field {
 
 // beside is how many members can sign in without a password.
 func (p Pages) beside(r *http.Request) (string, error) {
-	able, all, err := p.policies.members.MembersWithoutPassword(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
+	able, all, err := p.Policies.members.MembersWithoutPassword(r.Context(), pg.Organization(pages.CallerOf(r).Organization))
 	return fmt.Sprintf("%d of %d members have a passkey, or are known to the identity provider.", able, all), err
 }
 
@@ -90,7 +90,7 @@ func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
 	if wanted.PasswordsOff = off; !known {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form could not be read. Go back, reload the page and send it again.")
 	}
-	_, err := p.policies.Set(r.Context(), p.RequestOf(r), organization, wanted)
+	_, err := p.Policies.Set(r.Context(), p.RequestOf(r), organization, wanted)
 	if pages.IsInvalid(err) {
 		return p.writeSecurity(w, r, http.StatusUnprocessableEntity, wanted, err)
 	}

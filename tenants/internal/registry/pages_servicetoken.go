@@ -42,14 +42,14 @@ func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
 	}
 	caller := pages.CallerOf(r)
 	find := func(after query.Position, limit int) ([]tenants.ServiceToken, error) {
-		return p.tokens.List(r.Context(), caller, caller.Organization, after, limit)
+		return p.Tokens.List(r.Context(), caller, caller.Organization, after, limit)
 	}
 	list, pager, err := pages.ListOf(r, find, placeOfServiceToken)
 	if err != nil {
 		return err
 	}
 	page := serviceTokensPage{Settings: shown, Pager: pager}
-	if page.Room, err = pages.RoomOf(r, p.tokens.Room); err != nil {
+	if page.Room, err = pages.RoomOf(r, p.Tokens.Room); err != nil {
 		return err
 	}
 	for _, token := range list {
@@ -116,7 +116,7 @@ func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error 
 	wanted := NewToken{
 		Organization: request.Caller.Organization, Name: r.PostForm.Get("name"), Scopes: r.PostForm["scopes"],
 	}
-	token, secret, err := p.tokens.Issue(r.Context(), request, wanted)
+	token, secret, err := p.Tokens.Issue(r.Context(), request, wanted)
 	switch {
 	case pages.IsInvalid(err):
 		return p.writeNewServiceToken(w, r, http.StatusUnprocessableEntity, wanted, err)
@@ -163,7 +163,7 @@ func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, s
 // tokenToRevoke is the token of the address, but none of the installation.
 func (p Pages) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	id := chi.URLParam(r, "id")
-	token, err := p.tokens.Token(r.Context(), pages.CallerOf(r), id)
+	token, err := p.Tokens.Token(r.Context(), pages.CallerOf(r), id)
 	return token, pages.ProblemOf(err, "service token", id)
 }
 
@@ -175,7 +175,7 @@ func (p Pages) tokenID(r *http.Request) (string, error) {
 
 func (p Pages) revokeServiceToken() pages.Handler {
 	return pages.TextForm[tenants.ServiceToken]{
-		What: "service token", Field: "reason", ID: p.tokenID, Change: p.tokens.Revoke, Again: p.writeRevokeServiceToken,
+		What: "service token", Field: "reason", ID: p.tokenID, Change: p.Tokens.Revoke, Again: p.writeRevokeServiceToken,
 		Flash: "token-revoked", Back: pages.ServiceTokensPath,
 	}.Submit(p.Kit)
 }

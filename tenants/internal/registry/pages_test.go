@@ -40,7 +40,7 @@ func TestFormOfAProject(t *testing.T) {
 // it, and bring it back while that can be.
 func TestFormsOfDeletions(t *testing.T) {
 	r := open(t, 1)
-	r.deletions = r.deletions.Within(time.Hour)
+	r.services.Deletions = r.services.Deletions.Within(time.Hour)
 	r.owned(t)
 	const path = "/projects/prj_a/delete"
 	typed := url.Values{"name": {"a"}}

@@ -32,13 +32,9 @@ import (
 // so many can sign in without a password.
 type room struct {
 	work     *unitofwork.Writer
-	service  *registry.Service
-	tokens   *registry.Tokens
-	policies *registry.Policies
-
-	deletions *registry.Deletions
-	pool      *pgxpool.Pool
-	tiers     map[string]tenants.Tier // that organizations subscribe to now
+	services registry.Services
+	pool     *pgxpool.Pool
+	tiers    map[string]tenants.Tier // that organizations subscribe to now
 }
 
 func open(t *testing.T, able members) room {
@@ -46,8 +42,12 @@ func open(t *testing.T, able members) room {
 	pool := tenantstest.Open(t)
 	work := tenantstest.NewWriter(pool)
 	tiers := map[string]tenants.Tier{}
-	service := registry.NewService(work, func(organization string) tenants.Tier { return tiers[organization] })
-	return room{work, service, registry.NewTokens(service), registry.NewPolicies(service, able), registry.NewDeletions(service, 0, audit.Reduced), pool, tiers}
+	organizations := registry.NewService(work, func(organization string) tenants.Tier { return tiers[organization] })
+	projects := registry.NewProjects(organizations)
+	return room{work, registry.Services{
+		Organizations: organizations, Projects: projects, Tokens: registry.NewTokens(organizations),
+		Policies: registry.NewPolicies(organizations, able), Deletions: registry.NewDeletions(organizations, projects, 0, audit.Reduced),
+	}, pool, tiers}
 }
 
 type members int
@@ -61,11 +61,11 @@ func (m members) MembersWithoutPassword(context.Context, pg.Organization) (able,
 }
 
 func (r room) api(admin chi.Router) {
-	registry.NewAPI(tenantstest.API(), r.service, r.tokens, r.policies, r.deletions).Mount(admin)
+	registry.NewAPI(tenantstest.API(), r.services).Mount(admin)
 }
 
 func (r room) pages(settings chi.Router) {
-	registry.NewPages(tenantstest.Pages(), r.service, r.tokens, r.policies, r.deletions).Mount(settings)
+	registry.NewPages(tenantstest.Pages(), r.services).Mount(settings)
 }
 
 // call sends a request to the API as the token of an
@@ -172,7 +172,7 @@ func TestPasswordsOff(t *testing.T) {
 	if status, answer := r.call(t, "", "PUT", path, off); status != 200 || answer["passwords"] != "off" {
 		t.Errorf("by an operator: %d %v", status, answer)
 	}
-	if err := r.policies.AllowPasswords(t.Context(), unitofwork.AtTheServer("test"), "org_a"); err != nil {
+	if err := r.services.Policies.AllowPasswords(t.Context(), unitofwork.AtTheServer("test"), "org_a"); err != nil {
 		t.Error(err)
 	}
 	if status, answer := r.call(t, "org_a", "GET", path, ""); status != 200 || answer["passwords"] != "allowed" {
@@ -213,11 +213,11 @@ func TestOperator(t *testing.T) {
 	r := open(t, 1)
 	first, second := secretOf(t, "a"), secretOf(t, "b")
 	for _, secret := range []tenants.Secret{first, first, second} {
-		if err := r.tokens.RegisterOperator(t.Context(), secret); err != nil {
+		if err := r.services.Tokens.RegisterOperator(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.tokens.RegisterOperator(t.Context(), first); !errors.Is(err, registry.ErrOperatorRevoked) {
+	if err := r.services.Tokens.RegisterOperator(t.Context(), first); !errors.Is(err, registry.ErrOperatorRevoked) {
 		t.Errorf("the one of before: %v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestOperator(t *testing.T) {
 // nor from its end, and are counted, however many they are.
 func TestDeletionsOvertake(t *testing.T) {
 	r, metrics := open(t, 1), prometheus.NewRegistry()
-	loop := registry.NewDeletionLoop(r.deletions, metrics, slog.New(slog.DiscardHandler))
+	loop := registry.NewDeletionLoop(r.services.Deletions, metrics, slog.New(slog.DiscardHandler))
 	stuck := `INSERT INTO deletions (organization, id, project, state, requested_at, begins_at, gone_by)
 		SELECT 'org_b', 'prj_' || n, 'prj_' || n, 'erasing', $1, $1, $1 FROM generate_series(1, 150) n`
 	err := pg.InTx(t.Context(), r.pool, func(tx pgx.Tx) error {

@@ -1,0 +1,10 @@
+package registry
+
+// Services decide about all that the room keeps.
+type Services struct {
+	Organizations *Service
+	Projects      *Projects
+	Tokens        *Tokens
+	Policies      *Policies
+	Deletions     *Deletions
+}
