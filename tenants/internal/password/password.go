@@ -44,7 +44,7 @@ type Hasher struct {
 // NewHasher returns a hasher whose hashes cost so much, and that draws
 // salts from random, a cryptographic source.
 func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
-	h := &Hasher{cost: cost, random: random, turns: newTurns()}
+	h := &Hasher{cost: cost, random: random, turns: newTurns(cost)}
 	secret, err := tenants.NewSecret("", random)
 	if err != nil {
 		return nil, err

@@ -27,11 +27,16 @@ const (
 	waitTimeout = 3 * time.Second
 )
 
-// Most waiters, for one key and in all. A hash takes some 50 ms, so that the
-// longest line is served within waitTimeout.
+// restPerKiB is how long a stranger's slot rests after a hash for each KiB
+// of each pass: about three times as long as that takes, so that guesses get
+// a quarter of a processor for each slot.
+const restPerKiB = 2500 * time.Nanosecond
+
+// Most waiters, for one key and in all. A hash and its rest take some 150 ms,
+// so that the longest line is served within waitTimeout.
 const (
 	waitingPerNetwork = 4
-	waitingStrangers  = 48
+	waitingStrangers  = 16
 	waitingPerTenant  = 16
 	waitingKnown      = 256
 )
@@ -53,13 +58,15 @@ func Known(organization string) Asker { return Asker{known: true, key: organizat
 // turns are the two lines.
 type turns struct {
 	strangers, known *fair.Queue
+	rest             time.Duration // of a stranger's slot
 }
 
 // slots is how many passwords each line hashes at once.
 func slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxSlots) }
 
-func newTurns() turns {
+func newTurns(cost Cost) turns {
 	return turns{
+		rest:      time.Duration(cost.Memory) * time.Duration(cost.Passes) * restPerKiB,
 		strangers: fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerNetwork, Queued: waitingStrangers}),
 		known:     fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerTenant, Queued: waitingKnown}),
 	}
@@ -81,7 +88,15 @@ func (t turns) take(ctx context.Context, who Asker) (release func(), err error) 
 		release()
 		err = ctx.Err()
 	}
+	if err == nil && !who.known {
+		release = t.afterRest(release)
+	}
 	return release, err
+}
+
+// afterRest releases a slot that has rested.
+func (t turns) afterRest(release func()) func() {
+	return func() { time.AfterFunc(t.rest, release) }
 }
 
 // A Load is what is being hashed, and who waits.

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirlog/weir/tenants"
 )
@@ -57,6 +59,45 @@ func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// Strangers who guess without a pause leave their slots at rest three
+// quarters of the time; the known wait for no rest.
+func TestStrangersRest(t *testing.T) {
+	const hash = 33 * time.Millisecond
+	for _, line := range []struct {
+		name  string
+		asker func(string) Asker
+		want  time.Duration
+	}{{"strangers", Stranger, (1 + 3 + 1 + 3 + 1) * hash}, {"known", Known, 3 * hash}} {
+		synctest.Test(t, func(t *testing.T) {
+			lines, begun := newTurns(Slow()), time.Now()
+			for range 3 {
+				takeAll(t, lines, line.asker, hash)
+			}
+			if took := time.Since(begun); took < line.want*9/10 || took > line.want*11/10 {
+				t.Errorf("%s: three hashes took %s, want about %s", line.name, took, line.want)
+			}
+		})
+	}
+}
+
+// takeAll holds each slot of a line once, for as long as a hash takes.
+func takeAll(t *testing.T, lines turns, asker func(string) Asker, hash time.Duration) {
+	t.Helper()
+	var hashing sync.WaitGroup
+	for i := range slots() {
+		hashing.Go(func() {
+			release, err := lines.take(t.Context(), asker(strconv.Itoa(i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(hash)
+			release()
+		})
+	}
+	hashing.Wait()
 }
 
 // One organization's members take no turns from another's.
