@@ -41,7 +41,7 @@ type snapshot struct {
 type snapshotPart struct {
 	partition int
 	next      int64
-	records   []bus.Record
+	records   []held
 }
 
 // SnapshotDir is a service's own folder for snapshots in dir; "" if that is "".
@@ -80,8 +80,8 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, part := range snap.parts {
-		for _, r := range part.records {
-			s.take(r)
+		for _, h := range part.records {
+			s.take(h.record(snap.topic, part.partition))
 		}
 		s.next[part.partition], s.confirmed[part.partition] = part.next, snap.taken
 		if part.next >= s.missing[part.partition] {
@@ -194,10 +194,9 @@ func (snap snapshot) writeTo(file io.Writer) error {
 		b = binary.AppendVarint(b, part.next)
 		b = binary.AppendVarint(b, int64(len(part.records)))
 		w.Write(b) //nolint:errcheck // as above
-		slices.SortFunc(part.records, func(a, b bus.Record) int { return cmp.Compare(a.Offset, b.Offset) })
-		for _, r := range part.records {
-			b = appendHeld(b[:0], r)
-			w.Write(b) //nolint:errcheck // as above
+		slices.SortFunc(part.records, func(a, b held) int { return cmp.Compare(a.offset, b.offset) })
+		for _, h := range part.records {
+			w.WriteString(h.packed.Value()) //nolint:errcheck // as above
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -213,19 +212,6 @@ func (snap snapshot) head() []byte {
 	b = append(b, snap.id[:]...)
 	b = binary.AppendVarint(b, snap.taken.UnixMilli())
 	return binary.AppendVarint(b, int64(len(snap.parts)))
-}
-
-func appendHeld(b []byte, r bus.Record) []byte {
-	b = binary.AppendVarint(b, r.Offset)
-	b = binary.AppendVarint(b, r.Time.UnixMilli())
-	b = wire.AppendNullable(b, r.Key, false)
-	b = wire.AppendNullable(b, r.Value, false)
-	b = binary.AppendVarint(b, int64(len(r.Headers)))
-	for _, h := range r.Headers {
-		b = wire.AppendNullable(b, h.Key, false)
-		b = wire.AppendNullable(b, h.Value, h.Value == nil)
-	}
-	return b
 }
 
 // readSnapshot reads what write wrote, and nothing else.
@@ -254,18 +240,9 @@ func scanSnapshot(r *wire.Scanner) snapshot {
 	for range r.Count() {
 		part := snapshotPart{partition: int(r.Varint()), next: r.Varint()}
 		for range r.Count() {
-			part.records = append(part.records, scanHeld(r, snap.topic, part.partition))
+			part.records = append(part.records, pack(scanRecord(r, snap.topic, part.partition)))
 		}
 		snap.parts = append(snap.parts, part)
 	}
 	return snap
-}
-
-func scanHeld(r *wire.Scanner, topic string, partition int) bus.Record {
-	held := bus.Record{Topic: topic, Partition: partition, Offset: r.Varint(), Time: time.UnixMilli(r.Varint()).UTC()}
-	held.Key, held.Value = r.Bytes(int(r.Varint())), r.Bytes(int(r.Varint()))
-	for range r.Count() {
-		held.Headers = append(held.Headers, bus.Header{Key: string(r.Bytes(int(r.Varint()))), Value: r.Bytes(int(r.Varint()))})
-	}
-	return held
 }

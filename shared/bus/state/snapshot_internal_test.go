@@ -14,9 +14,9 @@ import (
 func aSnapshot() snapshot {
 	at := time.UnixMilli(1_790_000_000_123).UTC()
 	return snapshot{topic: "test.topic", id: wire.TopicID{1, 2, 3}, taken: time.UnixMilli(1_790_000_001_000), parts: []snapshotPart{
-		{partition: 0, next: 1 << 40, records: []bus.Record{
-			{Topic: "test.topic", Offset: 3, Key: []byte("a"), Value: []byte("1"), Time: at, Headers: []bus.Header{{Key: "ce_type", Value: []byte("t")}, {Key: "none", Value: nil}}},
-			{Topic: "test.topic", Offset: 1 << 39, Key: []byte{}, Value: []byte{}, Time: at},
+		{partition: 0, next: 1 << 40, records: []held{
+			pack(bus.Record{Offset: 3, Key: []byte("a"), Value: []byte("1"), Time: at, Headers: []bus.Header{{Key: "ce_type", Value: []byte("t")}, {Key: "none", Value: nil}}}),
+			pack(bus.Record{Offset: 1 << 39, Key: []byte{}, Value: []byte{}, Time: at}),
 		}},
 		{partition: 1, next: 7},
 	}}

@@ -38,7 +38,8 @@ type Config struct {
 
 	// SnapshotDir is a folder for this reader alone, made where missing, in
 	// which the state is kept for a fast start; "": none. The state is then in
-	// memory once more. Only for topics that are only compacted.
+	// memory once more, once for all readers of the process. Only for topics
+	// that are only compacted.
 	SnapshotDir      string
 	SnapshotInterval time.Duration // between snapshots of a state that changes; default 5 min
 
@@ -64,7 +65,7 @@ type Reader struct {
 	swept     map[int]time.Time    // when the last sweep began
 	ids       map[int]wire.TopicID // which topic each partition was read of
 	// bounded by the state
-	held    map[int]map[string]bus.Record // of a compacted topic, per partition, the newest record of each key; without a snapshot its offset
+	held    map[int]map[string]held // of a compacted topic, per partition and key
 	sweeps  map[int]*sweep
 	changes int // how often held has changed
 }
@@ -78,7 +79,7 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	}
 	s := &Reader{
 		cfg: cfg, logger: logger.With("topic", cfg.Topic), ready: make(chan struct{}), next: make(map[int]int64), confirmed: make(map[int]time.Time),
-		swept: make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]bus.Record), sweeps: make(map[int]*sweep),
+		swept: make(map[int]time.Time), ids: make(map[int]wire.TopicID), held: make(map[int]map[string]held), sweeps: make(map[int]*sweep),
 	}
 	s.measure()
 	return s
@@ -229,19 +230,19 @@ func (s *Reader) take(r bus.Record) {
 // hold notes the newest record of a key.
 func (s *Reader) hold(r bus.Record) {
 	s.changes++
-	held := s.held[r.Partition]
-	if held == nil {
-		held = make(map[string]bus.Record)
-		s.held[r.Partition] = held
+	newest := s.held[r.Partition]
+	if newest == nil {
+		newest = make(map[string]held)
+		s.held[r.Partition] = newest
 	}
 	switch {
 	case r.Key == nil:
 	case r.Value == nil:
-		delete(held, string(r.Key))
+		delete(newest, string(r.Key))
 	case s.keeps():
-		held[string(r.Key)] = r
+		newest[string(r.Key)] = pack(r)
 	default:
-		held[string(r.Key)] = bus.Record{Offset: r.Offset}
+		newest[string(r.Key)] = held{offset: r.Offset}
 	}
 }
 

@@ -41,8 +41,8 @@ func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 // sweep begins a second reading of a partition. It is called with the lock.
 func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
 	stale := make(map[string]int64, len(s.held[partition]))
-	for key, r := range s.held[partition] {
-		if stale[key] = r.Offset; from == log.Start {
+	for key, h := range s.held[partition] {
+		if stale[key] = h.offset; from == log.Start {
 			stale[key] = log.Start // other records stand at these offsets now
 		}
 	}
