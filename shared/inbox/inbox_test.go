@@ -355,7 +355,7 @@ func TestTables(t *testing.T) {
 	filter(t, pool, old, young)
 	forgotten, today := keyed("", "", noon.AddDate(0, 0, -9), parts("3", 1)...), keyed("", "", noon.AddDate(0, 0, -9), parts("4", 1)...)
 	filter(t, pool, slices.Concat(forgotten, today, parts("5", 1))...)
-	asSystem(t, pool, `UPDATE inbox_held SET held_at = now() - interval '2 days' WHERE batch = '`+batch("3")+`'`)
+	asSystem(t, pool, `UPDATE inbox_held SET held_at = '`+noon.AddDate(0, 0, -2).Format(time.RFC3339)+`' WHERE batch = '`+batch("3")+`'`)
 	metrics := prometheus.NewRegistry()
 	clock := func() time.Time { return noon }
 	pruner := prune.New(prune.Config{Pool: pool, Tables: inbox.Tables, Clock: clock, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})

@@ -23,7 +23,7 @@ var longAgo = noon.AddDate(0, 0, -9)
 func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	filter(t, pool, idempotent("9", "young", "d", noon))
-	asSystem(t, pool, `UPDATE inbox_held SET held_at = now() - interval '9 days'`)
+	asSystem(t, pool, `UPDATE inbox_held SET held_at = accepted_at`)
 	clock := func() time.Time { return noon }
 	pruner := prune.New(prune.Config{
 		Pool: pool, Tables: inbox.Tables, Clock: clock, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
@@ -37,7 +37,8 @@ func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
 func park(t *testing.T, pool *pgxpool.Pool, key string) {
 	t.Helper()
 	asSystem(t, pool, fmt.Sprintf(`INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, header_names, header_values, reason)
-		VALUES ('acme', 'test', 'weir.logs.v1', 0, 0, now(), '{ce_id,%s}', ARRAY['x', '%s']::bytea[], 'test')`, contract.HeaderIdempotency, key))
+		VALUES ('acme', 'test', 'weir.logs.v1', 0, 0, now(), '{ce_id,%s,%s}', ARRAY['x', '%s', '%s']::bytea[], 'test')`,
+		contract.HeaderIdempotency, contract.HeaderBatch, key, batch("1")))
 }
 
 // A part that was parked completes its request when it is replayed, though
@@ -66,6 +67,17 @@ func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	prunedAtNoon(t, pool)
 	if left := heldOf(t, pool, "1"); left != 0 {
 		t.Errorf("%d parts are kept", left)
+	}
+}
+
+// What is parked keeps the parts of its own request, and no others.
+func TestPartsOfOthersGo(t *testing.T) {
+	pool := openOwned(t)
+	filter(t, pool, keyed("", "", longAgo, append(parts("1", 1), parts("2", 1)...)...)...)
+	park(t, pool, "")
+	prunedAtNoon(t, pool)
+	if waited, other := heldOf(t, pool, "1"), heldOf(t, pool, "2"); waited != 1 || other != 0 {
+		t.Errorf("of the request with a parked part %d parts are kept, of another %d", waited, other)
 	}
 }
 

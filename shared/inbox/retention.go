@@ -102,13 +102,14 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 
 // held are the parts of incomplete requests. One kept today stays, however late
 // the consumer is: the others may come at any moment. They may also be parked,
-// and be replayed unless they are emptied.
+// and be replayed unless they are emptied. Parked records of other requests
+// keep nothing.
 type held struct{ clock func() time.Time }
 
 func (held) Name() string { return "inbox_held" }
 
 func (held) Keeps() string {
-	return "until the request is whole, else 7 days, or as long as records of the organization are parked"
+	return "until the request is whole, else 7 days, or as long as a part of it is parked"
 }
 
 func (h held) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
@@ -116,8 +117,9 @@ func (h held) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err != nil {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, `DELETE FROM inbox_held h WHERE accepted_at < $1 AND held_at < now() - interval '1 day'
-		AND NOT EXISTS (SELECT FROM bus_parked p WHERE p.organization = h.organization AND p.header_names <> '{}')`, before)
+	tag, err := tx.Exec(ctx, `DELETE FROM inbox_held h WHERE accepted_at < $1 AND held_at < $3
+		AND NOT EXISTS (SELECT FROM bus_parked p WHERE p.organization = h.organization
+			AND p.header_values[array_position(p.header_names, $2)] = convert_to(h.batch::text, 'UTF8'))`, before, contract.HeaderBatch, h.clock().Add(-24*time.Hour))
 	return tag.RowsAffected(), false, err
 }
 
