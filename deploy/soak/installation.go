@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
+	tenants "github.com/weirlog/weir/tenants/app"
 )
 
 // segmentBytes is small, so that files of the log are closed within its retention.
@@ -90,7 +93,11 @@ func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
 	m.Ingest.Clock, m.Ledger.Clock, m.Grouping.Clock, m.Tenants.Clock = now, now, now, now
 	m.Ledger.TierIndieRetention, m.Ledger.TierBootstrapperRetention = c.Kept.Tiers[0], c.Kept.Tiers[1]
 	m.Ledger.TierComplianceRetention, m.Ledger.TierScaleRetention = c.Kept.Tiers[2], c.Kept.Tiers[3]
-	m.Tenants.CheapPasswords = true // what hashing costs is nothing that grows
+	m.Tenants.CheapPasswords = true                  // what hashing costs is nothing that grows
+	m.Tenants.ConsoleOrigin = "https://weir.example" // passkeys need a name
+	m.Tenants.Webhooks = tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}}
+	parked := bus.Retention{ParkedDays: c.Kept.ParkedDays}
+	m.Ingest.Retention, m.Ledger.Retention, m.Grouping.Retention, m.Tenants.Retention = parked, parked, parked, parked
 	m.Ledger.TransfersMonths, m.Ledger.BooksMonths, m.Tenants.AuditDays = c.Kept.TransfersMonths, c.Kept.BooksMonths, c.Kept.AuditDays
 	return m, err
 }
@@ -138,12 +145,6 @@ func (i *installation) stop() (err error) {
 	return err
 }
 
-// Bounds of waiting for what the modules do by themselves.
-const (
-	awaitTimeout = time.Minute
-	awaitPoll    = 5 * time.Millisecond
-)
-
 // applied are each consumer's records of the log before its
 // position, less the deferred ones.
 const applied = `least(
@@ -166,24 +167,20 @@ func (i *installation) awaitSealed(ctx context.Context, before time.Time) error 
 	return i.await(ctx, "the charges of before "+before.Format(time.RFC3339)+" are sealed", sealed, before)
 }
 
+// awaitErased returns once all that is deleted is gone.
+func (i *installation) awaitErased(ctx context.Context) error {
+	return i.await(ctx, "what is deleted is gone", `SELECT NOT EXISTS (SELECT FROM tenants.deletions WHERE state IN ('deleting', 'erasing'))`)
+}
+
 // await returns once a query answers true, which what says in words.
 func (i *installation) await(ctx context.Context, what, query string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
-	defer cancel()
 	if _, err := i.db.Exec(ctx, asSystem); err != nil {
 		return err
 	}
-	for {
-		var done bool
-		if err := i.db.QueryRow(ctx, query, args...).Scan(&done); err != nil || done {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waited for %s until %s: %w", awaitTimeout, what, ctx.Err())
-		case <-time.After(awaitPoll):
-		}
-	}
+	return until(ctx, what, func(ctx context.Context) (done bool, err error) {
+		err = i.db.QueryRow(ctx, query, args...).Scan(&done)
+		return done, err
+	})
 }
 
 // asSystem lets the connection see the rows of all organizations.

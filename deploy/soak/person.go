@@ -35,8 +35,20 @@ const password = "forty-two weirs upstream"
 
 // signIn tries to sign in, and returns how that was answered.
 func (c console) signIn(ctx context.Context, email, password string) (status int, err error) {
-	form := url.Values{"email": {email}, "password": {password}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/sign-in", strings.NewReader(form.Encode()))
+	return c.post(ctx, "/sign-in", url.Values{"email": {email}, "password": {password}})
+}
+
+// askForPasskey has somebody begin to sign in by a passkey, and leave it at that.
+func (c console) askForPasskey(ctx context.Context) error {
+	status, err := c.post(ctx, "/sign-in/passkey/options", nil)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("nobody is asked for a passkey: answered %d", status)
+	}
+	return err
+}
+
+func (c console) post(ctx context.Context, path string, form url.Values) (status int, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return 0, err
 	}

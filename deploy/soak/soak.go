@@ -29,6 +29,7 @@ type Kept struct {
 	TransfersMonths int
 	BooksMonths     int
 	AuditDays       int
+	ParkedDays      int
 }
 
 // Year is a year in which every bound is reached thrice. Its longest retentions
@@ -36,7 +37,7 @@ type Kept struct {
 func Year() Config {
 	return Config{
 		Days: 360, Step: 1, Month: 30, FlatFrom: 270,
-		Kept: Kept{Tiers: [4]int{7, 30, 60, 60}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 60},
+		Kept: Kept{Tiers: [4]int{7, 30, 60, 60}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 60, ParkedDays: 30},
 	}
 }
 
@@ -44,18 +45,22 @@ func Year() Config {
 func Short() Config {
 	return Config{
 		Days: 150, Step: 5, Month: 30, FlatFrom: 120,
-		Kept: Kept{Tiers: [4]int{7, 10, 20, 20}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 30},
+		Kept: Kept{Tiers: [4]int{7, 10, 20, 20}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 30, ParkedDays: 30},
 	}
 }
 
 // Run lets the days pass, and returns what was there at the end of each month.
 func Run(ctx context.Context, config Config, progress io.Writer) (report Report, err error) {
 	r := &run{Config: config, clock: &clock{}, report: Report{FlatFrom: config.FlatFrom}}
+	if r.receiver, err = startReceiver(); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.receiver.stop()) }()
 	if err := r.start(ctx); err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if r.tenants, err = newTenants(ctx, r.api, r.app.Env().OperatorToken); err != nil {
+	if r.tenants, err = newTenants(ctx, r.api, r.operator(), r.receiver.url); err != nil {
 		return report, err
 	}
 	for r.day = 0; r.day < config.Days; r.day += config.Step {
@@ -78,7 +83,9 @@ type run struct {
 	installation
 
 	clock    *clock
+	receiver *receiver
 	tenants  []*tenant
+	visitors visitors
 	day      int
 	accepted int64 // records of weir.logs.v1
 	report   Report
@@ -87,22 +94,13 @@ type run struct {
 // pass is a day, or several at once: what is sent is applied everywhere, then
 // time passes, and what is past is removed.
 func (r *run) pass(ctx context.Context) error {
+	if r.day%r.Month == 0 {
+		if err := r.beginMonth(ctx, r.day/r.Month); err != nil {
+			return err
+		}
+	}
 	for _, t := range r.tenants {
-		if err := t.end(ctx, r.api, r.day); err != nil {
-			return err
-		}
-		if t.deleted {
-			continue
-		}
-		if err := r.changeTier(ctx, t); err != nil {
-			return err
-		}
-		sent, err := t.live(ctx, r.api, r.clock.Now(), r.day, r.Month)
-		if err != nil {
-			return err
-		}
-		r.accepted += sent
-		if err := t.visit(ctx, r.console); err != nil {
+		if err := r.passOf(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -113,16 +111,39 @@ func (r *run) pass(ctx context.Context) error {
 	return errors.Join(r.app.Prune(ctx), r.broker.Retain(ctx))
 }
 
+// passOf is what a tenant does in a day.
+func (r *run) passOf(ctx context.Context, t *tenant) error {
+	if err := t.end(ctx, r.api, r.day); err != nil || t.deleted {
+		return err
+	}
+	if err := r.changeTier(ctx, t); err != nil {
+		return err
+	}
+	sent, err := t.live(ctx, r.api, r.clock.Now(), r.day, r.Month)
+	r.accepted += sent
+	return errors.Join(err, t.visit(ctx, r.console))
+}
+
+// beginMonth is what happens once a month beside what tenants do.
+func (r *run) beginMonth(ctx context.Context, month int) error {
+	if err := r.changeVisitors(ctx, month); err != nil {
+		return err
+	}
+	refused, err := r.exceedBudget(ctx)
+	r.accepted += refused
+	return errors.Join(err, r.publishMisfits(ctx, r.tenants[1]), r.console.askForPasskey(ctx))
+}
+
 // endMonth starts everything anew, as operators do now and then,
 // and looks at what is there.
 func (r *run) endMonth(ctx context.Context, passed int) error {
 	if err := errors.Join(r.stop(), r.start(ctx)); err != nil {
 		return err
 	}
-	if err := r.awaitSealed(ctx, r.clock.Now().Add(-day/2)); err != nil {
+	if err := errors.Join(r.awaitSealed(ctx, r.clock.Now().Add(-day/2)), r.awaitErased(ctx)); err != nil {
 		return err
 	}
-	if err := r.app.Prune(ctx); err != nil {
+	if err := errors.Join(r.app.Prune(ctx), r.noteWritten(ctx)); err != nil {
 		return err
 	}
 	found, err := r.look(ctx)

@@ -22,6 +22,9 @@ func TestShort(t *testing.T) {
 	for _, grown := range report.Grown() {
 		t.Error(grown)
 	}
+	for _, table := range report.Untouched() {
+		t.Errorf("%s: whether it stays empty is not what was expected", table)
+	}
 	if err := report.Write(t.Output()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/client"
-	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // A tenant is an organization with a project, and its behavior.
@@ -26,6 +25,8 @@ type tenant struct {
 	tier         string // that it wants
 	otherTier    string // that it changes to now and then; empty: never
 	billing      string // token that changes its tier
+	webhook      string
+	colleague    string // who is there for a month
 }
 
 // Days on which one tenant stops, and another is deleted.
@@ -36,7 +37,7 @@ const (
 
 // newTenants makes two organizations of each tier. One goes up and down again
 // now and then, one down and up, one stops after a while, and one is deleted.
-func newTenants(ctx context.Context, api *client.Client, operator string) (tenants []*tenant, err error) {
+func newTenants(ctx context.Context, api *client.Client, operator, receiver string) (tenants []*tenant, err error) {
 	for n, tier := range slices.Concat(tiers, tiers) {
 		name := fmt.Sprintf("%s %d", tier, n)
 		organization, err := api.CreateOrganization(ctx, operator, name, tier)
@@ -54,7 +55,7 @@ func newTenants(ctx context.Context, api *client.Client, operator string) (tenan
 		if err != nil {
 			return nil, err
 		}
-		if err := t.plan(ctx, api); err != nil {
+		if err := errors.Join(t.plan(ctx, api), t.subscribe(ctx, api, receiver)); err != nil {
 			return nil, err
 		}
 		tenants = append(tenants, t)
@@ -93,14 +94,14 @@ func (t *tenant) end(ctx context.Context, api *client.Client, day int) error {
 	return api.DeleteOrganization(ctx, t.operator, t.organization)
 }
 
-// live sends a tenant's records of a day, and returns their
-// number. Once a month it rotates its key.
+// live sends a tenant's records of a day, and returns their number. Once a
+// month it rotates its key, and what is decided about it changes.
 func (t *tenant) live(ctx context.Context, api *client.Client, now time.Time, day, month int) (records int64, err error) {
 	if t.idleFrom > 0 && day >= t.idleFrom {
 		return 0, nil
 	}
 	if day%month == 0 {
-		if err := t.changeKey(ctx, api); err != nil {
+		if err := errors.Join(t.changeKey(ctx, api), t.decideMonth(ctx, api, now, day/month)); err != nil {
 			return 0, err
 		}
 	}
@@ -134,14 +135,16 @@ func (t *tenant) changeKey(ctx context.Context, api *client.Client) error {
 // awaitKey returns once a new key is in force. On a busy machine that may take
 // longer than the answer to its creation waits.
 func awaitKey(ctx context.Context, api *client.Client, key string) error {
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
-	defer cancel()
-	for {
+	return until(ctx, "a new key is in force", func(ctx context.Context) (bool, error) {
 		_, err := api.Logs(ctx, key, client.LogsQuery{})
-		var problem *client.Problem
-		if !errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
-			return err
+		if isProblem(err, http.StatusUnauthorized) {
+			return false, nil
 		}
-		lifecycle.Pause(ctx, awaitPoll)
-	}
+		return true, err
+	})
+}
+
+func isProblem(err error, status int) bool {
+	var problem *client.Problem
+	return errors.As(err, &problem) && problem.Status == status
 }
