@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/deploy/endpoint"
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	tenants "github.com/weirlog/weir/tenants/app"
@@ -50,6 +51,7 @@ func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manife
 		return m, fmt.Errorf("the backup in %s is damaged, take another one: %w", dir, err)
 	}
 	fmt.Fprintf(out, "whole     %s of %s, %d bytes, made by Weir %s\n", dir, m.At.Format(time.RFC3339), size, m.Version)
+	fmt.Fprint(out, warnOf(m, time.Now()))
 	if config.Check {
 		return m, nil
 	}
@@ -69,6 +71,15 @@ func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manife
 		}
 	}
 	return m, nil
+}
+
+// warnOf is about a backup from before the oldest deletion that is known: what
+// was deleted since would not be erased again.
+func warnOf(m Manifest, now time.Time) string {
+	if now.AddDate(0, -erasure.DefaultMonths, 0).Before(m.At) {
+		return ""
+	}
+	return fmt.Sprintf("warning   it is older than %d months: what was deleted since comes back, unless WEIR_DELETIONS_MONTHS was more\n", erasure.DefaultMonths)
 }
 
 func (c RestoreConfig) chosen() []string {

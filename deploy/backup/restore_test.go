@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/testenv"
@@ -16,6 +17,16 @@ func made(t *testing.T, config Config) string {
 	dir, err := Make(t.Context(), config, t.Output())
 	must(t, err)
 	return dir
+}
+
+// Who restores what is older than the oldest deletion that is known is warned.
+func TestOldBackupsAreWarnedOf(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for months, warned := range map[int]bool{1: false, 24: false, 26: true} {
+		if text := warnOf(Manifest{At: now.AddDate(0, -months, 0)}, now); (text != "") != warned {
+			t.Errorf("of a backup %d months old it says %q", months, text)
+		}
+	}
 }
 
 // A backup comes back under a role of another name, with every row of every

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 )
 
 var topicSettings = []string{"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas"}
@@ -149,9 +151,20 @@ func (l *topicLook) retention() {
 		l.add(Fail, fmt.Sprintf("%s is %d, less than %d: a consumer that is away for longer loses records", name, got, want),
 			l.alter(fmt.Sprintf("%s=%d", name, want)))
 	}
+	l.outlivesDeletions(name)
 	const size = "retention.bytes"
 	if got, known := number(l.seen.Settings[size]); known && got >= 0 {
 		l.add(Warn, fmt.Sprintf("%s is %d: under load records go before their time", size, got), l.alter(size+"=-1"))
+	}
+}
+
+// outlivesDeletions looks whether records may come back of what was deleted so
+// long ago that nobody knows it.
+func (l *topicLook) outlivesDeletions(name string) {
+	const known = erasure.DefaultMonths * 28 * 24 * time.Hour
+	if got, given := number(l.seen.Settings[name]); given && (got < 0 || time.Duration(got)*time.Millisecond > known) {
+		l.add(Warn, fmt.Sprintf("%s is %d: it may keep records of what was deleted for longer than that is known, by default %d months",
+			name, got, erasure.DefaultMonths), l.alter(fmt.Sprintf("%s=%d", name, known.Milliseconds())))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	segmentio "github.com/segmentio/kafka-go"
 
@@ -26,7 +27,8 @@ func onThree(want contract.Topic) cluster.Topic {
 
 // What is wrong with a topic on three brokers is found, and nothing else.
 func TestTopicsOfACluster(t *testing.T) {
-	logs, state := contract.Topics(0, 0)[0], contract.Topics(0, 0)[1]
+	topics := contract.Topics(0, 7*24*time.Hour)
+	logs, state := topics[0], topics[1]
 	for name, c := range map[string]struct {
 		want  contract.Topic
 		spoil func(*cluster.Topic)
@@ -45,6 +47,7 @@ func TestTopicsOfACluster(t *testing.T) {
 		"partitions of state": {state, func(s *cluster.Topic) { s.Partitions = append(s.Partitions, s.Partitions[0]) }, Fail, "must have one"},
 		"small records":       {logs, func(s *cluster.Topic) { s.Settings["max.message.bytes"] = "1000" }, Fail, "max.message.bytes is 1000"},
 		"long segments":       {state, func(s *cluster.Topic) { s.Settings["segment.ms"] = "604800000" }, Warn, "segment.ms"},
+		"for ever":            {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = "-1" }, Warn, "longer than that is known"},
 		"bounded by size":     {logs, func(s *cluster.Topic) { s.Settings["retention.bytes"] = "1000" }, Warn, "retention.bytes is 1000"},
 	} {
 		seen := onThree(c.want)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -96,8 +97,9 @@ func (c Config) modules(now func() time.Time) (allinone.Modules, error) {
 	m.Tenants.CheapPasswords = true                  // what hashing costs is nothing that grows
 	m.Tenants.ConsoleOrigin = "https://weir.example" // passkeys need a name
 	m.Tenants.Webhooks = tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}}
-	parked := bus.Retention{ParkedDays: c.Kept.ParkedDays}
+	parked, deletions := bus.Retention{ParkedDays: c.Kept.ParkedDays}, erasure.Retention{DeletionsMonths: c.Kept.DeletionsMonths}
 	m.Ingest.Retention, m.Ledger.Retention, m.Grouping.Retention, m.Tenants.Retention = parked, parked, parked, parked
+	m.Ingest.Deletions, m.Ledger.Deletions, m.Grouping.Deletions, m.Tenants.Deletions = deletions, deletions, deletions, deletions
 	m.Ledger.TransfersMonths, m.Ledger.BooksMonths, m.Tenants.AuditDays = c.Kept.TransfersMonths, c.Kept.BooksMonths, c.Kept.AuditDays
 	return m, err
 }

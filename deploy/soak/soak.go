@@ -30,6 +30,7 @@ type Kept struct {
 	BooksMonths     int
 	AuditDays       int
 	ParkedDays      int
+	DeletionsMonths int
 }
 
 // Year is a year in which every bound is reached thrice. Its longest retentions
@@ -37,7 +38,7 @@ type Kept struct {
 func Year() Config {
 	return Config{
 		Days: 360, Step: 1, Month: 30, FlatFrom: 270,
-		Kept: Kept{Tiers: [4]int{7, 30, 60, 60}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 60, ParkedDays: 30},
+		Kept: Kept{Tiers: [4]int{7, 30, 60, 60}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 60, ParkedDays: 30, DeletionsMonths: 3},
 	}
 }
 
@@ -45,7 +46,7 @@ func Year() Config {
 func Short() Config {
 	return Config{
 		Days: 150, Step: 5, Month: 30, FlatFrom: 120,
-		Kept: Kept{Tiers: [4]int{7, 10, 20, 20}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 30, ParkedDays: 30},
+		Kept: Kept{Tiers: [4]int{7, 10, 20, 20}, TransfersMonths: 3, BooksMonths: 3, AuditDays: 30, ParkedDays: 30, DeletionsMonths: 3},
 	}
 }
 

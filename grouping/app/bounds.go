@@ -9,7 +9,6 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/outbox"
 	"github.com/weirlog/weir/shared/prune"
@@ -19,13 +18,14 @@ import (
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.pool, Tables: a.tables,
-		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
+		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock), []prune.Table{outbox.Table(bus.RelayName)})
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock),
+		[]prune.Table{outbox.Table(bus.RelayName), a.config.Deletions.Table(clock)})
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

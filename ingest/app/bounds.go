@@ -8,7 +8,6 @@ import (
 	"github.com/weirlog/weir/ingest/internal/postgres"
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/cursorkey"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -17,13 +16,14 @@ import (
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.pool, Tables: a.tables,
-		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}, postgres.GapBounds(), postgres.MergeBounds()),
+		Fixed: slices.Concat(bus.Fixed(), []prune.Bound{cursorkey.Bound()}, postgres.GapBounds(), postgres.MergeBounds()),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
-	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock))
+	return slices.Concat(postgres.Tables(clock), inbox.Tables(clock), a.config.Retention.Tables(clock),
+		[]prune.Table{a.config.Deletions.Table(clock)})
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

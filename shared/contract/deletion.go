@@ -21,7 +21,8 @@ type DeletionCancelled struct {
 
 // DeletionBegun is a fact on weir.tenants.v1: every module erases what it has,
 // accepts nothing more, and publishes Erased. It is final, and stays on the
-// topic when the rest of the organization or project is gone.
+// topic when the rest of the organization or project is gone, until that is
+// forgotten.
 type DeletionBegun struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`

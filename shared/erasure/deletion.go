@@ -14,7 +14,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/prune"
 )
 
 //go:embed migrations/*.sql
@@ -22,12 +21,7 @@ var migrations embed.FS
 
 // Migrations creates the table of what is deleted.
 func Migrations() pg.MigrationSet {
-	return pg.MigrationSet{Name: "erasure", FS: migrations, Rights: pg.Rights{"erasures": "SELECT, INSERT, UPDATE"}}
-}
-
-// Bound is that of the table.
-func Bound() prune.Bound {
-	return prune.Bound{Table: "erasures", Keeps: "a row of ids for each organization and project that was ever deleted", By: "its primary key"}
+	return pg.MigrationSet{Name: "erasure", FS: migrations, Rights: pg.Rights{"erasures": "SELECT, INSERT, UPDATE, DELETE"}}
 }
 
 // A Deletion is what has to go: an organization, or where there

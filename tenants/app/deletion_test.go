@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,57 @@ func TestDeletedIsGone(t *testing.T) {
 	if restored := p.call(t, operatorToken, "POST", "/v1/projects/"+doomed+"/restore", ""); restored.status != 409 {
 		t.Errorf("restored: %d %s", restored.status, restored.text)
 	}
+}
+
+// What was deleted is forgotten after 25 months: its ids are in no table
+// and, once that is compacted, on no topic.
+func TestDeletionsAreForgotten(t *testing.T) {
+	clock := &watch{}
+	w := newWorld(t)
+	w.clock = clock.now
+	p := w.start(t, operatorToken)
+	n, others := w.follow(t), w.ingestor(t)
+	acme, kept := p.tenant(t, "Acme"), p.tenant(t, "Kept")
+	doomed := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Doomed"})).get("id")
+	for path, of := range map[string]tenants.Deletable{
+		"/v1/projects/" + doomed:                 {Organization: kept.organization, Project: doomed},
+		"/v1/organizations/" + acme.organization: {Organization: acme.organization},
+	} {
+		p.must(t, 202, "DELETE", path, "")
+		p.deletion(t, of, tenants.Erasing)
+		others.erased(of)
+		p.deletion(t, of, tenants.Gone)
+	}
+	clock.pass(25 * 31 * 24 * time.Hour)
+	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Later"})) // an audit's newest line stays
+	testenv.Eventually(t, patience, func() error {
+		if err := p.Prune(t.Context()); err != nil {
+			return err
+		}
+		return w.forgot(t, n, acme.organization, doomed)
+	})
+	w.auditsHold(t)
+	if got := p.must(t, 200, "GET", "/v1/projects?organization="+kept.organization, "").items(t); len(got) != 2 {
+		t.Errorf("what is kept: %v", got)
+	}
+}
+
+// forgot is nil where ids are in no table, and in no record that is no tombstone.
+func (w world) forgot(t *testing.T, n *neighbour, ids ...string) error {
+	t.Helper()
+	newest := map[string]string{}
+	for _, record := range n.kept() {
+		newest["record "+string(record.Key)] = string(record.Value)
+	}
+	maps.Copy(newest, w.rows(t))
+	for place, text := range newest {
+		for _, id := range ids {
+			if strings.Contains(text, id) {
+				return fmt.Errorf("%s shows %s: %s", place, id, text)
+			}
+		}
+	}
+	return nil
 }
 
 // Facts about a key leave the topic with the key's events, which are

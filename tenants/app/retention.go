@@ -7,12 +7,13 @@ import (
 	"time"
 
 	sharedbus "github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/cursorkey"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
 	"github.com/weirlog/weir/tenants/internal/challenge"
+	"github.com/weirlog/weir/tenants/internal/erasing"
 	"github.com/weirlog/weir/tenants/internal/keys"
 	"github.com/weirlog/weir/tenants/internal/notifications"
 	"github.com/weirlog/weir/tenants/internal/people"
@@ -30,11 +31,18 @@ func (c Config) auditKept() time.Duration {
 	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
 }
 
+// deletionsKnownSince is from when on it is known what was deleted: the audit
+// tells of organizations as long.
+func (c Config) deletionsKnownSince(clock func() time.Time) func() time.Time {
+	known := c.Deletions.Since(clock)
+	return func() time.Time { return calendar.Earlier(known(), clock().Add(-c.auditKept())) }
+}
+
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.pool, Tables: a.tables,
-		Fixed: slices.Concat(registry.Fixed(), audit.Fixed(), notifications.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound(), erasure.Bound()}),
+		Fixed: slices.Concat(registry.Fixed(), audit.Fixed(), notifications.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
 		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
 }
@@ -43,7 +51,7 @@ func (a *App) tables(clock func() time.Time) []prune.Table {
 	forget := bus.Forget(a.publisher, a.clock)
 	return slices.Concat([]prune.Table{challenge.Table(clock)}, signin.Tables(clock), people.Tables(clock), keys.Tables(clock, forget),
 		registry.Tables(clock, forget), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
-		[]prune.Table{a.withdrawals}, notifications.Tables(clock), a.config.Retention.Tables(clock))
+		[]prune.Table{a.withdrawals, erasing.Past(a.withdrawals, a.config.deletionsKnownSince(clock)), a.config.Deletions.Table(clock)}, notifications.Tables(clock), a.config.Retention.Tables(clock))
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.

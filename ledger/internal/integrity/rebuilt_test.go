@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/erasure"
 )
 
 // A ledger that is made again from the log has the balances and chains
@@ -46,7 +47,7 @@ func foldAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge) {
 		l.SetPosition(t, partition, int64(len(records)), [16]byte{1}, "")
 	}
 	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
-	for _, table := range postgres.Tables(l.Now, ledger.DefaultRetention()) {
+	for _, table := range postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{}) {
 		for more := true; more; {
 			l.As(t, func(ctx context.Context, tx pgx.Tx) (err error) {
 				_, more, err = table.Prune(ctx, tx)

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/prune"
 )
 
@@ -135,7 +136,7 @@ func (l checkedLedger) decisions(t *testing.T) (kinds []string) {
 func (l checkedLedger) pruneKept(t *testing.T, kept ledger.Retention) {
 	t.Helper()
 	err := prune.New(prune.Config{
-		Pool: l.Pool, Tables: func(clock func() time.Time) []prune.Table { return postgres.Tables(clock, kept) }, Clock: l.Now,
+		Pool: l.Pool, Tables: func(clock func() time.Time) []prune.Table { return postgres.Tables(clock, kept, erasure.Retention{}) }, Clock: l.Now,
 		Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}).RunOnce(t.Context())
 	if err != nil {

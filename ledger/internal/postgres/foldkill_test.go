@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
@@ -30,7 +31,7 @@ func TestFoldIsKilled(t *testing.T) {
 	}
 	whole := l.count(t, "transfers")
 	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
-	fold := postgres.Tables(l.Now, ledger.DefaultRetention())[0]
+	fold := postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{})[0]
 	err := l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		if folded, _, err := fold.Prune(ctx, tx); err != nil || folded != 1 {
 			t.Fatal(folded, err)
@@ -76,7 +77,7 @@ func TestFoldingProcessIsKilled(t *testing.T) {
 	}
 	l.CheckSound(t)
 	testenv.Eventually(t, 30*time.Second, func() error { // the server may hold the locks of the dead a moment longer
-		fold := postgres.Tables(l.Now, ledger.DefaultRetention())[0]
+		fold := postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{})[0]
 		return l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
 			_, _, err := fold.Prune(ctx, tx)
 			return err
@@ -105,7 +106,7 @@ func foldAndWait(t *testing.T, pool *pgxpool.Pool) {
 	l := ledgertest.On(pool)
 	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		folded, _, err := postgres.Tables(l.Now, ledger.DefaultRetention())[0].Prune(ctx, tx)
+		folded, _, err := postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{})[0].Prune(ctx, tx)
 		fmt.Println("folded", folded)
 		if err == nil {
 			_, err = bufio.NewReader(os.Stdin).ReadByte()

@@ -9,11 +9,12 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/prune"
 )
 
 // Tables are those of the ledger that age, for a prune.Pruner.
-func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
+func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Retention) []prune.Table {
 	return []prune.Table{
 		transferDays{kept, clock},
 		appliedRanges{clock},
@@ -51,6 +52,7 @@ func Tables(clock func() time.Time, kept ledger.Retention) []prune.Table {
 			Before: func() time.Time { return kept.BooksSince(clock()) }, Only: "(t.status <> 1 AND t.remaining = 0)",
 		},
 		pastDecisions{kept, clock},
+		deletedOrganizations{deletions.Since(clock)}, erasuresOf(deletions.Table(clock)),
 		prune.Rows{
 			Table: "answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(answersKept, clock), AppendOnly: true,
 		},
@@ -63,7 +65,6 @@ const answersKept = 30 * 24 * time.Hour
 // Fixed are the bounds of the others.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
-		{Table: "organizations", Keeps: "a row for each organization", By: "the organizations that there are"},
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
 		{Table: "published_terms", Keeps: "one row", By: "its primary key"},
 		{Table: "checked_ranges", Keeps: "a row for each partition of the log", By: "the log's partitions"},

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 )
 
 // prune keeps the tables of the ledger within their bounds, as of its clock.
@@ -101,7 +102,7 @@ func TestFoldWaitsForChecks(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.chargeRange(t, "acme", 10, l.Now())
 	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
-	fold := postgres.Tables(l.Now, ledger.DefaultRetention())[0]
+	fold := postgres.Tables(l.Now, ledger.DefaultRetention(), erasure.Retention{})[0]
 	l.As(t, func(ctx context.Context, check pgx.Tx) error {
 		if err := postgres.HoldDays(ctx, check); err != nil {
 			return err
@@ -194,5 +195,33 @@ func TestUnsealedRangesStay(t *testing.T) {
 	l.prune(t)
 	if n := l.count(t, "ranges"); n != 1 {
 		t.Errorf("%d ranges are left once they are sealed", n)
+	}
+}
+
+// What was deleted is known, and has its row, as long as it has books; then
+// nothing is left of it.
+func TestDeletedOrganizationsGoAfterTheirBooks(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	for _, organization := range []string{"acme", "other"} {
+		l.Start(t, organization, ledger.Scale)
+		l.chargeRange(t, organization, 10, l.Now())
+	}
+	l.exec(t, `INSERT INTO erasures (organization, project, begun_at, gone_by, erased_at, published_at)
+		SELECT 'acme', project, at, at, at, at FROM unnest(ARRAY['', 'shop']) project, (SELECT opened_at AS at FROM organizations LIMIT 1) o`)
+	left := func(table string) int { return l.count(t, table+` WHERE organization = 'acme'`) }
+	l.SetClock(ledgertest.November.AddDate(0, 26, 0))
+	l.prune(t)
+	if rows, known := left("organizations"), left("erasures"); rows != 1 || known != 1 {
+		t.Errorf("with books there are %d rows of it, and %d of 2 deletions are known", rows, known)
+	}
+	l.SetClock(ledgertest.November.AddDate(10, 2, 0))
+	l.prune(t)
+	for _, table := range []string{"organizations", "erasures", "chains", "links", "events", "unpublished"} {
+		if rows := left(table); rows != 0 {
+			t.Errorf("%s has %d rows of it", table, rows)
+		}
+	}
+	if rows := l.count(t, `organizations WHERE organization = 'other'`); rows != 1 {
+		t.Errorf("the other organization has %d rows", rows)
 	}
 }

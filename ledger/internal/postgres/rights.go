@@ -7,13 +7,13 @@ var rights = pg.Rights{
 	"answers":          "SELECT, INSERT, DELETE",
 	"books":            "SELECT, INSERT, UPDATE, DELETE",
 	"budgets":          "SELECT, INSERT, UPDATE, DELETE",
-	"chains":           "SELECT, INSERT, UPDATE",
+	"chains":           "SELECT, INSERT, UPDATE, DELETE",
 	"checked_ranges":   "SELECT, INSERT, UPDATE",
 	"cuts":             "SELECT, INSERT, DELETE",
 	"folded_transfers": "SELECT, INSERT, UPDATE", // go with their book
 	"grants":           "SELECT, INSERT, UPDATE, DELETE",
 	"links":            "SELECT, INSERT, DELETE",
-	"organizations":    "SELECT, INSERT, UPDATE",
+	"organizations":    "SELECT, INSERT, UPDATE, DELETE",
 	"period_lines":     "SELECT, INSERT, UPDATE", // go with their book
 	"published_terms":  "SELECT, INSERT, UPDATE",
 	"ranges":           "SELECT, INSERT, DELETE",

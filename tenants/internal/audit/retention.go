@@ -26,7 +26,7 @@ func Tables(clock func() time.Time, kept time.Duration, withdraw Withdraw) []pru
 
 // Fixed are the bounds of the others.
 func Fixed() []prune.Bound {
-	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization", By: "its primary key"}}
+	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization, also a deleted one as long as that is known", By: "tenants/internal/erasing"}}
 }
 
 // oldLines are the lines of audits. An audit begins at its
@@ -132,6 +132,8 @@ SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organiza
 			JOIN audit_events line ON line.organization = o.organization AND line.actor = thing.id))
 	WHEN 'webhook' THEN NOT EXISTS (SELECT FROM webhooks t WHERE t.organization = e.organization AND t.id = thing.id)
 	WHEN 'member' THEN NOT EXISTS (SELECT FROM members t WHERE t.organization = e.organization AND t.id = thing.id)
+	WHEN 'project' THEN NOT EXISTS (SELECT FROM projects t WHERE t.organization = e.organization AND t.id = thing.id)
+	WHEN 'deletion' THEN NOT EXISTS (SELECT FROM deletions t WHERE t.organization = e.organization AND t.id = thing.id)
 	WHEN 'passkey' THEN NOT EXISTS (SELECT FROM passkeys t WHERE t.organization = e.organization AND t.id = thing.id)
 	ELSE false END
    AND NOT EXISTS (SELECT FROM events earlier WHERE earlier.organization = e.organization AND earlier.stream = e.stream AND earlier.version < e.version)

@@ -151,6 +151,17 @@ func keepWithdrawal(ctx context.Context, tx pgx.Tx, organization string, m relay
 	return nil
 }
 
+// WithdrawCreation takes back what nameless left of an organization.
+func (w *Withdrawals) WithdrawCreation(ctx context.Context, tx pgx.Tx, organization string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO withdrawals (organization, topic, key, type)
+		SELECT organization, $2, $3 || '/' || position, $3 FROM events WHERE organization = $1 AND stream = 'organization/' || $1 AND version = 1`,
+		organization, contract.TopicTenants, contract.TypeOrganizationCreated)
+	if err != nil {
+		return fmt.Errorf("cannot withdraw that %q was created: %w", organization, err)
+	}
+	return nil
+}
+
 // nameless is what replaces a fact instead of a tombstone, nil for most: the
 // ledger makes its books from tier and time.
 func nameless(event tenants.Event) (*string, error) {

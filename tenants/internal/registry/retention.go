@@ -19,7 +19,6 @@ func Tables(clock func() time.Time, forget retention.Forget) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "organizations", Keeps: "a row for each organization", By: "operators, who alone make them"},
-		{Table: "deletions", Keeps: "a row of ids for each organization and project that was ever deleted", By: "WEIR_MAX_PROJECTS, with those of 30 days"},
 		{Table: "projects", Keeps: "200 of an organization", By: "WEIR_MAX_PROJECTS"},
 		{Table: "security_policies", Keeps: "a row for each organization", By: "its primary key"},
 	}

@@ -1,0 +1,44 @@
+package erasure
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/prune"
+)
+
+// Retention is for how long modules know what was deleted. Zero means the default.
+type Retention struct {
+	DeletionsMonths int `help:"For how many months it is known which organizations and projects were deleted, by their ids: longer than the log keeps records of them, and than a backup is restored." env:"WEIR_DELETIONS_MONTHS" default:"25"`
+}
+
+const (
+	// DefaultMonths is as long as the ledger's books are kept.
+	DefaultMonths = 25
+	leastMonths   = 3 // facts are kept for 30 days, and what is parked for 90
+)
+
+// Validate returns what is wrong.
+func (r Retention) Validate() error {
+	if r.DeletionsMonths != 0 && r.DeletionsMonths < leastMonths {
+		return fmt.Errorf("WEIR_DELETIONS_MONTHS is %d: what was deleted is known for at least %d months", r.DeletionsMonths, leastMonths)
+	}
+	return nil
+}
+
+// Months is for how many months what was deleted is known.
+func (r Retention) Months() int { return cmp.Or(r.DeletionsMonths, DefaultMonths) }
+
+// Since is the instant from which on what was deleted is known.
+func (r Retention) Since(clock func() time.Time) func() time.Time {
+	return func() time.Time { return clock().AddDate(0, -r.Months(), 0) }
+}
+
+// Table is that of what is deleted, for a prune.Pruner.
+func (r Retention) Table(clock func() time.Time) prune.Rows {
+	return prune.Rows{
+		Table: "erasures", Bound: fmt.Sprintf("ids for %d months after what they name was erased", r.Months()),
+		Age: "published_at", Before: r.Since(clock),
+	}
+}

@@ -1,0 +1,82 @@
+package erasing
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/eventstore"
+	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/audit"
+	"github.com/weirlog/weir/tenants/internal/bus"
+	"github.com/weirlog/weir/tenants/internal/registry"
+)
+
+// past are the deletions that are over. Once they are old, their facts
+// are taken back, and of an organization nothing is left.
+type past struct {
+	withdrawals *bus.Withdrawals
+	before      func() time.Time
+}
+
+// Past is the table of deletions, for a prune.Pruner, which keeps
+// those that were over after an instant.
+func Past(withdrawals *bus.Withdrawals, before func() time.Time) prune.Table {
+	return past{withdrawals, before}
+}
+
+func (past) Name() string { return "deletions" }
+
+func (past) Keeps() string {
+	return "ids for WEIR_DELETIONS_MONTHS and WEIR_AUDIT_DAYS after the deletion is over"
+}
+
+// deletionsAtOnce are forgotten in one transaction.
+const deletionsAtOnce = 20
+
+func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	gone, err := registry.TakePastDeletions(ctx, tx, p.before(), deletionsAtOnce)
+	if err != nil || len(gone) == 0 {
+		return 0, false, err
+	}
+	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	for _, of := range gone {
+		if err := p.forget(ctx, tx, of); err != nil {
+			return 0, false, err
+		}
+	}
+	return int64(len(gone)), true, nil
+}
+
+// forget leaves the events of a project to the audit, which tells of them.
+func (p past) forget(ctx context.Context, tx pgx.Tx, of tenants.Deletable) error {
+	stream := eventstore.Stream{Organization: of.Organization, Name: bus.DeletionStreams + of.ID()}
+	if err := p.withdrawals.Withdraw(ctx, tx, stream); err != nil || of.Project != "" {
+		return err
+	}
+	return p.forgetOrganization(ctx, tx, of.Organization)
+}
+
+func (p past) forgetOrganization(ctx context.Context, tx pgx.Tx, organization string) error {
+	if err := p.withdrawals.WithdrawCreation(ctx, tx, organization); err != nil {
+		return err
+	}
+	return audit.Forget(ctx, tx, organization)
+}
+
+// Oldest implements prune.Table.
+func (past) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	if err := pg.AsSystem(ctx, tx); err != nil {
+		return time.Time{}, err
+	}
+	return registry.OldestDeletion(ctx, tx)
+}

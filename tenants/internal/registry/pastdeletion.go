@@ -1,0 +1,33 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/query"
+)
+
+// overAt is when a deletion was over; null: it is not.
+const overAt = `CASE state WHEN 'gone' THEN finished_at WHEN 'cancelled' THEN requested_at END`
+
+// TakePastDeletions removes at most limit deletions that were over before an
+// instant, and returns them. The caller's transaction acts as the system.
+func TakePastDeletions(ctx context.Context, tx pgx.Tx, before time.Time, limit int) ([]tenants.Deletable, error) {
+	rows, err := tx.Query(ctx, `DELETE FROM deletions WHERE id IN (SELECT id FROM deletions WHERE `+overAt+` < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+		RETURNING organization, project`, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot remove past deletions: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[tenants.Deletable])
+}
+
+// OldestDeletion is when the oldest deletion was over; zero where none is.
+func OldestDeletion(ctx context.Context, tx pgx.Tx) (time.Time, error) {
+	var at *time.Time
+	err := tx.QueryRow(ctx, `SELECT min(`+overAt+`) FROM deletions`).Scan(&at)
+	return query.OrZero(at), err
+}
