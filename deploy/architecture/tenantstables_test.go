@@ -41,7 +41,7 @@ var foreignReads = map[string][]string{
 	"signin": {"members", "organizations"}, // whether a device is of the member who signs in; whether the organization is to be deleted
 	// whose things are gone, so that what the audit and the
 	// events have of them can go
-	"audit":         {"organizations", "deletions", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
+	"audit":         {"organizations", "deletions", "projects", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
 	"bus":           {"api_keys", "service_tokens", "sessions", "deletions"}, // whether a credential was forgotten, or what holds it is deleted
 	"notifications": {"organizations", "projects", "members"},                // whether they are to be deleted; who gets mail
 }
