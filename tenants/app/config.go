@@ -68,7 +68,8 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
-	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
+	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(),
+		process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
 	if c.AuditDays != 0 && c.AuditDays < leastAuditDays {
 		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, leastAuditDays))
 	}

@@ -51,7 +51,8 @@ func (a *App) tables(clock func() time.Time) []prune.Table {
 	forget := bus.Forget(a.publisher, a.clock)
 	return slices.Concat([]prune.Table{challenge.Table(clock)}, signin.Tables(clock), people.Tables(clock), keys.Tables(clock, forget),
 		registry.Tables(clock, forget), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
-		[]prune.Table{a.withdrawals, erasing.Past(a.withdrawals, a.config.deletionsKnownSince(clock)), a.config.Deletions.Table(clock)}, notifications.Tables(clock), a.config.Retention.Tables(clock))
+		[]prune.Table{a.withdrawals, erasing.Past(a.withdrawals, a.config.deletionsKnownSince(clock)), a.config.Deletions.Table(clock)},
+		notifications.Tables(clock), a.config.Retention.Tables(clock))
 }
 
 // Prune removes what is beyond its bound at once; Run does it all the time.
