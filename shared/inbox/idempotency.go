@@ -83,19 +83,39 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	if keys == nil {
 		return c, nil
 	}
-	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at, whole, CASE WHEN whole THEN 0 ELSE
-			(SELECT count(*) FROM inbox i WHERE i.day = (c.accepted_at AT TIME ZONE 'UTC')::date AND i.batch = c.batch) END
-		FROM inbox_idempotency c WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
+	rows, err := tx.Query(ctx, `SELECT idempotency, batch::text, digest, accepted_at, whole FROM inbox_idempotency
+		WHERE idempotency = ANY($1) ORDER BY idempotency, accepted_at`, keys)
 	if err != nil {
 		return nil, err
 	}
 	var key string
 	var loaded claim
-	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at, &loaded.whole, &loaded.parts}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&key, &loaded.batch, &loaded.digest, &loaded.at, &loaded.whole}, func() error {
 		c.of[key] = append(c.of[key], loaded)
 		return nil
 	})
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, c.countParts(ctx, tx)
+}
+
+// countParts counts the parts of requests that may be incomplete. It is planned
+// for their days, and locks no others.
+func (c *claims) countParts(ctx context.Context, tx pgx.Tx) error {
+	for _, held := range c.of {
+		for i := range held {
+			if held[i].whole {
+				continue
+			}
+			err := tx.QueryRow(ctx, `SELECT count(*) FROM inbox WHERE day = $1 AND batch = $2::text::uuid`,
+				pgx.QueryExecModeCacheDescribe, held[i].at.UTC().Truncate(24*time.Hour), held[i].batch).Scan(&held[i].parts)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // save stores new claims. A concurrent one binds nothing: it was made

@@ -170,7 +170,7 @@ func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error
 			SELECT batch, part, false AS kept FROM inbox WHERE day = ANY($1::date[]) AND batch = ANY($2::text[]::uuid[])
 			UNION ALL
 			SELECT batch, part, true FROM inbox_held WHERE (organization, batch) IN (SELECT * FROM unnest($3::text[], $2::text[]::uuid[]))
-		) AS seen GROUP BY batch, part`, days, batches, organizations)
+		) AS seen GROUP BY batch, part`, pgx.QueryExecModeCacheDescribe, days, batches, organizations) // planned for the days: it locks no others
 	if err != nil {
 		return err
 	}
