@@ -111,10 +111,11 @@ func (s *spent) sure() int64 { return s.all - s.repeatable }
 
 // doubtful is what may be in the log or not.
 type doubtful struct {
-	at    time.Time
-	bytes int64
-	since time.Time
-	fence Positions // if it is in the log, it is below; nil while that is unknown
+	at     time.Time // when the latest of it was accepted
+	oldest time.Time
+	bytes  int64
+	since  time.Time
+	fence  Positions // if it is in the log, it is below; nil while that is unknown
 }
 
 // A Reservation is the part of a quota that one request holds while it is being
@@ -127,8 +128,9 @@ type Reservation struct {
 	repeatable bool // the request may repeat a charged one
 }
 
-// maxPublished is how many published requests a Quota keeps apart. Beyond it
-// some are counted only with a later one, which errs toward refusal.
+// maxPublished is how many published requests a Quota keeps apart, and how many
+// doubtful ones. Beyond it some are counted only with a later one, which errs
+// toward refusal.
 const maxPublished = 1024
 
 // Apply takes an account and reports whether it is newer.
@@ -219,8 +221,15 @@ func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 // Lost records that a reservation's request may be in the log or
 // not. It stays reserved until Resolve.
 func (q *Quota) Lost(r Reservation, now time.Time) {
-	q.doubtful = append(q.doubtful, doubtful{at: r.At, bytes: r.Bytes, since: now})
 	q.age(r.At)
+	if len(q.doubtful) < maxPublished {
+		q.doubtful = append(q.doubtful, doubtful{at: r.At, oldest: r.At, bytes: r.Bytes, since: now})
+		return
+	}
+	last := &q.doubtful[maxPublished-1] // waits with what is lost now
+	last.bytes += r.Bytes
+	last.at, last.oldest = calendar.Later(last.at, r.At), calendar.Earlier(last.oldest, r.At)
+	last.since, last.fence = now, nil
 }
 
 // Doubts reports whether anything was lost before the given time
@@ -375,6 +384,6 @@ func (q *Quota) findOldest() {
 		q.age(p.oldest)
 	}
 	for _, d := range q.doubtful {
-		q.age(d.at)
+		q.age(d.oldest)
 	}
 }

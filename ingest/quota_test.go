@@ -192,6 +192,39 @@ func TestQuotaResolvesDoubt(t *testing.T) {
 	}
 }
 
+// However many requests are lost while the brokers answer nothing, as many
+// doubts are kept as requests apart: the later ones wait for each other.
+func TestQuotaKeepsFewDoubts(t *testing.T) {
+	const lost, apart = 2000, 1024
+	now := november.Add(time.Hour)
+	q := newQuota(account(lost, 0))
+	for i := range lost {
+		r, _ := q.Reserve(now, 1)
+		q.Lost(r, now.Add(time.Duration(i)*time.Millisecond))
+	}
+	left := func(want int64) {
+		t.Helper()
+		if _, verdict := q.Reserve(now, want+1); verdict == ingest.Admitted {
+			t.Errorf("more than %d bytes are free", want)
+		}
+		r, verdict := q.Reserve(now, want)
+		if verdict != ingest.Admitted {
+			t.Errorf("%d bytes are not free: %v", want, verdict)
+		}
+		q.Release(r)
+	}
+	left(0)
+	ends := ingest.Positions{0: 10}
+	q.Resolve(now.Add(1500*time.Millisecond), ends)
+	q.Mark(ends)
+	left(apart - 1)
+	q.Resolve(now.Add(time.Minute), ends)
+	q.Mark(ends)
+	if _, verdict := q.Reserve(now, lost); verdict != ingest.Admitted {
+		t.Errorf("once all is counted: %v", verdict)
+	}
+}
+
 // The lag is that of the oldest request which is not counted, also where
 // nobody knows whether it is in the log.
 func TestQuotaLag(t *testing.T) {
