@@ -156,11 +156,11 @@ func (b *Budgets) Found(c Charge) {
 	}
 }
 
-// Doubts reports whether anything was lost before the given time
+// Incomplete reports whether anything was lost before the given time
 // and is not yet resolved.
-func (b *Budgets) Doubts(before time.Time) bool {
+func (b *Budgets) Incomplete(before time.Time) bool {
 	for _, quota := range b.bySpender {
-		if quota.Doubts(before) {
+		if quota.Incomplete(before) {
 			return true
 		}
 	}

@@ -110,7 +110,7 @@ func TestBudgetsCountTheLog(t *testing.T) {
 		t.Fatal(verdict)
 	}
 	r.Lost(now)
-	if !b.Doubts(now.Add(time.Minute)) {
+	if !b.Incomplete(now.Add(time.Minute)) {
 		t.Fatal("nothing is in doubt")
 	}
 	b.Resolve(now.Add(time.Minute), ingest.Positions{1: 9})

@@ -232,9 +232,9 @@ func (q *Quota) Lost(r Reservation, now time.Time) {
 	last.since, last.fence = now, nil
 }
 
-// Doubts reports whether anything was lost before the given time
+// Incomplete reports whether anything was lost before the given time
 // and is not yet resolved.
-func (q *Quota) Doubts(before time.Time) bool {
+func (q *Quota) Incomplete(before time.Time) bool {
 	for _, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
 			return true

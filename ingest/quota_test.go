@@ -179,7 +179,7 @@ func TestQuotaResolvesDoubt(t *testing.T) {
 	if _, verdict := q.Reserve(now, 40); verdict != ingest.Contended {
 		t.Fatalf("before it is resolved: %v", verdict)
 	}
-	if !q.Doubts(now.Add(time.Second)) {
+	if !q.Incomplete(now.Add(time.Second)) {
 		t.Fatal("no doubts")
 	}
 	q.Resolve(now.Add(time.Second), ingest.Positions{0: 100, 1: 120})

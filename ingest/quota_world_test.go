@@ -246,7 +246,7 @@ func (w *world) publish() {
 
 // resolve reads the ends of the log for what was lost long enough ago.
 func (w *world) resolve() {
-	if before := w.now.Add(-time.Minute); w.quota.Doubts(before) {
+	if before := w.now.Add(-time.Minute); w.quota.Incomplete(before) {
 		w.quota.Resolve(before, w.ends())
 	}
 }

@@ -67,7 +67,7 @@ type pushing struct {
 
 const pushingOperator = "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
 
-func startPushing(t *testing.T, endpoint *endpoint, office *mailtest.Office, quota int64) *pushing {
+func startPushing(t *testing.T, endpoint *endpoint, office *mailtest.Server, quota int64) *pushing {
 	t.Helper()
 	database, brokers := httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)
 	p := &pushing{others: contracttest.New(t, "nobody", brokers, 2)}

@@ -15,7 +15,7 @@ import (
 )
 
 // withMail gives a world a mail server.
-func withMail(t *testing.T) (*mailtest.Office, func(*allinone.Modules)) {
+func withMail(t *testing.T) (*mailtest.Server, func(*allinone.Modules)) {
 	t.Helper()
 	office := mailtest.OpenPlain(t)
 	return office, func(set *allinone.Modules) {
@@ -82,7 +82,7 @@ func (w *world) decide(t *testing.T, path, body string) {
 }
 
 // isMailed waits until somebody got mail that names the tenant.
-func (of *tenant) isMailed(t *testing.T, office *mailtest.Office) {
+func (of *tenant) isMailed(t *testing.T, office *mailtest.Server) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
 		taken := office.Taken()

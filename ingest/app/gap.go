@@ -64,7 +64,7 @@ const (
 func (a *App) resolve(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, resolveInterval) {
 		before := a.clock().Add(-resolveAfter)
-		if !a.gate.Doubts(before) {
+		if !a.gate.Incomplete(before) {
 			continue
 		}
 		ends, err := a.log.Ends(ctx)

@@ -130,9 +130,9 @@ func FindDeletedIn(ctx context.Context, tx pgx.Tx, records []contract.LogsAccept
 	return FindDeleted(ctx, tx, organizations)
 }
 
-// Living returns the records that are not deleted, with their
+// Remaining returns the records that are not deleted, with their
 // sources. An inbox keeps what it sees.
-func (s Set) Living(records []contract.LogsAccepted, sources []bus.Record) ([]contract.LogsAccepted, []bus.Record) {
+func (s Set) Remaining(records []contract.LogsAccepted, sources []bus.Record) ([]contract.LogsAccepted, []bus.Record) {
 	if len(s) == 0 {
 		return records, sources
 	}

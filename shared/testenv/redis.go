@@ -91,7 +91,7 @@ func startRedis() (*redisServer, error) {
 const redisDatabases = 16
 
 // lend takes a database that no test has, in this process or another;
-// the kernel ends a loan with its process.
+// the kernel releases it with its process.
 func lend(t testing.TB, server string) string {
 	t.Helper()
 	var lent string
@@ -102,7 +102,7 @@ func lend(t testing.TB, server string) string {
 				return err
 			}
 			if file, err := filelock.Try(turnFile(u)); err == nil {
-				t.Cleanup(func() { _ = file.Close() }) // ends the loan in any case
+				t.Cleanup(func() { _ = file.Close() }) // releases it in any case
 				lent = u
 				return nil
 			}

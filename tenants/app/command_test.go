@@ -235,7 +235,7 @@ func TestLinksAtTheServer(t *testing.T) {
 		t.Fatalf("owner-link: %t, printed %q, notes %q", ok, link, notes)
 	}
 	ada := p.browser("192.0.2.90")
-	if got := ada.post(t, "/console/welcome", newcomer(codeOf(t, "weirown", link), "ada@example.com")); got.status != 303 {
+	if got := ada.post(t, "/console/welcome", registration(codeOf(t, "weirown", link), "ada@example.com")); got.status != 303 {
 		t.Fatalf("welcome: %d %s", got.status, got.body)
 	}
 	program.refused(t, "has members already", "owner-link")

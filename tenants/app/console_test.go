@@ -310,7 +310,7 @@ func TestNamesStayNames(t *testing.T) {
 	other["name"] = hostile
 	viewer := p.must(t, 201, "POST", "/v1/members", text(other)).get("id")
 	anybody := p.browser("192.0.2.5")
-	newcomer := map[string]string{"code": hostile, "organization": hostile, "name": hostile, "email": hostile, "password": password}
+	registration := map[string]string{"code": hostile, "organization": hostile, "name": hostile, "email": hostile, "password": password}
 	for name, got := range map[string]page{
 		"projects":        b.get(t, projectsPage),
 		"project":         b.get(t, projectsPage+"/"+project),
@@ -332,9 +332,9 @@ func TestNamesStayNames(t *testing.T) {
 		"bad project":     b.post(t, projectsPage, map[string]string{"name": hostile + "\x00"}),
 		"bad invitation":  b.post(t, membersPage+"/invitations", map[string]string{"email": hostile, "role": "viewer"}),
 		"created key":     b.post(t, apiKeysPage, map[string]string{"name": hostile, "project": project, "environment": "prod"}),
-		"welcome":         anybody.post(t, "/console/welcome", newcomer),
-		"join":            anybody.post(t, "/console/join", newcomer),
-		"reset":           anybody.post(t, "/console/reset", newcomer),
+		"welcome":         anybody.post(t, "/console/welcome", registration),
+		"join":            anybody.post(t, "/console/join", registration),
+		"reset":           anybody.post(t, "/console/reset", registration),
 	} {
 		if strings.Contains(got.body, "<script>") || strings.Contains(got.body, "<img src=x") {
 			t.Errorf("%s: %d %s", name, got.status, got.body)

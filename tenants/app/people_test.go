@@ -22,7 +22,7 @@ func codeOf(t *testing.T, kind, in string) string {
 	return code
 }
 
-func newcomer(code, email string) map[string]string {
+func registration(code, email string) map[string]string {
 	return map[string]string{"code": code, "email": email, "name": "Bob", "password": password, "organization": "Acme"}
 }
 
@@ -57,19 +57,19 @@ func TestInviteAndJoin(t *testing.T) {
 		"no code":          {"code", "", "bob@example.com", password},
 		"a reset code":     {"code", "weirpwd_" + code[8:], "bob@example.com", password},
 	} {
-		values := newcomer(test.code, test.email)
+		values := registration(test.code, test.email)
 		values["password"] = test.password
 		if got := bob.post(t, "/console/join", values); got.status != 422 || !strings.Contains(got.body, `id="fault-`+test.field+`"`) || bob.secret() != "" {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	if got := bob.post(t, "/console/join", newcomer(" "+code+"\n", "BOB@example.com")); got.status != 303 || bob.secret() == "" {
+	if got := bob.post(t, "/console/join", registration(" "+code+"\n", "BOB@example.com")); got.status != 303 || bob.secret() == "" {
 		t.Fatalf("join: %d %s", got.status, got.body)
 	}
 	if got := bob.post(t, projectsPage, map[string]string{"name": "by Bob"}); got.status != 303 {
 		t.Errorf("a developer creates a project: %d", got.status)
 	}
-	if got := p.browser("192.0.2.21").post(t, "/console/join", newcomer(code, "bob@example.com")); got.status != 422 || !strings.Contains(got.body, "was used already") {
+	if got := p.browser("192.0.2.21").post(t, "/console/join", registration(code, "bob@example.com")); got.status != 422 || !strings.Contains(got.body, "was used already") {
 		t.Errorf("join again: %d %s", got.status, got.body)
 	}
 	if got := p.browser("192.0.2.22").signIn(t, "bob@example.com", password); got.status != 303 {
@@ -91,7 +91,9 @@ func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 		statuses := make([]int, 2)
 		var group sync.WaitGroup
 		for i, p := range []*process{first, second} {
-			group.Go(func() { statuses[i] = p.browser("192.0.2.30").post(t, "/console/join", newcomer(code, email)).status })
+			group.Go(func() {
+				statuses[i] = p.browser("192.0.2.30").post(t, "/console/join", registration(code, email)).status
+			})
 		}
 		group.Wait()
 		if statuses[0]+statuses[1] != 303+422 {
@@ -113,14 +115,14 @@ func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
 	taken := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "taken@example.com", "viewer")))
 	b := p.browser("192.0.2.40")
 	unknown := "weirinv_" + strings.Repeat("0", 48)
-	nothing := b.post(t, "/console/join", newcomer(unknown, "bob@example.com"))
+	nothing := b.post(t, "/console/join", registration(unknown, "bob@example.com"))
 	for name, test := range map[string]struct{ code, email, want string }{
 		"replaced": {made.get("code"), "bob@example.com", "This code is not valid."},
 		"revoked":  {revoked.get("code"), "eve@example.com", "was taken back"},
 		"taken":    {taken.get("code"), "taken@example.com", "in another organization"},
 		"good":     {resent.get("code"), "nobody@example.com", "is not the address that was invited"},
 	} {
-		got := b.post(t, "/console/join", newcomer(test.code, test.email))
+		got := b.post(t, "/console/join", registration(test.code, test.email))
 		if got.status != 422 || !strings.Contains(got.text(), test.want) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
@@ -139,7 +141,7 @@ func TestAttemptsWithCodesAreLimited(t *testing.T) {
 	for i, page := range []string{"/console/join", "/console/welcome", "/console/reset"} {
 		b := p.browser(fmt.Sprintf("192.0.2.%d", 50+i))
 		for n := range 21 {
-			got := b.post(t, page, newcomer(fmt.Sprintf("weirinv_%048d", n), "bob@example.com"))
+			got := b.post(t, page, registration(fmt.Sprintf("weirinv_%048d", n), "bob@example.com"))
 			if want := map[bool]int{true: 429, false: 422}[n == 20]; got.status != want {
 				t.Fatalf("%s: attempt %d: %d, want %d", page, n, got.status, want)
 			}
@@ -162,20 +164,20 @@ func TestFirstOwner(t *testing.T) {
 		t.Fatalf("printed: %s", printed)
 	}
 	b := p.browser("192.0.2.60")
-	if got := b.post(t, "/console/welcome", newcomer(void, "ada@example.com")); got.status != 422 || !strings.Contains(got.body, `id="fault-code"`) {
+	if got := b.post(t, "/console/welcome", registration(void, "ada@example.com")); got.status != 422 || !strings.Contains(got.body, `id="fault-code"`) {
 		t.Errorf("the link of before: %d %s", got.status, got.body)
 	}
 	if got := b.post(t, "/console/welcome", map[string]string{"code": code}); got.status != 422 ||
 		strings.Count(got.body, `class="fault"`) != 4 || strings.Contains(got.body, `id="fault-code"`) {
 		t.Errorf("nothing but the code: %d %s", got.status, got.body)
 	}
-	if got := b.post(t, "/console/welcome", newcomer(code, "Ada@Example.com")); got.status != 303 || b.secret() == "" {
+	if got := b.post(t, "/console/welcome", registration(code, "Ada@Example.com")); got.status != 303 || b.secret() == "" {
 		t.Fatalf("welcome: %d %s", got.status, got.body)
 	}
 	if got := b.get(t, membersPage); got.status != 200 || !strings.Contains(got.body, "ada@example.com") || !strings.Contains(got.body, ">owner<") {
 		t.Errorf("the members: %d %s", got.status, got.body)
 	}
-	if got := p.browser("192.0.2.61").post(t, "/console/welcome", newcomer(code, "eve@example.com")); got.status != 422 {
+	if got := p.browser("192.0.2.61").post(t, "/console/welcome", registration(code, "eve@example.com")); got.status != 422 {
 		t.Errorf("the link again: %d %s", got.status, got.body)
 	}
 	if strings.Contains(w.log.String()+w.dump(t), code[8:]) {
@@ -197,7 +199,7 @@ func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 	p := w.start(t, operatorToken)
 	code := codeOf(t, "weirown", w.output.String())
 	p.add(t, p.tenant(t, "Acme").organization, "ada@example.com", "viewer")
-	if got := p.browser("192.0.2.60").post(t, "/console/welcome", newcomer(code, "eve@example.com")); got.status != 422 {
+	if got := p.browser("192.0.2.60").post(t, "/console/welcome", registration(code, "eve@example.com")); got.status != 422 {
 		t.Errorf("welcome: %d %s", got.status, got.body)
 	}
 }
@@ -295,7 +297,7 @@ func TestCodesGoWithTheOperator(t *testing.T) {
 	}
 	kept := ask("/v1/invitations", text(invitation(acme.organization, "kept@example.com", "owner")))
 	invited, code := ask("/v1/invitations", text(invitation(acme.organization, "new@example.com", "owner"))), ask("/v1/members/"+bob+"/reset-code", "")
-	if got := p.browser("192.0.2.90").post(t, "/console/join", newcomer(kept, "kept@example.com")); got.status != 303 {
+	if got := p.browser("192.0.2.90").post(t, "/console/join", registration(kept, "kept@example.com")); got.status != 303 {
 		t.Fatalf("joining as owner: %d %s", got.status, got.body)
 	}
 	p.must(t, 200, "POST", "/v1/service-tokens/"+token.get("id")+"/revoke", "")
@@ -303,7 +305,7 @@ func TestCodesGoWithTheOperator(t *testing.T) {
 	if reset.status != 422 || !strings.Contains(reset.body, "taken back") {
 		t.Errorf("whose token was revoked becomes a member: %d", reset.status)
 	}
-	join := p.browser("192.0.2.92").post(t, "/console/join", newcomer(invited, "new@example.com"))
+	join := p.browser("192.0.2.92").post(t, "/console/join", registration(invited, "new@example.com"))
 	if join.status != 422 || !strings.Contains(join.body, "taken back") {
 		t.Errorf("whose token was revoked joins: %d", join.status)
 	}
@@ -351,7 +353,7 @@ func TestCodesGoWithTheirIssuer(t *testing.T) {
 	if got := reset(); got.status != 422 || !strings.Contains(got.body, "taken back") {
 		t.Errorf("who was removed becomes another member: %d", got.status)
 	}
-	if got := p.browser("192.0.2.82").post(t, "/console/join", newcomer(invited, "new@example.com")); got.status != 422 {
+	if got := p.browser("192.0.2.82").post(t, "/console/join", registration(invited, "new@example.com")); got.status != 422 {
 		t.Errorf("who was removed comes back by an invitation sent again: %d", got.status)
 	}
 }

@@ -39,7 +39,7 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	accepted, sources = deleted.Living(accepted, sources)
+	accepted, sources = deleted.Remaining(accepted, sources)
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err

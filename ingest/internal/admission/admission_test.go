@@ -82,12 +82,12 @@ func TestGateResolves(t *testing.T) {
 	gate.Apply("org", 1, account(100))
 	r, _ := gate.Reserve(sender, now, 100)
 	r.Settle(ingest.Outcome{Status: ingest.Uncertain})
-	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Contended || !gate.Doubts(now.Add(time.Second)) {
+	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Contended || !gate.Incomplete(now.Add(time.Second)) {
 		t.Fatal(reserved.Verdict)
 	}
 	gate.Resolve(now.Add(time.Second), ingest.Positions{0: 5})
 	gate.Mark(ingest.Positions{0: 5})
-	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Admitted || gate.Doubts(now.Add(time.Second)) {
+	if _, reserved := gate.Reserve(sender, now, 1); reserved.Verdict != ingest.Admitted || gate.Incomplete(now.Add(time.Second)) {
 		t.Fatal(reserved.Verdict)
 	}
 }

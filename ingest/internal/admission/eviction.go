@@ -27,7 +27,7 @@ func (p *Pool) comingBack() (bytes int64) {
 }
 
 func (h *holder) comingBack() (bytes int64) {
-	for _, l := range h.loans {
+	for _, l := range h.leases {
 		if l.Over() {
 			bytes += l.bytes
 		}
@@ -46,7 +46,7 @@ func (p *Pool) stuck() bool {
 }
 
 func (h *holder) stuck() bool {
-	for _, l := range h.loans {
+	for _, l := range h.leases {
 		if l.claim == nil {
 			return false
 		}
@@ -56,18 +56,18 @@ func (h *holder) stuck() bool {
 
 // victim is the slowest body of the holder with most, if that
 // holds more than the claim's holder would.
-func (p *Pool) victim(c *claim, stuck bool) (slowest *Loan) {
-	most, now := c.loan.of.held+c.bytes, p.clock()
+func (p *Pool) victim(c *claim, stuck bool) (slowest *Lease) {
+	most, now := c.lease.of.held+c.bytes, p.clock()
 	var greedy *holder
 	for _, h := range p.holders {
-		if left := h.held - h.comingBack(); left > most && h != c.loan.of {
+		if left := h.held - h.comingBack(); left > most && h != c.lease.of {
 			greedy, most = h, left
 		}
 	}
 	if greedy == nil {
 		return nil
 	}
-	for _, l := range greedy.loans {
+	for _, l := range greedy.leases {
 		if l.end == nil || l.Over() || !stuck && now.Sub(l.began) < p.limits.Grace {
 			continue
 		}
@@ -78,7 +78,7 @@ func (p *Pool) victim(c *claim, stuck bool) (slowest *Loan) {
 	return slowest
 }
 
-func (p *Pool) takeAway(l *Loan) {
+func (p *Pool) takeAway(l *Lease) {
 	l.over.Store(true)
 	if l.claim != nil {
 		p.decide(l.claim, ErrTakenAway)
@@ -92,7 +92,7 @@ func (p *Pool) takeAway(l *Loan) {
 func (p *Pool) refuseYoungest(of *holder) {
 	var youngest *claim
 	for _, c := range p.waiting {
-		if (of == nil || c.loan.of == of) && (youngest == nil || !c.loan.began.Before(youngest.loan.began)) {
+		if (of == nil || c.lease.of == of) && (youngest == nil || !c.lease.began.Before(youngest.lease.began)) {
 			youngest = c
 		}
 	}

@@ -242,14 +242,14 @@ func (g *Gate) Found(c ingest.Charge) {
 	o.budgets.Found(c)
 }
 
-// Doubts reports whether something was lost before the given
+// Incomplete reports whether something was lost before the given
 // time and is not resolved.
-func (g *Gate) Doubts(before time.Time) bool {
+func (g *Gate) Incomplete(before time.Time) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	for _, o := range g.organizations {
 		o.mu.Lock()
-		doubts := o.quota.Doubts(before) || o.budgets.Doubts(before)
+		doubts := o.quota.Incomplete(before) || o.budgets.Incomplete(before)
 		o.mu.Unlock()
 		if doubts {
 			return true

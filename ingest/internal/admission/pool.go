@@ -10,7 +10,7 @@ import (
 // Why a Pool lends nothing.
 var (
 	ErrPoolFull  = errors.New("too many bytes are in flight")
-	ErrTooMany   = errors.New("the holder has too many loans")
+	ErrTooMany   = errors.New("the holder has too many leases")
 	ErrTakenAway = errors.New("the bytes were needed for others")
 )
 
@@ -18,15 +18,15 @@ var (
 const recheckPeriod = 250 * time.Millisecond
 
 // maxWaiting is how many claims wait at once; beyond, those of
-// the holder with most loans are refused.
+// the holder with most leases are refused.
 const maxWaiting = 1024
 
 // PoolLimits bound a Pool.
 type PoolLimits struct {
 	Bytes     int64         // lent at once
 	PerHolder int64         // of these to one holder
-	Loans     int           // at once to one holder
-	Grace     time.Duration // how long a loan is safe from being ended for others
+	Leases    int           // at once to one holder
+	Grace     time.Duration // how long a lease is safe from being ended for others
 	Wait      time.Duration // how long one waits for bytes before ErrPoolFull
 }
 
@@ -42,22 +42,22 @@ type Pool struct {
 	clock  func() time.Time
 
 	mu      sync.Mutex
-	opened  int64 // loans so far
+	opened  int64 // leases so far
 	held    int64
 	holders map[string]*holder // bounded by the memory that they hold
 	waiting []*claim           // in the order in which they came
 }
 
-// A holder exists while it has a loan or waits for one.
+// A holder exists while it has a lease or waits for one.
 type holder struct {
-	name  string
-	held  int64
-	loans []*Loan
+	name   string
+	held   int64
+	leases []*Lease
 }
 
 // A claim waits for bytes.
 type claim struct {
-	loan    *Loan
+	lease   *Lease
 	bytes   int64
 	granted chan error // takes one value
 }
@@ -71,25 +71,25 @@ func NewPool(limits PoolLimits, clock func() time.Time) *Pool {
 // once, never after Whole or Close, when others need the memory: it makes the
 // body's reader stop, and must neither wait nor call the pool. The time
 // waited does not count against the body.
-func (p *Pool) Open(name string, bytes int64, end func()) (loan *Loan, waited time.Duration, err error) {
+func (p *Pool) Open(name string, bytes int64, end func()) (lease *Lease, waited time.Duration, err error) {
 	p.mu.Lock()
 	of := p.holders[name]
 	if of == nil {
 		of = &holder{name: name}
 	}
-	if len(of.loans) >= p.limits.Loans {
+	if len(of.leases) >= p.limits.Leases {
 		p.mu.Unlock()
 		return nil, 0, ErrTooMany
 	}
 	p.holders[name] = of
 	p.opened++
-	loan = &Loan{pool: p, of: of, index: len(of.loans), number: p.opened, began: p.clock(), end: end}
-	of.loans = append(of.loans, loan)
-	if waited, err = p.take(loan, bytes); err != nil {
-		loan.Close()
+	lease = &Lease{pool: p, of: of, index: len(of.leases), number: p.opened, began: p.clock(), end: end}
+	of.leases = append(of.leases, lease)
+	if waited, err = p.take(lease, bytes); err != nil {
+		lease.Close()
 		return nil, waited, err
 	}
-	return loan, waited, nil
+	return lease, waited, nil
 }
 
 // Held is how many bytes are lent.
@@ -99,27 +99,27 @@ func (p *Pool) Held() int64 {
 	return p.held
 }
 
-// Loans is how many bodies hold bytes or wait for their first.
-func (p *Pool) Loans() (n int64) {
+// Leases is how many bodies hold bytes or wait for their first.
+func (p *Pool) Leases() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range p.holders {
-		n += int64(len(h.loans))
+		n += int64(len(h.leases))
 	}
 	return n
 }
 
-// Before is how many of a holder's loans were opened before one
+// Before is how many of a holder's leases were opened before one
 // of these; nil: before the next.
-func (p *Pool) Before(name string, loan *Loan) (n int) {
+func (p *Pool) Before(name string, lease *Lease) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.holders[name]
 	if of == nil {
 		return 0
 	}
-	for _, other := range of.loans {
-		if loan == nil || other.number < loan.number {
+	for _, other := range of.leases {
+		if lease == nil || other.number < lease.number {
 			n++
 		}
 	}
@@ -133,9 +133,9 @@ func (p *Pool) Waiting() int64 {
 	return int64(len(p.waiting))
 }
 
-// take gives bytes to a loan, now or later. It is called with
+// take gives bytes to a lease, now or later. It is called with
 // the lock held and returns without.
-func (p *Pool) take(l *Loan, bytes int64) (waited time.Duration, err error) {
+func (p *Pool) take(l *Lease, bytes int64) (waited time.Duration, err error) {
 	switch {
 	case l.Over():
 		p.mu.Unlock()
@@ -145,7 +145,7 @@ func (p *Pool) take(l *Loan, bytes int64) (waited time.Duration, err error) {
 		p.mu.Unlock()
 		return 0, nil
 	}
-	mine := &claim{loan: l, bytes: bytes, granted: make(chan error, 1)}
+	mine := &claim{lease: l, bytes: bytes, granted: make(chan error, 1)}
 	l.claim, p.waiting = mine, append(p.waiting, mine)
 	p.serve()
 	p.mu.Unlock()
@@ -184,7 +184,7 @@ func (p *Pool) look() {
 func (p *Pool) giveUp(c *claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.loan.claim == c {
+	if c.lease.claim == c {
 		p.decide(c, ErrPoolFull)
 		p.serve()
 	}
@@ -193,18 +193,18 @@ func (p *Pool) giveUp(c *claim) {
 // decide ends the wait of a claim.
 func (p *Pool) decide(c *claim, err error) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *claim) bool { return other == c })
-	c.loan.claim = nil
+	c.lease.claim = nil
 	if err == nil {
-		p.add(c.loan, c.bytes)
+		p.add(c.lease, c.bytes)
 	}
 	c.granted <- err
 }
 
-func (p *Pool) fits(l *Loan, bytes int64) bool {
+func (p *Pool) fits(l *Lease, bytes int64) bool {
 	return p.held+bytes <= p.limits.Bytes && l.of.held+bytes <= p.limits.PerHolder
 }
 
-func (p *Pool) add(l *Loan, bytes int64) {
+func (p *Pool) add(l *Lease, bytes int64) {
 	l.bytes += bytes
 	l.of.held += bytes
 	p.held += bytes
@@ -221,7 +221,7 @@ func (p *Pool) serve() {
 		if next == nil {
 			return
 		}
-		if !p.fits(next.loan, next.bytes) {
+		if !p.fits(next.lease, next.bytes) {
 			p.makeRoom(next)
 			return
 		}
@@ -233,9 +233,9 @@ func (p *Pool) serve() {
 func (p *Pool) next() (first *claim) {
 	for i := 0; i < len(p.waiting); i++ {
 		c := p.waiting[i]
-		switch of := c.loan.of; {
+		switch of := c.lease.of; {
 		case of.held+c.bytes <= p.limits.PerHolder:
-			if first == nil || of.held < first.loan.of.held {
+			if first == nil || of.held < first.lease.of.held {
 				first = c
 			}
 		case of.stuck():
@@ -247,11 +247,11 @@ func (p *Pool) next() (first *claim) {
 	return first
 }
 
-// busiest is the holder with most loans among those that wait.
+// busiest is the holder with most leases among those that wait.
 func (p *Pool) busiest() (most *holder) {
 	for _, c := range p.waiting {
-		if most == nil || len(c.loan.of.loans) > len(most.loans) {
-			most = c.loan.of
+		if most == nil || len(c.lease.of.leases) > len(most.leases) {
+			most = c.lease.of
 		}
 	}
 	return most

@@ -16,28 +16,28 @@ func newPool(limits admission.PoolLimits) *admission.Pool {
 	if limits.PerHolder == 0 {
 		limits.PerHolder = limits.Bytes
 	}
-	if limits.Loans == 0 {
-		limits.Loans = 1000
+	if limits.Leases == 0 {
+		limits.Leases = 1000
 	}
 	return admission.NewPool(limits, time.Now)
 }
 
-// borrow opens a loan of a body that gives up at once when it is ended.
-func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (loan *admission.Loan, over chan struct{}) {
+// borrow opens a lease of a body that gives up at once when it is ended.
+func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (lease *admission.Lease, over chan struct{}) {
 	t.Helper()
 	over = make(chan struct{})
-	loan, _, err := pool.Open(holder, bytes, func() { close(over) })
+	lease, _, err := pool.Open(holder, bytes, func() { close(over) })
 	if err != nil {
 		t.Fatalf("%s: %v", holder, err)
 	}
 	go func() {
 		select {
 		case <-over:
-			loan.Close()
+			lease.Close()
 		case <-t.Context().Done():
 		}
 	}()
-	return loan, over
+	return lease, over
 }
 
 // While bytes are short, the slowest body of the holder with most is ended for
@@ -48,7 +48,7 @@ func TestPoolEndsTheGreediest(t *testing.T) {
 		fast, _ := borrow(t, pool, "noisy", 30)
 		slow, over := borrow(t, pool, "noisy", 40)
 		other, _ := borrow(t, pool, "other", 30)
-		fast.Came(30)
+		fast.Received(30)
 		time.Sleep(time.Second)
 		quiet, waited, err := pool.Open("quiet", 20, func() {})
 		if err != nil || waited > recheck {
@@ -88,7 +88,7 @@ func TestPoolGrace(t *testing.T) {
 		}
 		quiet.Close()
 		whole, _ := borrow(t, pool, "noisy", 90)
-		if err := whole.Whole(); err != nil {
+		if err := whole.Complete(); err != nil {
 			t.Fatal(err)
 		}
 		if _, waited, err = pool.Open("quiet", 20, func() {}); !errors.Is(err, admission.ErrPoolFull) || waited != 15*time.Second || whole.Over() {
@@ -133,10 +133,10 @@ func TestPoolIsNeverStuck(t *testing.T) {
 	})
 }
 
-// A holder has at most its part and so many loans; others don't notice.
+// A holder has at most its part and so many leases; others don't notice.
 func TestPoolPerHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 50, Loans: 3, Wait: time.Second})
+		pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 50, Leases: 3, Wait: time.Second})
 		borrow(t, pool, "noisy", 25)
 		borrow(t, pool, "noisy", 25)
 		if _, waited, err := pool.Open("noisy", 1, func() {}); !errors.Is(err, admission.ErrPoolFull) || waited != time.Second {
@@ -148,8 +148,8 @@ func TestPoolPerHolder(t *testing.T) {
 		}
 		third.Close()
 		borrow(t, pool, "quiet", 50)
-		if pool.Held() != 100 || pool.Loans() != 3 {
-			t.Errorf("%d held by %d", pool.Held(), pool.Loans())
+		if pool.Held() != 100 || pool.Leases() != 3 {
+			t.Errorf("%d held by %d", pool.Held(), pool.Leases())
 		}
 		if _, waited, err := pool.Open("quiet", 51, func() {}); !errors.Is(err, admission.ErrPoolFull) || waited > time.Second {
 			t.Errorf("more than there can ever be: waited %s: %v", waited, err)
@@ -159,7 +159,7 @@ func TestPoolPerHolder(t *testing.T) {
 
 // Under any interleaving no limit is passed, and everything comes back.
 func TestPoolConcurrently(t *testing.T) {
-	pool := newPool(admission.PoolLimits{Bytes: 1000, PerHolder: 700, Loans: 6, Wait: 20 * time.Millisecond})
+	pool := newPool(admission.PoolLimits{Bytes: 1000, PerHolder: 700, Leases: 6, Wait: 20 * time.Millisecond})
 	var held atomic.Int64
 	var workers sync.WaitGroup
 	for worker := range 16 {
@@ -168,54 +168,54 @@ func TestPoolConcurrently(t *testing.T) {
 			holder := string(rune('a' + worker%5))
 			for range 300 {
 				first, second := random.Int64N(200), random.Int64N(200)
-				loan, _, err := pool.Open(holder, first, func() {})
+				lease, _, err := pool.Open(holder, first, func() {})
 				if err != nil {
 					continue
 				}
-				if _, err := loan.Grow(second); err == nil {
+				if _, err := lease.Grow(second); err == nil {
 					if now := held.Add(first + second); now > 1000 {
 						t.Errorf("%d bytes are held", now)
 					}
 					if random.IntN(2) == 0 {
-						_ = loan.Whole()
+						_ = lease.Complete()
 					}
 					held.Add(-first - second)
 				}
-				loan.Shrink(first)
-				loan.Close()
+				lease.Shrink(first)
+				lease.Close()
 			}
 		})
 	}
 	workers.Wait()
-	if pool.Held() != 0 || pool.Loans() != 0 || pool.Waiting() != 0 {
-		t.Errorf("%d bytes, %d loans, %d waiting at the end", pool.Held(), pool.Loans(), pool.Waiting())
+	if pool.Held() != 0 || pool.Leases() != 0 || pool.Waiting() != 0 {
+		t.Errorf("%d bytes, %d leases, %d waiting at the end", pool.Held(), pool.Leases(), pool.Waiting())
 	}
 }
 
-// A loan keeps its place among those of its holder when one before it ends,
+// A lease keeps its place among those of its holder when one before it ends,
 // and the next one comes after them all.
-func TestLoansBefore(t *testing.T) {
-	pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 100, Loans: 10})
-	var loans []*admission.Loan
+func TestLeasesBefore(t *testing.T) {
+	pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 100, Leases: 10})
+	var leases []*admission.Lease
 	for range 4 {
-		loan, _, err := pool.Open("a", 1, func() {})
+		lease, _, err := pool.Open("a", 1, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		loans = append(loans, loan)
+		leases = append(leases, lease)
 	}
 	if _, _, err := pool.Open("b", 1, func() {}); err != nil {
 		t.Fatal(err)
 	}
-	loans[0].Close() // the last one takes its slot
-	for i, loan := range loans[1:] {
-		if n := pool.Before("a", loan); n != i {
-			t.Errorf("%d loans are before the one of place %d", n, i)
+	leases[0].Close() // the last one takes its slot
+	for i, lease := range leases[1:] {
+		if n := pool.Before("a", lease); n != i {
+			t.Errorf("%d leases are before the one of place %d", n, i)
 		}
 	}
 	for holder, want := range map[string]int{"a": 3, "b": 1, "c": 0} {
 		if n := pool.Before(holder, nil); n != want {
-			t.Errorf("%d loans are before the next of %s, want %d", n, holder, want)
+			t.Errorf("%d leases are before the next of %s, want %d", n, holder, want)
 		}
 	}
 }

@@ -128,8 +128,8 @@ func (t *Throttle) Waiting() int64 { return t.waiting.Load() }
 // Waited is how long bodies have waited in all.
 func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()) }
 
-// Came counts an ordinary body of a holder, which the next one waits for.
-func (t *Throttle) Came(holder string, bytes int64) {
+// Received counts an ordinary body of a holder, which the next one waits for.
+func (t *Throttle) Received(holder string, bytes int64) {
 	if t.limit.Ordinary > 0 && t.shared(holder) {
 		t.ordinary.Spend(t.clock().UnixNano(), holder, bytes, t.limit.Ordinary)
 	}

@@ -48,7 +48,7 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 			for range bodies {
 				throttle.Note(holder)
 				_, _ = throttle.Await(t.Context(), holder)
-				throttle.Came(holder, 10)
+				throttle.Received(holder, 10)
 			}
 			return time.Since(begun)
 		}
@@ -64,7 +64,7 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 		if d := took("quiet", 1); d != 0 {
 			t.Errorf("another one waited %s", d)
 		}
-		throttle.Came("noisy", 900)
+		throttle.Received("noisy", 900)
 		begun := time.Now()
 		if wait, err := throttle.Await(t.Context(), "noisy"); !errors.Is(err, admission.ErrOverShare) || wait < 8*time.Second || time.Since(begun) != 0 {
 			t.Errorf("behind 9 s of bodies it waits %s: %v", wait, err)
@@ -100,7 +100,7 @@ func TestThrottleEndsWithItsRequest(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2, Ordinary: 100}, time.Now)
 		throttle.Note("quiet")
 		throttle.Note("noisy")
-		throttle.Came("noisy", 500)
+		throttle.Received("noisy", 500)
 		for name, wait := range map[string]func(ctx context.Context) error{
 			"ordinary": func(ctx context.Context) error { _, err := throttle.Await(ctx, "noisy"); return err },
 			"large":    func(ctx context.Context) error { _, err := throttle.Take(ctx, "noisy", 500); return err },

@@ -42,7 +42,7 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err != nil {
 		return err
 	}
-	accepted, records = deleted.Living(accepted, records)
+	accepted, records = deleted.Remaining(accepted, records)
 	judged, err := inbox.Filter(ctx, tx, accepted)
 	if err != nil {
 		return err

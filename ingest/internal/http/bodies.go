@@ -76,10 +76,10 @@ func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	return &Bodies{
 		max: limits.Max, clock: clock,
 		small: admission.NewPool(admission.PoolLimits{
-			Bytes: reserve, PerHolder: reserve / holderShare, Loans: limits.Requests, Wait: smallWait,
+			Bytes: reserve, PerHolder: reserve / holderShare, Leases: limits.Requests, Wait: smallWait,
 		}, clock),
 		large: admission.NewPool(admission.PoolLimits{
-			Bytes: limits.Bytes - reserve, PerHolder: limits.Bytes - reserve, Loans: limits.LargeBodies, Wait: largeWait, Grace: largeGrace,
+			Bytes: limits.Bytes - reserve, PerHolder: limits.Bytes - reserve, Leases: limits.LargeBodies, Wait: largeWait, Grace: largeGrace,
 		}, clock),
 		throttle: admission.NewThrottle(limits.Throttle, clock),
 	}
@@ -114,7 +114,7 @@ type BodyUse struct {
 func (b *Bodies) Use() BodyUse {
 	return BodyUse{
 		SmallBytes: b.small.Held(), LargeBytes: b.large.Held(),
-		UnderWay: b.small.Loans() + b.large.Loans(), Waiting: b.small.Waiting() + b.large.Waiting(),
+		UnderWay: b.small.Leases() + b.large.Leases(), Waiting: b.small.Waiting() + b.large.Waiting(),
 		Throttled: b.throttle.Waiting(), WaitedForShare: b.throttle.Waited(),
 		Full: b.refused.full.Load(), TooMany: b.refused.tooMany.Load(), OverShare: b.refused.overShare.Load(),
 		Taken: b.refused.taken.Load(), Slow: b.refused.slow.Load(),

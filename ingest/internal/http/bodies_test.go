@@ -355,7 +355,7 @@ func TestLargeBodiesGiveWay(t *testing.T) {
 			in := newIntake(t, &memoryLog{}, plenty)
 			quiet := addOrganization(t, in, "org_quiet")
 			in.Bodies = testBodies(32<<20, 16<<20, time.Now)
-			in.Bodies.large = admission.NewPool(admission.PoolLimits{Bytes: 24 << 20, PerHolder: 24 << 20, Loans: 8, Wait: largeWait}, time.Now)
+			in.Bodies.large = admission.NewPool(admission.PoolLimits{Bytes: 24 << 20, PerHolder: 24 << 20, Leases: 8, Wait: largeWait}, time.Now)
 			server := httptest.NewUnstartedServer(httpapi.Handle(in.Post))
 			server.EnableHTTP2 = protocol == 2
 			server.StartTLS()

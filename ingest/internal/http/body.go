@@ -26,11 +26,11 @@ const trusted = 64 << 10
 // A Body is the body of a request, whole and decompressed, in lent memory.
 type Body struct {
 	buffer *Buffer // nil: nothing was lent
-	loan   *admission.Loan
+	lease  *admission.Lease
 	bodies *Bodies
 	holder string
 
-	Came int64 // bytes that came: as they were sent, or after decompression if that is more
+	Received int64 // bytes that came: as they were sent, or after decompression if that is more
 }
 
 // Bytes are the body. They are valid until Close.
@@ -45,9 +45,9 @@ func (b *Body) Close() {
 		b.bodies.buffers.giveBack(b.buffer)
 		b.buffer = nil
 	}
-	if b.loan != nil {
-		b.loan.Close()
-		b.loan = nil
+	if b.lease != nil {
+		b.lease.Close()
+		b.lease = nil
 	}
 }
 
@@ -62,7 +62,7 @@ const (
 // size was charged, for what it holds.
 func (b *Body) Holds(batch *ingest.Batch) {
 	if b.buffer.large == nil {
-		b.bodies.throttle.Came(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)
+		b.bodies.throttle.Received(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)
 	}
 }
 
@@ -95,12 +95,12 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how), ctx: r.Context()}
 	reading.wire = newWire(w, r.Body, b, body)
 	err := reading.read()
-	body.Came = max(int64(reading.wire.got), int64(reading.wire.inflated))
+	body.Received = max(int64(reading.wire.got), int64(reading.wire.inflated))
 	if body.buffer != nil && body.buffer.large == nil {
-		b.throttle.Came(holder, body.Came)
+		b.throttle.Received(holder, body.Received)
 	}
-	if body.loan != nil {
-		err = errors.Join(err, body.loan.Whole())
+	if body.lease != nil {
+		err = errors.Join(err, body.lease.Complete())
 	}
 	reading.wire.finish()
 	if err != nil {
@@ -109,7 +109,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 		return body, b.problem(err, how)
 	}
 	if body.buffer != nil && reading.overhead > 0 {
-		body.loan.Shrink(body.buffer.size())
+		body.lease.Shrink(body.buffer.size())
 	}
 	return body, nil
 }
@@ -170,7 +170,7 @@ func (r *reading) expected() int {
 func (r *reading) begin(size int) (err error) {
 	kind := kindFor(size)
 	var waited time.Duration
-	r.loan, waited, err = r.bodies.small.Open(r.holder, int64(bufferSizes[kind])+r.overhead, r.wire.stop)
+	r.lease, waited, err = r.bodies.small.Open(r.holder, int64(bufferSizes[kind])+r.overhead, r.wire.stop)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (r *reading) came(n int) {
 	useful := usefulIn(r.buffer.Bytes[end:])
 	r.wire.inflated += n
 	r.wire.pace.came(r.wire.clock(), useful)
-	r.loan.Came(useful)
+	r.lease.Received(useful)
 }
 
 // grow makes room in a full buffer. Once more than trusted came,
@@ -236,24 +236,24 @@ func (r *reading) grow() error {
 const begunBody = 8 << 20
 
 func (r *reading) growSmall(kind int) error {
-	if err := r.growLoan(int64(bufferSizes[kind])); err != nil {
+	if err := r.growLease(int64(bufferSizes[kind])); err != nil {
 		return err
 	}
 	larger := r.bodies.buffers.lend(kind)
 	larger.Bytes = append(larger.Bytes, r.buffer.Bytes...)
 	r.replace(larger)
-	r.loan.Shrink(larger.size() + r.overhead)
+	r.lease.Shrink(larger.size() + r.overhead)
 	return nil
 }
 
 func (r *reading) growLarge() error {
-	if r.buffer.large.usable < begunBody && r.shareFull(r.loan) {
+	if r.buffer.large.usable < begunBody && r.shareFull(r.lease) {
 		return admission.ErrOverShare // it has begun together with others, before their holder was over its share
 	}
 	if err := r.take(r.buffer.growth()); err != nil {
 		return err
 	}
-	if err := r.growLoan(r.buffer.growth()); err != nil {
+	if err := r.growLease(r.buffer.growth()); err != nil {
 		return err
 	}
 	if err := r.buffer.grow(); err != nil {
@@ -263,9 +263,9 @@ func (r *reading) growLarge() error {
 }
 
 // shareFull reports whether the holder's share has no room for a large body, of
-// a loan that is to be opened where it is nil.
-func (r *reading) shareFull(loan *admission.Loan) bool {
-	return r.bodies.throttle.Full(r.holder, r.bodies.large.Before(r.holder, loan))
+// a lease that is to be opened where it is nil.
+func (r *reading) shareFull(lease *admission.Lease) bool {
+	return r.bodies.throttle.Full(r.holder, r.bodies.large.Before(r.holder, lease))
 }
 
 // take waits until the holder's share has room for more of a large body.
@@ -275,8 +275,8 @@ func (r *reading) take(bytes int64) error {
 	return leftWaiting(err)
 }
 
-func (r *reading) growLoan(by int64) error {
-	waited, err := r.loan.Grow(by)
+func (r *reading) growLease(by int64) error {
+	waited, err := r.lease.Grow(by)
 	r.wire.pace.pause(waited)
 	return err
 }
@@ -288,14 +288,14 @@ func (r *reading) enlarge(more int64) error {
 		return admission.ErrOverShare
 	}
 	r.overhead += more
-	loan, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
+	lease, waited, err := r.bodies.large.Open(r.holder, firstStep+r.overhead, r.wire.stop)
 	r.wire.pace.pause(waited)
 	if err != nil {
 		return err
 	}
-	small := r.loan
-	r.loan = loan
-	err = errors.Join(r.take(firstStep), small.Whole()) // it may have been ended meanwhile
+	small := r.lease
+	r.lease = lease
+	err = errors.Join(r.take(firstStep), small.Complete()) // it may have been ended meanwhile
 	if err == nil {
 		err = r.moveToLarge()
 	}

@@ -132,7 +132,7 @@ func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 			in.Bodies = NewBodies(BodyLimits{Bytes: 32 << 20, Max: 1 << 20, Requests: 8, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 100}}, in.Clock)
 			in.Bodies.throttle.Note("org_2")
 			in.Bodies.throttle.Note("org_1")
-			in.Bodies.throttle.Came("org_1", 590)
+			in.Bodies.throttle.Received("org_1", 590)
 			ended := make(chan struct{})
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(ended)

@@ -33,7 +33,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 	// The connection's own deadline, so the system's clock.
 	_ = w.control.SetReadDeadline(time.Now().Add(left)) //nolint:forbidigo // see above
-	if w.body.loan.Over() {                             // after the deadline was set: who ends a loan sets one that is over
+	if w.body.lease.Over() {                            // after the deadline was set: who ends a lease sets one that is over
 		return 0, admission.ErrTakenAway
 	}
 	n, err := w.source.Read(p)

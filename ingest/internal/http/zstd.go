@@ -44,7 +44,7 @@ func (r *reading) inflateAtOnce() error {
 		return io.ErrUnexpectedEOF
 	}
 	for kind := kindFor(min(4*len(packed.Bytes), trusted)); kind < len(bufferSizes); kind++ {
-		if err := r.growLoan(int64(bufferSizes[kind])); err != nil {
+		if err := r.growLease(int64(bufferSizes[kind])); err != nil {
 			return err
 		}
 		larger := r.bodies.buffers.lend(kind)
@@ -58,7 +58,7 @@ func (r *reading) inflateAtOnce() error {
 		if isBroken(err) {
 			return err
 		}
-		r.loan.Shrink(packed.size() + r.overhead)
+		r.lease.Shrink(packed.size() + r.overhead)
 	}
 	if r.bodies.max <= smallBody {
 		return errBodyTooLarge

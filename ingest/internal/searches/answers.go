@@ -28,16 +28,16 @@ type answers struct {
 	freed   chan struct{}      // closed when bytes come back
 }
 
-// A holder exists while it has a loan.
+// A holder exists while it has a lease.
 type holder struct {
 	key     string
 	bytes   int64
-	loans   int
-	sending []*loan // those that can give way, the oldest first
+	leases  int
+	sending []*lease // those that can give way, the oldest first
 }
 
-// A loan is what one answer holds. It belongs to one goroutine.
-type loan struct {
+// A lease is what one answer holds. It belongs to one goroutine.
+type lease struct {
 	answers *answers
 	of      *holder
 	bytes   int64
@@ -50,9 +50,9 @@ func newAnswers(limit int64) *answers {
 }
 
 // take lends key at most want bytes by its share, at least least. A key without
-// a loan always gets least: if that is not free, readers are stopped, and it
-// waits for theirs. One with a loan gets errShareUsed.
-func (a *answers) take(ctx context.Context, key string, least, want int64) (*loan, error) {
+// a lease always gets least: if that is not free, readers are stopped, and it
+// waits for theirs. One with a lease gets errShareUsed.
+func (a *answers) take(ctx context.Context, key string, least, want int64) (*lease, error) {
 	for {
 		l, freed, err := a.try(key, least, want)
 		if l != nil || err != nil {
@@ -67,7 +67,7 @@ func (a *answers) take(ctx context.Context, key string, least, want int64) (*loa
 }
 
 // try lends, or returns what is closed when to try again.
-func (a *answers) try(key string, least, want int64) (l *loan, freed <-chan struct{}, err error) {
+func (a *answers) try(key string, least, want int64) (l *lease, freed <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	of := a.holders[key]
@@ -86,9 +86,9 @@ func (a *answers) try(key string, least, want int64) (l *loan, freed <-chan stru
 		a.makeRoom(least - free)
 		return nil, a.freed, nil
 	}
-	l = &loan{answers: a, of: of}
+	l = &lease{answers: a, of: of}
 	a.holders[key] = of
-	of.loans++
+	of.leases++
 	a.add(l, got)
 	return l, nil, nil
 }
@@ -134,7 +134,7 @@ func (a *answers) busiest() (most *holder) {
 	return most
 }
 
-func (a *answers) add(l *loan, bytes int64) {
+func (a *answers) add(l *lease, bytes int64) {
 	l.bytes += bytes
 	l.of.bytes += bytes
 	a.held += bytes
@@ -153,15 +153,15 @@ func (a *answers) wake() {
 }
 
 // shrink gives back what is above bytes.
-func (l *loan) shrink(bytes int64) {
+func (l *lease) shrink(bytes int64) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()
 	l.answers.add(l, min(0, bytes-l.bytes))
 }
 
-// canGiveWay lets the loan be ended for others: stop is called at most
+// canGiveWay lets the lease be ended for others: stop is called at most
 // once, never after close, and must not wait.
-func (l *loan) canGiveWay(stop func()) {
+func (l *lease) canGiveWay(stop func()) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()
 	first := l.stop == nil
@@ -173,13 +173,13 @@ func (l *loan) canGiveWay(stop func()) {
 }
 
 // close gives everything back. It is called once.
-func (l *loan) close() {
+func (l *lease) close() {
 	a, of := l.answers, l.of
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.add(l, -l.bytes)
-	of.sending = slices.DeleteFunc(of.sending, func(other *loan) bool { return other == l })
-	if of.loans--; of.loans == 0 {
+	of.sending = slices.DeleteFunc(of.sending, func(other *lease) bool { return other == l })
+	if of.leases--; of.leases == 0 {
 		delete(a.holders, of.key)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-func mustTake(t *testing.T, a *answers, key string, least, want int64) *loan {
+func mustTake(t *testing.T, a *answers, key string, least, want int64) *lease {
 	t.Helper()
 	l, err := a.take(t.Context(), key, least, want)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestOnlyAsManyReadersAreStopped(t *testing.T) {
 		}
 		stops := 0
 		for _, of := range a.holders {
-			l := &loan{answers: a, of: of}
+			l := &lease{answers: a, of: of}
 			l.bytes = of.bytes
 			l.canGiveWay(func() { stops++ })
 		}

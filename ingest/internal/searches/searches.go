@@ -82,23 +82,23 @@ const (
 // An Answer is a page and the memory that it holds until it is closed.
 type Answer struct {
 	ingest.Result
-	loan *loan
+	lease *lease
 }
 
 // CanGiveWay lets the memory be taken back for an organization
 // without any: stop makes the sending fail. It is called at most
 // once, never after Close, and must not wait.
 func (a *Answer) CanGiveWay(stop func()) {
-	if a.loan != nil {
-		a.loan.canGiveWay(stop)
+	if a.lease != nil {
+		a.lease.canGiveWay(stop)
 	}
 }
 
 // Close gives the memory back, once the page is sent. It may be called again.
 func (a *Answer) Close() {
-	if a.loan != nil {
-		a.loan.close()
-		a.loan = nil
+	if a.lease != nil {
+		a.lease.close()
+		a.lease = nil
 	}
 }
 
@@ -115,18 +115,18 @@ func (s *Searches) Page(ctx context.Context, organization string, search ingest.
 		return nil, s.refusal(ctx, err)
 	}
 	defer leave()
-	loan, err := s.answers.take(waiting, organization, 2*maxEntry, roomFor(&search))
+	lease, err := s.answers.take(waiting, organization, 2*maxEntry, roomFor(&search))
 	if err != nil {
 		return nil, s.refusal(ctx, err)
 	}
-	search.MaxBytes = int(loan.bytes - maxEntry) // a page looks one entry ahead
+	search.MaxBytes = int(lease.bytes - maxEntry) // a page looks one entry ahead
 	result, err := s.config.Store.Search(ctx, pg.Organization(organization), search)
 	if err != nil {
-		loan.close()
+		lease.close()
 		return nil, err
 	}
-	loan.shrink(sizeOf(result.Found))
-	return &Answer{Result: result, loan: loan}, nil
+	lease.shrink(sizeOf(result.Found))
+	return &Answer{Result: result, lease: lease}, nil
 }
 
 // roomFor is how much memory a search may need.

@@ -99,7 +99,7 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 	case c := <-a.input.chunks:
 		return a.input.hold(c), nil
 	case s := <-a.turns.read:
-		a.turns.came(s)
+		a.turns.readDone(s)
 		return nil, nil
 	case <-over:
 		return nil, nil

@@ -109,7 +109,7 @@ func (a *assignment) serve(ctx context.Context) error {
 	t := a.turns
 	select {
 	case s := <-t.read: // take it also while more of the log keeps coming
-		t.came(s)
+		t.readDone(s)
 	default:
 	}
 	if t.next == nil {
@@ -197,8 +197,8 @@ func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 	})
 }
 
-// came takes what was read.
-func (t *turns) came(s *laneBatch) {
+// readDone takes what was read.
+func (t *turns) readDone(s *laneBatch) {
 	t.reading, t.next = false, s
 }
 

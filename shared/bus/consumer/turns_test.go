@@ -73,12 +73,12 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a.turns.fail(laneKey{"a", 0})
 	a.readAhead(ctx, nil)
 	s := <-a.turns.read
-	if a.turns.came(s); s != nil {
+	if a.turns.readDone(s); s != nil {
 		t.Fatalf("read %+v", s)
 	}
 	for a.turns.pausing(laneKey{"a", 0}) {
 		a.readAhead(ctx, nil)
-		a.turns.came(<-a.turns.read)
+		a.turns.readDone(<-a.turns.read)
 	}
 	a.readAhead(ctx, nil)
 	if s := <-a.turns.read; s == nil || s.partition != 0 || s.err == nil { // there is no broker

@@ -50,7 +50,7 @@ func take(port int) error {
 }
 
 // lent are the files of the ports lent: a file that nothing
-// refers to is closed, which ends its loan.
+// refers to is closed, which releases the port.
 var lent files
 
 type files struct {

@@ -24,7 +24,7 @@ import (
 var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
 
 // billed adds a billing member of org_a, and has mail sent from the room.
-func (r *room) billed(t *testing.T, office *mailtest.Office, email string) {
+func (r *room) billed(t *testing.T, office *mailtest.Server, email string) {
 	t.Helper()
 	added := tenants.MemberAdded{Member: "mem_bill", Organization: "org_a", Email: email, Name: "Bill", Role: tenants.Billing, PasswordHash: "x", At: r.clock()}
 	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 0, nil, added); err != nil {

@@ -21,8 +21,8 @@ type Codes struct {
 // NewCodes returns the codes of members.
 func NewCodes(members *Service) *Codes { return &Codes{members, members.Work, members.store} }
 
-// A Newcomer is who comes in by a code.
-type Newcomer struct {
+// A Registration is who comes in by a code.
+type Registration struct {
 	Code     string // as it was pasted
 	Email    string
 	Name     string
@@ -55,8 +55,8 @@ func (c *Codes) choose(off bool, chosen tenants.Password) (tenants.Password, err
 	return tenants.Password(drawn.Reveal()), err
 }
 
-// letIn adds a member and starts their first session.
-func (c *Codes) letIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMember) (entry tenants.Entry, err error) {
+// addSignedIn adds a member and starts their first session.
+func (c *Codes) addSignedIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMember) (entry tenants.Entry, err error) {
 	member, err := unitofwork.Change(ctx, u, stream(add.Organization, add.ID),
 		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(add) })
 	if err != nil {

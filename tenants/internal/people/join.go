@@ -12,7 +12,7 @@ import (
 // Join makes a member by the code and the address of an invitation, and admits
 // them, by the code alone where passwords are off. It fails with
 // tenants.ErrCode, or ErrEmailTaken where a member elsewhere has the address.
-func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Newcomer) (entry tenants.Entry, err error) {
+func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Registration) (entry tenants.Entry, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
 		return entry, err
@@ -28,7 +28,7 @@ func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Newcom
 	if who.Password, err = c.choose(off, who.Password); err != nil {
 		return entry, err
 	}
-	add := newcomer(who, found.Organization, found.Role, accept.Member, accept.At)
+	add := registration(who, found.Organization, found.Role, accept.Member, accept.At)
 	if err := checkJoin(found, accept, add); err != nil {
 		return entry, err
 	}
@@ -63,7 +63,7 @@ func (c *Codes) join(ctx context.Context, request unitofwork.Request, found tena
 	if err := unitofwork.Append(ctx, u, &invitation, events); err != nil {
 		return entry, err
 	}
-	if entry, err = c.letIn(ctx, u, add); err != nil {
+	if entry, err = c.addSignedIn(ctx, u, add); err != nil {
 		return tenants.Entry{}, err
 	}
 	return entry, u.Commit(ctx)
@@ -86,7 +86,7 @@ func checkJoin(invitation tenants.Invitation, accept tenants.Accept, add tenants
 	return nil
 }
 
-func newcomer(who Newcomer, organization string, role tenants.Role, id string, at time.Time) tenants.AddMember {
+func registration(who Registration, organization string, role tenants.Role, id string, at time.Time) tenants.AddMember {
 	return tenants.AddMember{
 		ID: id, Organization: organization, Email: who.Email, Name: who.Name, Role: role, Password: who.Password, At: at,
 	}

@@ -46,13 +46,13 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 
 // Found makes the holder of the code the first owner of a new organization, and
 // admits them. It fails with tenants.ErrCode.
-func (c *Codes) Found(ctx context.Context, request unitofwork.Request, organization string, who Newcomer) (entry tenants.Entry, err error) {
+func (c *Codes) Found(ctx context.Context, request unitofwork.Request, organization string, who Registration) (entry tenants.Entry, err error) {
 	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
 		return entry, err
 	}
 	create := tenants.CreateOrganization{ID: use.Organization, Name: organization, Tier: firstTier, At: use.At}
-	add := newcomer(who, use.Organization, tenants.Owner, use.Member, use.At)
+	add := registration(who, use.Organization, tenants.Owner, use.Member, use.At)
 	if err := c.checkFounding(ctx, use, create, add); err != nil {
 		return entry, err
 	}
@@ -83,7 +83,7 @@ func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenan
 	if err := c.members.Organizations.Found(ctx, u, create); err != nil {
 		return entry, err
 	}
-	if entry, err = c.letIn(ctx, u, add); err != nil {
+	if entry, err = c.addSignedIn(ctx, u, add); err != nil {
 		return tenants.Entry{}, err
 	}
 	return entry, u.Commit(ctx)

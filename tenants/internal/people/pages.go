@@ -22,11 +22,11 @@ type Entrance interface {
 	Limit(r *http.Request, name string) (wait time.Duration)
 	// Anonymous is a request before authentication.
 	Anonymous(r *http.Request) unitofwork.Request
-	// LetIn gives the browser its session, and leads into the console.
-	LetIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
-	// LetInByCode is LetIn for a sign-in by a code alone, which leads to where
+	// CompleteSignIn gives the browser its session, and leads into the console.
+	CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
+	// CompleteSignInByCode is CompleteSignIn for a sign-in by a code alone, which leads to where
 	// another way to sign in can be added.
-	LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
+	CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
 }
 
 // Pages are the pages of members and invitations, and of those who hold a code.

@@ -90,16 +90,16 @@ func nameField(r *http.Request, err error) ui.Field {
 	}
 }
 
-// newcomerOf reads who sends a form.
-func newcomerOf(r *http.Request) Newcomer {
-	return Newcomer{
+// registrationOf reads who sends a form.
+func registrationOf(r *http.Request) Registration {
+	return Registration{
 		Code: r.PostForm.Get("code"), Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"),
 		Password: tenants.Password(r.PostForm.Get("password")),
 	}
 }
 
 func (p Pages) join(w http.ResponseWriter, r *http.Request) error {
-	return p.comeIn(w, r, p.writeJoin, func(who Newcomer) (tenants.Entry, error) {
+	return p.register(w, r, p.writeJoin, func(who Registration) (tenants.Entry, error) {
 		return p.Codes.Join(r.Context(), p.entrance.Anonymous(r), who)
 	})
 }
@@ -121,20 +121,20 @@ func (p Pages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
-	return p.comeIn(w, r, p.writeWelcome, func(who Newcomer) (tenants.Entry, error) {
+	return p.register(w, r, p.writeWelcome, func(who Registration) (tenants.Entry, error) {
 		return p.Codes.Found(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
 
-// comeIn admits somebody by a code, or leads to the sign-in where they have no
+// register admits somebody by a code, or leads to the sign-in where they have no
 // session yet; write shows the form again with its faults.
-func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
+func (p Pages) register(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
-	use func(who Newcomer) (tenants.Entry, error)) error {
+	use func(who Registration) (tenants.Entry, error)) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
-	who := newcomerOf(r)
+	who := registrationOf(r)
 	if wait := p.entrance.Limit(r, "code "+who.Code); wait > 0 {
 		write(w, r, http.StatusTooManyRequests, nil, p.TooMany(w, r, wait))
 		return nil
@@ -161,9 +161,9 @@ func (p Pages) comeIn(w http.ResponseWriter, r *http.Request,
 		return nil
 	}
 	if entry.Session.Method == tenants.ByCode {
-		return p.entrance.LetInByCode(w, r, entry)
+		return p.entrance.CompleteSignInByCode(w, r, entry)
 	}
-	return p.entrance.LetIn(w, r, entry)
+	return p.entrance.CompleteSignIn(w, r, entry)
 }
 
 func (p Pages) showReset(w http.ResponseWriter, r *http.Request) error {
@@ -180,7 +180,7 @@ func (p Pages) writeReset(w http.ResponseWriter, r *http.Request, status int, er
 }
 
 func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
-	return p.comeIn(w, r, p.writeReset, func(who Newcomer) (tenants.Entry, error) {
+	return p.register(w, r, p.writeReset, func(who Registration) (tenants.Entry, error) {
 		return p.Codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
 	})
 }

@@ -96,12 +96,12 @@ func (e entrance) Limit(_ *http.Request, name string) time.Duration {
 
 func (entrance) Anonymous(*http.Request) unitofwork.Request { return unitofwork.Request{} }
 
-func (entrance) LetIn(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
+func (entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
 	http.Redirect(w, r, "/in", http.StatusSeeOther)
 	return nil
 }
 
-func (entrance) LetInByCode(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
+func (entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
 	http.Redirect(w, r, "/in/by-code", http.StatusSeeOther)
 	return nil
 }

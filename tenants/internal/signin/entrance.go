@@ -24,14 +24,14 @@ func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
 // Anonymous is a request before authentication, from a browser that may be known.
 func (e Entrance) Anonymous(r *http.Request) unitofwork.Request { return e.pages.anonymous(r) }
 
-// LetIn gives the browser its session, and leads to where its holder wanted to go.
-func (e Entrance) LetIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
-	return e.pages.letIn(w, r, entry)
+// CompleteSignIn gives the browser its session, and leads to where its holder wanted to go.
+func (e Entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+	return e.pages.completeSignIn(w, r, entry)
 }
 
-// LetInByCode leads somebody admitted by a code alone to where
+// CompleteSignInByCode leads somebody admitted by a code alone to where
 // another way to sign in can be added.
-func (e Entrance) LetInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+func (e Entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
 	if e.pages.services.Passkeys.Usable() {
 		return e.pages.letInTo(w, r, entry, passkeysPath+"/new")
 	}

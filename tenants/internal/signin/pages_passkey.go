@@ -103,7 +103,7 @@ func (p *Pages) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.letIn(w, r, entry)
+	return p.completeSignIn(w, r, entry)
 }
 
 // answerOf is the answer of the browser's authenticator.

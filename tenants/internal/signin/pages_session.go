@@ -93,7 +93,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.metrics.signIn(outcomeIn, known)
-	return p.letIn(w, r, entry)
+	return p.completeSignIn(w, r, entry)
 }
 
 // addressHash replaces an e-mail address in the log: one can
@@ -103,8 +103,8 @@ func addressHash(email string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// letIn leads a signed-in person to the page they wanted.
-func (p *Pages) letIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+// completeSignIn leads a signed-in person to the page they wanted.
+func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
 	return p.letInTo(w, r, entry, pages.Destination(r))
 }
 

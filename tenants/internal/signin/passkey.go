@@ -116,7 +116,7 @@ func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	if err != nil {
 		return tenants.Entry{}, passkeyError(err)
 	}
-	entry, err := p.letIn(ctx, request, holder.Member, tenants.ByPasskey)
+	entry, err := p.completeSignIn(ctx, request, holder.Member, tenants.ByPasskey)
 	return entry, passkeyError(err)
 }
 

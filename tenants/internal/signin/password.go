@@ -34,7 +34,7 @@ func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, emai
 	if err != nil {
 		return tenants.Entry{}, err
 	}
-	return p.letIn(ctx, request.By(member), member, tenants.ByPassword)
+	return p.completeSignIn(ctx, request.By(member), member, tenants.ByPassword)
 }
 
 // authenticate compares a password with that of the member with

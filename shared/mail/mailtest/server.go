@@ -19,12 +19,12 @@ import (
 	"github.com/weirlog/weir/shared/mail"
 )
 
-// Password is that of Office.
+// Password is that of Server.
 const Password = "sesame"
 
-// An Office is a mail server that keeps what it takes. It refuses nobody@
+// An Server is a mail server that keeps what it takes. It refuses nobody@
 // and verbose@ for good, and busy@ for now.
-type Office struct {
+type Server struct {
 	Address string      // host:port
 	Trust   *tls.Config // has its authority; nil: it has no TLS
 
@@ -33,27 +33,27 @@ type Office struct {
 }
 
 // Open starts a server that has TLS, and asks for Password.
-func Open(t testing.TB) *Office {
+func Open(t testing.TB) *Server {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
 	certified.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
-	office := &Office{Trust: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	office.serve(t, certified.TLS)
-	return office
+	server := &Server{Trust: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	server.serve(t, certified.TLS)
+	return server
 }
 
 // OpenPlain starts a server without TLS, and for everybody, as
 // one on the machine itself may be.
-func OpenPlain(t testing.TB) *Office {
+func OpenPlain(t testing.TB) *Server {
 	t.Helper()
-	office := &Office{}
-	office.serve(t, nil)
-	return office
+	server := &Server{}
+	server.serve(t, nil)
+	return server
 }
 
-func (o *Office) serve(t testing.TB, certified *tls.Config) {
+func (o *Server) serve(t testing.TB, certified *tls.Config) {
 	t.Helper()
 	server := smtp.NewServer(o)
 	server.TLSConfig = certified
@@ -67,12 +67,12 @@ func (o *Office) serve(t testing.TB, certified *tls.Config) {
 }
 
 // NewSession implements smtp.Backend.
-func (o *Office) NewSession(*smtp.Conn) (smtp.Session, error) {
-	return &visit{office: o, known: o.Trust == nil}, nil
+func (o *Server) NewSession(*smtp.Conn) (smtp.Session, error) {
+	return &visit{server: o, known: o.Trust == nil}, nil
 }
 
 type visit struct {
-	office *Office
+	server *Server
 	known  bool
 }
 
@@ -108,9 +108,9 @@ func (v *visit) Rcpt(to string, _ *smtp.RcptOptions) error {
 
 func (v *visit) Data(from io.Reader) error {
 	text, err := io.ReadAll(from)
-	v.office.mu.Lock()
-	defer v.office.mu.Unlock()
-	v.office.taken = append(v.office.taken, string(text))
+	v.server.mu.Lock()
+	defer v.server.mu.Unlock()
+	v.server.taken = append(v.server.taken, string(text))
 	return err
 }
 
@@ -119,21 +119,21 @@ func (v *visit) Reset() {}
 func (v *visit) Logout() error { return nil }
 
 // Taken lists the messages that were taken, as they were sent.
-func (o *Office) Taken() []string {
+func (o *Server) Taken() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.taken)
 }
 
 // Forget drops the messages that were taken.
-func (o *Office) Forget() {
+func (o *Server) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.taken = nil
 }
 
 // Server is the server for whoever has a password.
-func (o *Office) Server(t testing.TB, password string) *mail.Server {
+func (o *Server) Server(t testing.TB, password string) *mail.Server {
 	t.Helper()
 	server, err := mail.ParseServer(httpapi.Secret("smtp://weir:"+password+"@"+o.Address), "Weir <weir@example.com>", o.Trust)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A Loan is what one body holds. It belongs to one goroutine.
-type Loan struct {
+// A Lease is what one body holds. It belongs to one goroutine.
+type Lease struct {
 	pool   *Pool
 	of     *holder
-	index  int   // among the holder's loans
+	index  int   // among the holder's leases
 	number int64 // of all that were opened
 	bytes  int64
 	began  time.Time
@@ -21,20 +21,20 @@ type Loan struct {
 }
 
 // Grow lends bytes more.
-func (l *Loan) Grow(bytes int64) (waited time.Duration, err error) {
+func (l *Lease) Grow(bytes int64) (waited time.Duration, err error) {
 	l.pool.mu.Lock()
 	return l.pool.take(l, bytes)
 }
 
-// Came notes that useful bytes of the body came: of one holder's
+// Received notes that useful bytes of the body came: of one holder's
 // bodies the slowest is ended first.
-func (l *Loan) Came(bytes int) { l.useful.Add(int64(bytes)) }
+func (l *Lease) Received(bytes int) { l.useful.Add(int64(bytes)) }
 
-// Over reports whether the loan was ended for others.
-func (l *Loan) Over() bool { return l.over.Load() }
+// Over reports whether the lease was ended for others.
+func (l *Lease) Over() bool { return l.over.Load() }
 
-// Whole means that the body is read: its loan now ends by itself.
-func (l *Loan) Whole() error {
+// Complete means that the body is read: its lease now ends by itself.
+func (l *Lease) Complete() error {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	l.end = nil
@@ -45,7 +45,7 @@ func (l *Loan) Whole() error {
 }
 
 // Shrink gives back what is above bytes.
-func (l *Loan) Shrink(bytes int64) {
+func (l *Lease) Shrink(bytes int64) {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	if l.bytes > bytes {
@@ -55,22 +55,22 @@ func (l *Loan) Shrink(bytes int64) {
 }
 
 // Close gives everything back. It is called once.
-func (l *Loan) Close() {
+func (l *Lease) Close() {
 	p, of := l.pool, l.of
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.end = nil
 	p.add(l, -l.bytes)
-	last := len(of.loans) - 1
-	of.loans[l.index], of.loans[last].index = of.loans[last], l.index
-	of.loans[last] = nil
-	if of.loans = of.loans[:last]; last == 0 {
+	last := len(of.leases) - 1
+	of.leases[l.index], of.leases[last].index = of.leases[last], l.index
+	of.leases[last] = nil
+	if of.leases = of.leases[:last]; last == 0 {
 		delete(p.holders, of.name)
 	}
 	p.serve()
 }
 
 // pace is how many useful bytes came in a second.
-func (l *Loan) pace(now time.Time) float64 {
+func (l *Lease) pace(now time.Time) float64 {
 	return float64(l.useful.Load()) / max(now.Sub(l.began).Seconds(), 1e-3)
 }
