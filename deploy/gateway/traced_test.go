@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/deploy/gateway"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -66,7 +67,7 @@ func isOneTrace(t *testing.T, spans []tracingtest.Span) {
 
 func tracer(t *testing.T, collector *tracingtest.Collector, service string, ratio float64) *tracing.Tracer {
 	t.Helper()
-	tracer, err := tracing.Config{Endpoint: collector.URL, Ratio: ratio, FromProxies: service != "gateway"}.Open(service, nil, slog.New(slog.DiscardHandler))
+	tracer, err := otlp.Config{Endpoint: collector.URL, Ratio: ratio, FromProxies: service != "gateway"}.Open(service, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/otlp"
 )
 
 // Config is what ingest needs to run. Sizes are bytes.
@@ -23,7 +23,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
-	Tracing   tracing.Config   `embed:""`
+	Tracing   otlp.Config      `embed:""`
 
 	Limits identity.Limits `embed:""`
 

@@ -20,7 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -67,7 +67,7 @@ func TestExemplarsOfDelay(t *testing.T) {
 	t.Parallel()
 	brokers, topic, registry, collector := testenv.SharedKafka(t), "test.exemplars", telemetry.New(), tracingtest.New(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
-	tracer, err := tracing.Config{Endpoint: collector.URL}.Open("test", nil, testenv.Logger(t))
+	tracer, err := otlp.Config{Endpoint: collector.URL}.Open("test", nil, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -19,7 +19,7 @@ import (
 func TestExemplars(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 1} {
 		registry, collector := telemetry.New(), tracingtest.New(t)
-		tracer, err := tracing.Config{Endpoint: collector.URL, Ratio: ratio}.Open("ledger", nil, testenv.Logger(t))
+		tracer, err := otlp.Config{Endpoint: collector.URL, Ratio: ratio}.Open("ledger", nil, testenv.Logger(t))
 		if err != nil {
 			t.Fatal(err)
 		}

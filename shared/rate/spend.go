@@ -15,3 +15,12 @@ func (b *Bucket) Wait(now, capacity, perSecond int64) time.Duration {
 	filled := int64(float64(capacity) / float64(perSecond) * float64(time.Second))
 	return time.Duration(max(0, b.full-now-filled))
 }
+
+// Allow spends a token of a bucket that holds capacity, if it has one.
+func (b *Bucket) Allow(now, capacity, perSecond int64) bool {
+	if b.Wait(now, capacity, perSecond) > 0 {
+		return false
+	}
+	b.Spend(now, 1, perSecond)
+	return true
+}

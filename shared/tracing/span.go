@@ -66,7 +66,8 @@ func kindOf(err error) string {
 	return "_OTHER"
 }
 
-const statusKey = attribute.Key("http.response.status_code")
+// StatusKey is the attribute of a request's answer.
+const StatusKey = attribute.Key("http.response.status_code")
 
 // Answered names the span of ctx's request by its route's pattern, and by the
 // outcome. A route is "" where there is none.
@@ -76,7 +77,7 @@ func Answered(ctx context.Context, method, route string, status int) {
 		return
 	}
 	span.SetName(method)
-	span.SetAttributes(attribute.String("http.request.method", method), statusKey.Int(status))
+	span.SetAttributes(attribute.String("http.request.method", method), StatusKey.Int(status))
 	if route != "" {
 		span.SetName(method + " " + route)
 		span.SetAttributes(attribute.String("http.route", route))

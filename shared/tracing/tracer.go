@@ -7,8 +7,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/rate"
@@ -17,16 +15,10 @@ import (
 // MaxLinks is to how many requests a transaction is linked at most.
 const MaxLinks = 32
 
-// Limits of a span, whatever is put on it.
-const (
-	maxAttributes = 16
-	maxText       = 128
-)
-
 // A Tracer begins the traces of a service. nil begins none.
 type Tracer struct {
-	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+	shutdown func()
 
 	continues bool // the traces of trusted proxies
 	mu        sync.Mutex
@@ -41,16 +33,12 @@ const (
 	followedAtOnce    = 500
 )
 
-func newTracer(service string, described *resource.Resource, sampler sdktrace.Sampler, tail *tail) *Tracer {
-	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithResource(described), sdktrace.WithSampler(sampler), sdktrace.WithSpanProcessor(tail),
-		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
-			AttributeCountLimit: maxAttributes, AttributeValueLengthLimit: maxText, LinkCountLimit: MaxLinks,
-			AttributePerLinkCountLimit: 1, AttributePerEventCountLimit: 1, EventCountLimit: 1,
-		}),
-	)
+// New returns the tracer of a service, of a provider that keeps what is not
+// sampled until a request has ended. shutdown exports what is left; continues says
+// whether the traces of trusted proxies are continued.
+func New(service string, provider trace.TracerProvider, continues bool, shutdown func()) *Tracer {
 	clock := time.Now //nolint:forbidigo // OpenTelemetry stamps spans by the machine's clock
-	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/weirlog/weir/" + service), clock: clock}
+	return &Tracer{tracer: provider.Tracer("github.com/weirlog/weir/" + service), shutdown: shutdown, continues: continues, clock: clock}
 }
 
 // Request begins the trace of an HTTP request. The client's own trace is
@@ -82,7 +70,7 @@ func (t *Tracer) Proxied(ctx context.Context, traceparent string) (context.Conte
 func (t *Tracer) follows() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return takes(&t.followed, t.clock(), followedAtOnce, followedPerSecond)
+	return t.followed.Allow(t.clock().UnixNano(), followedAtOnce, followedPerSecond)
 }
 
 // Transaction begins the trace of a transaction that applies records of topic,
@@ -110,7 +98,7 @@ func (t *Tracer) Transaction(ctx context.Context, group, topic string, records i
 // Close exports what is left, within seconds. Spans that end later are lost.
 func (t *Tracer) Close() {
 	if t != nil {
-		_ = t.provider.Shutdown(context.Background()) // spans may be lost, nothing else
+		t.shutdown()
 	}
 }
 

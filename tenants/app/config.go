@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/password"
@@ -25,7 +25,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
-	Tracing   tracing.Config   `embed:""`
+	Tracing   otlp.Config      `embed:""`
 
 	Limits identity.Limits `embed:""`
 

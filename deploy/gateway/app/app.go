@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/tracing/otlp"
 )
 
 // Config is the gateway's configuration. The tags are the names in the
@@ -21,7 +22,7 @@ type Config struct {
 	httpapi.ServerConfig `embed:""`
 
 	Telemetry telemetry.Config `embed:""`
-	Tracing   tracing.Config   `embed:""`
+	Tracing   otlp.Config      `embed:""`
 
 	IngestURL   string `help:"HTTPS address of ingest." env:"WEIR_INGEST_URL" required:""`
 	LedgerURL   string `help:"HTTPS address of ledger." env:"WEIR_LEDGER_URL" required:""`

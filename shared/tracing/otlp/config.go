@@ -1,4 +1,4 @@
-package tracing
+package otlp
 
 import (
 	"cmp"
@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Config sets where spans go. Embed it in a service's configuration. The names
@@ -33,7 +35,7 @@ type Config struct {
 
 // Open returns the tracer of a service; nil, which makes no spans, where no
 // endpoint is set. It connects to nothing.
-func (c Config) Open(service string, metrics prometheus.Registerer, logger *slog.Logger) (*Tracer, error) {
+func (c Config) Open(service string, metrics prometheus.Registerer, logger *slog.Logger) (*tracing.Tracer, error) {
 	counted := newCounts(metrics)
 	endpoint := c.endpoint()
 	if endpoint == "" {
@@ -50,9 +52,8 @@ func (c Config) Open(service string, metrics prometheus.Registerer, logger *slog
 	if err != nil {
 		return nil, fmt.Errorf("cannot export traces to %q: %w", endpoint, err)
 	}
-	tracer := newTracer(service, c.resource(service), sampler, newTail(newQueue(exporter, counted, logger)))
-	tracer.continues = c.FromProxies
-	return tracer, nil
+	provider := newProvider(c.resource(service), sampler, newTail(newQueue(exporter, counted, logger)))
+	return newTracer(service, provider, c.FromProxies), nil
 }
 
 // endpoint is the URL that spans are sent to; "": none are made.

@@ -1,4 +1,4 @@
-package tracing
+package otlp
 
 import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"

@@ -1,4 +1,4 @@
-package tracing
+package otlp
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

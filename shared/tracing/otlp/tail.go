@@ -1,4 +1,4 @@
-package tracing
+package otlp
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/rate"
+	"github.com/weirlog/weir/shared/tracing"
 )
 
 // Bounds of what is held of requests under way that are not sampled, about
@@ -124,7 +125,7 @@ func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	spans := t.release(request.SpanContext().SpanID())
 	worth := t.isWorth(request)
-	keep := worth && takes(&t.kept, request.EndTime(), keptAtOnce, keptPerSecond)
+	keep := worth && t.kept.Allow(request.EndTime().UnixNano(), keptAtOnce, keptPerSecond)
 	t.mu.Unlock()
 	if keep {
 		t.queue.add(append(spans, request)...)
@@ -139,18 +140,9 @@ func (t *tail) isWorth(request sdktrace.ReadOnlySpan) bool {
 	return request.Status().Code == codes.Error || request.EndTime().Sub(request.StartTime()) >= t.slow && !isRefused(request)
 }
 
-// takes spends a token of bucket, if it has one.
-func takes(bucket *rate.Bucket, now time.Time, atOnce, perSecond int64) bool {
-	if bucket.Wait(now.UnixNano(), atOnce, perSecond) > 0 {
-		return false
-	}
-	bucket.Spend(now.UnixNano(), 1, perSecond)
-	return true
-}
-
 func isRefused(request sdktrace.ReadOnlySpan) bool {
 	for _, a := range request.Attributes() {
-		if a.Key == statusKey {
+		if a.Key == tracing.StatusKey {
 			return a.Value.AsInt64()/100 == 4
 		}
 	}

@@ -1,4 +1,4 @@
-package tracing
+package otlp
 
 import (
 	"context"
@@ -19,13 +19,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/tracing"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
 const sampledClient = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 // open returns a tracer that exports to a collector.
-func open(t *testing.T, config Config) (*Tracer, *prometheus.Registry) {
+func open(t *testing.T, config Config) (*tracing.Tracer, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	tracer, err := config.Open("ingest", registry, testenv.Logger(t))
@@ -37,26 +38,26 @@ func open(t *testing.T, config Config) (*Tracer, *prometheus.Registry) {
 }
 
 // answer is a request with one statement in it.
-func answer(tracer *Tracer, traceparent string, status int) context.Context {
+func answer(tracer *tracing.Tracer, traceparent string, status int) context.Context {
 	ctx, span := tracer.Request(context.Background(), traceparent)
 	defer span.End()
-	statement := Queries{}.TraceQueryStart(ctx, nil, pgx.TraceQueryStartData{SQL: "SELECT 'content'"})
-	Queries{}.TraceQueryEnd(statement, nil, pgx.TraceQueryEndData{Err: errors.New("content")})
-	Answered(ctx, http.MethodGet, "/v1/logs", status)
+	statement := tracing.Queries{}.TraceQueryStart(ctx, nil, pgx.TraceQueryStartData{SQL: "SELECT 'content'"})
+	tracing.Queries{}.TraceQueryEnd(statement, nil, pgx.TraceQueryEndData{Err: errors.New("content")})
+	tracing.Answered(ctx, http.MethodGet, "/v1/logs", status)
 	return ctx
 }
 
 var neverSampled = sdktrace.NeverSample()
 
 // tailed is a tracer whose tail the test sees.
-func tailed(t *testing.T, config Config, sampler sdktrace.Sampler) (*tail, *Tracer) {
+func tailed(t *testing.T, config Config, sampler sdktrace.Sampler) (*tail, *tracing.Tracer) {
 	t.Helper()
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(config.endpoint()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	tail := newTail(newQueue(exporter, newCounts(nil), testenv.Logger(t)))
-	tracer := newTracer("ingest", config.resource("ingest"), sampler, tail)
+	tracer := newTracer("ingest", newProvider(config.resource("ingest"), sampler, tail), config.FromProxies)
 	t.Cleanup(tracer.Close)
 	return tail, tracer
 }
@@ -77,24 +78,24 @@ func TestOff(t *testing.T) {
 			t.Errorf("%+v: %v, %v", config, tracer, err)
 		}
 	}
-	var off *Tracer
+	var off *tracing.Tracer
 	logger := testenv.Logger(t)
 	allocated := testing.AllocsPerRun(100, func() {
 		ctx, span := off.Request(t.Context(), sampledClient)
-		_, child := Start(ctx, "authenticate")
-		End(child, nil)
-		SetOrganization(ctx, "org_1")
-		_, publish := Publish(ctx, "weir.logs.v1", 1)
-		End(publish, nil)
-		Queries{}.TraceQueryEnd(Queries{}.TraceQueryStart(ctx, nil, pgx.TraceQueryStartData{SQL: "SELECT 1"}), nil, pgx.TraceQueryEndData{})
+		_, child := tracing.Start(ctx, "authenticate")
+		tracing.End(child, nil)
+		tracing.SetOrganization(ctx, "org_1")
+		_, publish := tracing.Publish(ctx, "weir.logs.v1", 1)
+		tracing.End(publish, nil)
+		tracing.Queries{}.TraceQueryEnd(tracing.Queries{}.TraceQueryStart(ctx, nil, pgx.TraceQueryStartData{SQL: "SELECT 1"}), nil, pgx.TraceQueryEndData{})
 		_, transaction := off.Transaction(ctx, "ledger", "weir.logs.v1", 1, nil)
-		End(transaction, nil)
-		Answered(ctx, http.MethodPost, "/v1/logs", http.StatusOK)
-		Logger(ctx, logger)
-		if Traceparent(ctx, sampledClient) != sampledClient {
+		tracing.End(transaction, nil)
+		tracing.Answered(ctx, http.MethodPost, "/v1/logs", http.StatusOK)
+		tracing.Logger(ctx, logger)
+		if tracing.Traceparent(ctx, sampledClient) != sampledClient {
 			t.Error("the client's traceparent is lost")
 		}
-		End(span, nil)
+		tracing.End(span, nil)
 	})
 	if allocated != 0 {
 		t.Errorf("%v allocations without traces", allocated)
@@ -120,7 +121,7 @@ func TestSampled(t *testing.T) {
 	if request.Parent != "" || request.Trace == sampledClient[3:35] || !slices.Equal(request.Links, []string{sampledClient[36:52]}) {
 		t.Errorf("the client's trace is continued, or not linked: %+v", request)
 	}
-	if got, want := Traceparent(ctx, sampledClient), "00-"+request.Trace+"-"+request.ID+"-01"; got != want {
+	if got, want := tracing.Traceparent(ctx, sampledClient), "00-"+request.Trace+"-"+request.ID+"-01"; got != want {
 		t.Errorf("the record carries %q, want %q", got, want)
 	}
 	if strings.Contains(string(collector.Raw()), "content") {
@@ -160,7 +161,7 @@ func TestTail(t *testing.T) {
 			tail, tracer := tailed(t, config, sampler)
 			tail.slow = c.slow
 			ctx := answer(tracer, sampledClient, c.status)
-			if text := Traceparent(ctx, sampledClient); text != "" {
+			if text := tracing.Traceparent(ctx, sampledClient); text != "" {
 				t.Errorf("the record of what is not sampled carries %q", text)
 			}
 			tracer.Close()
@@ -192,11 +193,10 @@ func TestProxied(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			collector := tracingtest.New(t)
-			tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
-			tracer.continues = c.continues
+			tail, tracer := tailed(t, Config{Endpoint: collector.URL, FromProxies: c.continues}, sampler{neverSampled})
 			ctx, span := tracer.Proxied(t.Context(), c.traceparent)
 			if c.kept > 0 && c.traceparent == notSampled {
-				Answered(ctx, http.MethodGet, "/v1/logs", http.StatusInternalServerError)
+				tracing.Answered(ctx, http.MethodGet, "/v1/logs", http.StatusInternalServerError)
 			}
 			span.End()
 			tracer.Close()
@@ -214,19 +214,18 @@ func TestProxied(t *testing.T) {
 // Requests of one trace that are under way at once each keep their own spans.
 func TestSharedTrace(t *testing.T) {
 	collector := tracingtest.New(t)
-	tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
-	tracer.continues = true
+	tail, tracer := tailed(t, Config{Endpoint: collector.URL, FromProxies: true}, sampler{neverSampled})
 	notSampled := sampledClient[:53] + "00"
 	fails, request := tracer.Proxied(t.Context(), notSampled)
-	within, outer := Start(fails, "authenticate")
-	_, inner := Start(within, "postgres select")
+	within, outer := tracing.Start(fails, "authenticate")
+	_, inner := tracing.Start(within, "postgres select")
 	inner.End()
 	ctx, other := tracer.Proxied(t.Context(), notSampled)
-	_, fine := Start(ctx, "search")
+	_, fine := tracing.Start(ctx, "search")
 	fine.End()
 	other.End()
 	outer.End()
-	Answered(fails, http.MethodGet, "/v1/logs", http.StatusInternalServerError)
+	tracing.Answered(fails, http.MethodGet, "/v1/logs", http.StatusInternalServerError)
 	request.End()
 	tracer.Close()
 	if got := names(collector.Spans()); !slices.Equal(got, []string{"GET /v1/logs", "authenticate", "postgres select"}) {
@@ -234,29 +233,6 @@ func TestSharedTrace(t *testing.T) {
 	}
 	if len(tail.held)+len(tail.of) != 0 {
 		t.Errorf("held after the end: %v under %v", tail.of, tail.held)
-	}
-}
-
-// A proxy that has every trace sampled is followed within a rate; beyond it
-// requests go on, not sampled.
-func TestFollowedIsBounded(t *testing.T) {
-	_, tracer := tailed(t, Config{Endpoint: tracingtest.New(t).URL}, sampler{neverSampled})
-	tracer.continues = true
-	now := time.Now()
-	tracer.clock = func() time.Time { return now }
-	for _, want := range []int{followedAtOnce + 1, followedPerSecond} { // a bucket that is just empty gives one more
-		sampled := 0
-		for range 2 * followedAtOnce {
-			_, span := tracer.Proxied(t.Context(), sampledClient)
-			if span.SpanContext().IsSampled() {
-				sampled++
-			}
-			span.End()
-		}
-		if sampled != want {
-			t.Errorf("%d are sampled, want %d", sampled, want)
-		}
-		now = now.Add(time.Second)
 	}
 }
 
@@ -288,8 +264,8 @@ func TestHeldIsBounded(t *testing.T) {
 	for range maxHeld + 10 {
 		ctx, _ := tracer.Request(t.Context(), "") // goes on
 		for range maxHeldSpans + 1 {
-			_, span := Start(ctx, "authenticate")
-			End(span, nil)
+			_, span := tracing.Start(ctx, "authenticate")
+			tracing.End(span, nil)
 		}
 	}
 	spans := 0
@@ -353,7 +329,7 @@ func TestTransaction(t *testing.T) {
 	notSampled := sampledClient[:53] + "00"
 	for _, parents := range [][]string{nil, {"nonsense"}, {notSampled}, {notSampled, sampledClient}} {
 		_, span := tracer.Transaction(t.Context(), "ledger", "weir.logs.v1", 3, parents)
-		End(span, nil)
+		tracing.End(span, nil)
 	}
 	tracer.Close()
 	spans := collector.Spans()
@@ -368,7 +344,7 @@ func TestLogged(t *testing.T) {
 	ctx, span := tracer.Request(t.Context(), "")
 	span.End()
 	var log strings.Builder
-	Logger(ctx, slog.New(slog.NewTextHandler(&log, nil))).Info("ended")
+	tracing.Logger(ctx, slog.New(slog.NewTextHandler(&log, nil))).Info("ended")
 	if id := span.SpanContext().TraceID().String(); !strings.Contains(log.String(), "trace_id="+id) {
 		t.Errorf("%q has not the id %s", log.String(), id)
 	}
@@ -386,17 +362,6 @@ func TestConfigIsRefused(t *testing.T) {
 		_, err := config.Open("ingest", nil, testenv.Logger(t))
 		if err == nil || !strings.Contains(err.Error(), variable+" is ") {
 			t.Errorf("%s: %v", variable, err)
-		}
-	}
-}
-
-// A statement is named by its first word, if that is one.
-func TestOperation(t *testing.T) {
-	for sql, want := range map[string]string{
-		"commit": "commit", "\n\tSELECT 1": "select", "INSERT INTO x": "insert", "secret": "query", "": "query", "-- why\nSELECT": "query",
-	} {
-		if got := operationOf(sql); got != want {
-			t.Errorf("%q: %q, want %q", sql, got, want)
 		}
 	}
 }

@@ -1,0 +1,32 @@
+package tracing
+
+import (
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+const sampledClient = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// A proxy that has every trace sampled is followed within a rate; beyond it
+// requests go on, not sampled.
+func TestFollowedIsBounded(t *testing.T) {
+	tracer := New("ingest", sdktrace.NewTracerProvider(), true, func() {})
+	now := time.Now()
+	tracer.clock = func() time.Time { return now }
+	for _, want := range []int{followedAtOnce + 1, followedPerSecond} { // a bucket that is just empty gives one more
+		sampled := 0
+		for range 2 * followedAtOnce {
+			_, span := tracer.Proxied(t.Context(), sampledClient)
+			if span.SpanContext().IsSampled() {
+				sampled++
+			}
+			span.End()
+		}
+		if sampled != want {
+			t.Errorf("%d are sampled, want %d", sampled, want)
+		}
+		now = now.Add(time.Second)
+	}
+}
