@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -79,9 +80,15 @@ func begin(name string, logging logging) (context.Context, *slog.Logger) {
 
 func end(name string, err error) {
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		fmt.Fprintln(os.Stderr, lastLine(name, err))
 		os.Exit(1)
 	}
+}
+
+// lastLine is why a process ends, as one line for whoever collects them:
+// drivers put what they tried below each other.
+func lastLine(name string, err error) string {
+	return name + ": " + strings.ReplaceAll(err.Error(), "\n\t", " ")
 }
 
 func newLogger(level string, asJSON bool) *slog.Logger {
