@@ -102,7 +102,7 @@ bin/docker-compose:
 	CGO_ENABLED=0 $(GO) build -C "$$(cd / && $(GO) mod download -json $(COMPOSE_MODULE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" -o "$(CURDIR)/$@" ./cmd
 
 START = bin/weir provision "$$WEIR_SECRETS" && $(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
-up: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus and Grafana in containers; SERVICES= chooses
+up: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus, Grafana and a collector of traces in containers; SERVICES= chooses
 	$(START)
 
 down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; what was kept stays. ARGS=--volumes removes that

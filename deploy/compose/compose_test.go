@@ -80,6 +80,48 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// What goes on running is looked at: by the program of its image,
+// by one that it has, or, where it has none, by Prometheus.
+func TestHealthIsLookedAt(t *testing.T) {
+	for name, service := range load(t, t.TempDir(), "compose.yaml").Services {
+		if _, ours := services[name]; ours || service.Restart == "no" || name == "collector" {
+			continue
+		}
+		if service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 || service.HealthCheck.Disable {
+			t.Errorf("nobody asks %s whether it serves", name)
+		}
+	}
+}
+
+// Every service sends what it traces to the collector that is there, and goes
+// on with what the gateway has begun; the gateway follows nobody.
+func TestTracesAreSent(t *testing.T) {
+	project := load(t, t.TempDir(), "compose.yaml")
+	for name := range services {
+		environment := project.Services[name].Environment
+		if endpoint := environment["OTEL_EXPORTER_OTLP_ENDPOINT"]; endpoint == nil || *endpoint != "http://collector:4318" {
+			t.Errorf("%s sends no traces", name)
+		}
+		if follows := environment["WEIR_TRACES_FROM_PROXIES"] != nil; follows == (name == "gateway") {
+			t.Errorf("%s follows traces of others: %t", name, follows)
+		}
+		if _, reached := project.Services[name].Networks["observe"]; !reached {
+			t.Errorf("%s does not reach the collector", name)
+		}
+	}
+}
+
+// What reads the collector's settings in tests is of the version
+// that runs.
+func TestCollectorIsTestedAsItRuns(t *testing.T) {
+	module, err := os.ReadFile("../docker/collector/go.mod")
+	must(t, err)
+	_, version, _ := strings.Cut(load(t, t.TempDir(), "compose.yaml").Services["collector"].Image, ":")
+	if !strings.Contains(string(module), "go.opentelemetry.io/collector/otelcol v"+version+"\n") {
+		t.Errorf("%s runs, the stand-in is another", version)
+	}
+}
+
 // Each variable of ours is a setting of the service, and one that names a
 // secret's file names one that the service is given.
 func TestSettingsAreKnown(t *testing.T) {
@@ -198,6 +240,9 @@ func TestEverythingIsScraped(t *testing.T) {
 		if !strings.Contains(string(text), name+":9464") {
 			t.Errorf("prometheus.yml lacks %s", name)
 		}
+	}
+	if !strings.Contains(string(text), "collector:8888") {
+		t.Error("prometheus.yml lacks the collector")
 	}
 }
 

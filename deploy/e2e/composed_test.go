@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +35,7 @@ func TestComposed(t *testing.T) {
 	scenario(t, connect(t, os.Getenv("WEIR_BASE_URL"), authority, strings.TrimSpace(string(operator))), nil)
 	t.Run("targets", targetsAnswer)
 	t.Run("rules", rulesAreLoaded)
+	t.Run("traces", tracesAreTaken)
 	t.Run("doctor", doctorFindsNothing)
 }
 
@@ -53,8 +56,8 @@ func targetsAnswer(t *testing.T) {
 				return fmt.Errorf("%s is %s: %s", target.ScrapeURL, target.Health, target.LastError)
 			}
 		}
-		if n := len(seen.Data.ActiveTargets); n != 6 {
-			return fmt.Errorf("%d targets, of five services and the machine", n)
+		if n := len(seen.Data.ActiveTargets); n != 7 {
+			return fmt.Errorf("%d targets, of five services, the machine and the collector", n)
 		}
 		return nil
 	})
@@ -93,6 +96,20 @@ func rulesAreLoaded(t *testing.T) {
 	if want := strings.Count(string(text), "- alert:"); alerts != want || want == 0 {
 		t.Errorf("Prometheus has %d alerts of %d", alerts, want)
 	}
+}
+
+// tracesAreTaken waits until the collector has taken spans.
+func tracesAreTaken(t *testing.T) {
+	testenv.Eventually(t, viewTimeout, func() error {
+		var seen struct {
+			Data struct{ Result []json.RawMessage }
+		}
+		err := fetch(prometheusURL+"query?query="+url.QueryEscape("otelcol_receiver_accepted_spans > 0"), &seen)
+		if err == nil && len(seen.Data.Result) == 0 {
+			err = errors.New("the collector has no spans")
+		}
+		return err
+	})
 }
 
 // doctorFindsNothing has it look from within.
