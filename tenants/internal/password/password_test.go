@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-var nobody = password.Stranger("192.0.2.0/32")
+var nobody = password.Anonymous("192.0.2.0/32")
 
 func hasher(t *testing.T) *password.Hasher {
 	t.Helper()

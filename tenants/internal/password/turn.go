@@ -18,8 +18,8 @@ var ErrBusy = errors.New("too many passwords are waiting to be hashed")
 // longest line is served by then.
 const RetryAfter = 5 * time.Second
 
-// Bounds of hashing. Strangers and known devices have a queue each, of half the
-// processors, between 1 and maxSlots: so strangers delay nobody else, and
+// Bounds of hashing. Unknown and known devices have a queue each, of half the
+// processors, between 1 and maxSlots: so the former delay nobody else, and
 // hashing takes at most 4 x 19 MiB. Nobody waits longer than waitTimeout.
 const (
 	maxSlots    = 2
@@ -27,7 +27,7 @@ const (
 	waitTimeout = 3 * time.Second
 )
 
-// restPerKiB is how long a stranger's slot rests after a hash for each KiB
+// restPerKiB is how long the slot of somebody unknown rests after a hash for each KiB
 // of each pass: about three times as long as that takes, so that guesses get
 // a quarter of a processor for each slot.
 const restPerKiB = 2500 * time.Nanosecond
@@ -36,7 +36,7 @@ const restPerKiB = 2500 * time.Nanosecond
 // so that the longest line is served within waitTimeout.
 const (
 	waitingPerNetwork = 4
-	waitingStrangers  = 16
+	waitingAnonymous  = 16
 	waitingPerTenant  = 16
 	waitingKnown      = 256
 )
@@ -47,9 +47,9 @@ type Asker struct {
 	key   string
 }
 
-// Stranger is an asker of whom only the client network is known.
+// Anonymous is an asker of whom only the client network is known.
 // Networks are served in turn.
-func Stranger(network string) Asker { return Asker{key: network} }
+func Anonymous(network string) Asker { return Asker{key: network} }
 
 // Known is an asker of an organization with a session, a code, a token, or a
 // recognized device. Organizations are served in turn.
@@ -57,8 +57,8 @@ func Known(organization string) Asker { return Asker{known: true, key: organizat
 
 // turns are the two lines.
 type turns struct {
-	strangers, known *fair.Queue
-	rest             time.Duration // of a stranger's slot
+	anonymous, known *fair.Queue
+	rest             time.Duration // of the slot of somebody unknown
 }
 
 // slots is how many passwords each line hashes at once.
@@ -67,14 +67,14 @@ func slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxSlots) }
 func newTurns(cost Cost) turns {
 	return turns{
 		rest:      time.Duration(cost.Memory) * time.Duration(cost.Passes) * restPerKiB,
-		strangers: fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerNetwork, Queued: waitingStrangers}),
+		anonymous: fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerNetwork, Queued: waitingAnonymous}),
 		known:     fair.NewQueue(fair.Limits{Slots: slots(), PerKey: perKey, Waiting: waitingPerTenant, Queued: waitingKnown}),
 	}
 }
 
 // take waits for a turn, which release ends.
 func (t turns) take(ctx context.Context, who Asker) (release func(), err error) {
-	queue := t.strangers
+	queue := t.anonymous
 	if who.known {
 		queue = t.known
 	}
@@ -104,8 +104,8 @@ type Load struct {
 	Held, Waiting int
 }
 
-// Strangers is the load of strangers.
-func (h *Hasher) Strangers() Load { return Load{h.turns.strangers.Held(), h.turns.strangers.Queued()} }
+// Anonymous is the load of askers who are not known.
+func (h *Hasher) Anonymous() Load { return Load{h.turns.anonymous.Held(), h.turns.anonymous.Queued()} }
 
 // Known is the load of all others.
 func (h *Hasher) Known() Load { return Load{h.turns.known.Held(), h.turns.known.Queued()} }

@@ -42,11 +42,11 @@ func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 		h := testHasher(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		flood(ctx, h, Stranger)
-		if load := h.Strangers(); load.Held > maxSlots || load.Waiting != waitingStrangers {
+		flood(ctx, h, Anonymous)
+		if load := h.Anonymous(); load.Held > maxSlots || load.Waiting != waitingAnonymous {
 			t.Fatalf("strangers hold %d turns, %d wait", load.Held, load.Waiting)
 		}
-		if _, err := h.Hash(t.Context(), Stranger("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
+		if _, err := h.Hash(t.Context(), Anonymous("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
 			t.Errorf("one stranger more: %v", err)
 		}
 		if err := h.MatchNothing(t.Context(), Known("org_a"), "correct horse"); err != nil {
@@ -69,7 +69,7 @@ func TestStrangersRest(t *testing.T) {
 		name  string
 		asker func(string) Asker
 		want  time.Duration
-	}{{"strangers", Stranger, (1 + 3 + 1 + 3 + 1) * hash}, {"known", Known, 3 * hash}} {
+	}{{"strangers", Anonymous, (1 + 3 + 1 + 3 + 1) * hash}, {"known", Known, 3 * hash}} {
 		synctest.Test(t, func(t *testing.T) {
 			lines, begun := newTurns(Slow()), time.Now()
 			for range 3 {
@@ -145,16 +145,16 @@ func TestPatienceEnds(t *testing.T) {
 		defer cancel()
 		for i := range slots() {
 			go func() {
-				if _, err := h.turns.take(ctx, Stranger(strconv.Itoa(i))); err == nil {
+				if _, err := h.turns.take(ctx, Anonymous(strconv.Itoa(i))); err == nil {
 					<-ctx.Done()
 				}
 			}()
 		}
 		synctest.Wait()
-		if _, err := h.Hash(t.Context(), Stranger("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
+		if _, err := h.Hash(t.Context(), Anonymous("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
 			t.Errorf("got %v", err)
 		}
-		if waiting := h.Strangers().Waiting; waiting != 0 {
+		if waiting := h.Anonymous().Waiting; waiting != 0 {
 			t.Errorf("%d wait still", waiting)
 		}
 		cancel()

@@ -155,5 +155,5 @@ func askerOf(r unitofwork.Request) password.Asker {
 	case r.Caller.ID != "":
 		return password.Known(r.Caller.Organization)
 	}
-	return password.Stranger(httpapi.ClientNetwork(r.Address).String())
+	return password.Anonymous(httpapi.ClientNetwork(r.Address).String())
 }
