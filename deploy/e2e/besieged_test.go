@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -163,11 +163,10 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 // found has tenants make the organizations, each with a key and a webhook.
 func (s *siege) found(organizations int) {
 	s.t.Helper()
-	receiver := &endpoint{Server: httptest.NewTLSServer(http.HandlerFunc(s.push))}
-	s.t.Cleanup(receiver.Close)
+	receiver, authority := webhooktest.Serve(s.t, http.HandlerFunc(s.push))
 	people, err := tenants.New(s.t.Context(), tenants.Config{
 		Brokers: s.config.Brokers, DatabaseURL: s.config.DatabaseURL, OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
-		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: receiver.authority(s.t)},
+		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: authority},
 	}, testenv.Logger(s.t))
 	must(s.t, err)
 	testenv.Run(s.t, people.Run)
@@ -179,7 +178,7 @@ func (s *siege) found(organizations int) {
 		b.project = p.post(s.t, "/v1/projects", map[string]any{"organization": b.id, "name": "shop"}).ID
 		b.key = p.post(s.t, "/v1/api-keys", map[string]any{"project": b.project, "environment": "prod", "name": "key"}).Key
 		p.post(s.t, "/v1/organizations/"+b.id+"/webhooks", map[string]any{
-			"url": receiver.URL + "/" + b.id, "events": []string{"quota.threshold_reached", "quota.exhausted", "quota.adjusted", "subscription.tier_changed"},
+			"url": receiver + "/" + b.id, "events": []string{"quota.threshold_reached", "quota.exhausted", "quota.adjusted", "subscription.tier_changed"},
 		})
 		s.all = append(s.all, b)
 	}

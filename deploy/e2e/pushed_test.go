@@ -3,16 +3,12 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/contract"
@@ -29,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/mail/mailtest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -36,23 +32,23 @@ import (
 // until it is taken, and to the owner by mail, once.
 func TestFactsArePushed(t *testing.T) {
 	const quota = 1000
-	endpoint, office := newEndpoint(t), mailtest.OpenPlain(t)
+	endpoint, office := webhooktest.New(t, 1), mailtest.OpenPlain(t)
 	p := startPushing(t, endpoint, office, quota)
 	organization := p.post(t, "/v1/organizations", map[string]any{"name": "Acme", "tier": "indie"}).ID
 	p.post(t, "/v1/members", map[string]any{
 		"organization": organization, "email": "olga@example.com", "name": "Olga", "role": "owner", "password": "correct horse battery staple",
 	})
-	endpoint.trust(p.post(t, "/v1/organizations/"+organization+"/webhooks", map[string]any{
+	endpoint.Trust(p.post(t, "/v1/organizations/"+organization+"/webhooks", map[string]any{
 		"url": endpoint.URL, "events": []string{"quota.threshold_reached", "quota.exhausted"},
 	}).Secret)
 	p.await(t, organization, 1, `SELECT count(*) FROM ledger.organizations`)
 	p.others.Accept(accepted(organization, quota), accepted(organization, 1)) // nothing more follows from the second
 
 	want := map[string]int{"quota.threshold_reached": 3, "quota.exhausted": 1}
-	endpoint.await(t, want, 1)
+	testenv.Eventually(t, startLimit, func() error { return haveCome(endpoint, want, 1) })
 	p.await(t, organization, 4, `SELECT count(*) FROM tenants.deliveries WHERE state = 'pending' AND status = 503 AND attempts = 1`)
 	p.now.Add(int64(5 * time.Second)) // the first pause is no longer
-	endpoint.await(t, want, 2)
+	testenv.Eventually(t, startLimit, func() error { return haveCome(endpoint, want, 2) })
 	testenv.Eventually(t, startLimit, func() error { return oneOfEach(office.Taken()) })
 }
 
@@ -67,7 +63,7 @@ type pushing struct {
 
 const pushingOperator = "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
 
-func startPushing(t *testing.T, endpoint *endpoint, office *mailtest.Server, quota int64) *pushing {
+func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest.Server, quota int64) *pushing {
 	t.Helper()
 	database, brokers := httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)
 	p := &pushing{others: contracttest.New(t, "nobody", brokers, 2)}
@@ -83,7 +79,7 @@ func startPushing(t *testing.T, endpoint *endpoint, office *mailtest.Server, quo
 	p.people, err = tenants.New(t.Context(), tenants.Config{
 		Brokers: brokers, DatabaseURL: database, OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
 		InForceWait: startLimit, Clock: func() time.Time { return time.Unix(0, p.now.Load()) },
-		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.authority(t)},
+		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: endpoint.Authority},
 		Mail:     tenants.MailConfig{URL: httpapi.Secret("smtp://" + office.Address), From: "Weir <weir@example.com>"},
 	}, testenv.Logger(t))
 	must(t, err)
@@ -135,79 +131,20 @@ func accepted(organization string, bytes int64) contract.LogsAccepted {
 	}
 }
 
-// An endpoint refuses each message the first time that it comes.
-type endpoint struct {
-	*httptest.Server
-
-	mu     sync.Mutex
-	secret string
-	seen   map[string]int    // how often, by id
-	types  map[string]string // by id
-	wrong  error
-}
-
-func newEndpoint(t *testing.T) *endpoint {
-	t.Helper()
-	e := &endpoint{seen: map[string]int{}, types: map[string]string{}}
-	e.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(e.take(r)) }))
-	t.Cleanup(e.Close)
-	return e
-}
-
-func (e *endpoint) trust(secret string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.secret = secret
-}
-
-// authority is a file with the certificate that signs the endpoint's.
-func (e *endpoint) authority(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.Certificate().Raw}), 0o600))
-	return path
-}
-
-func (e *endpoint) take(r *http.Request) (status int) {
-	body, err := io.ReadAll(r.Body)
-	var payload struct{ Type string }
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.wrong = errors.Join(e.wrong, err, e.verify(body, r.Header), json.Unmarshal(body, &payload))
-	id := r.Header.Get("Webhook-Id")
-	e.seen[id]++
-	e.types[id] = payload.Type
-	if e.seen[id] == 1 {
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusOK
-}
-
-func (e *endpoint) verify(body []byte, header http.Header) error {
-	verifier, err := standardwebhooks.NewWebhook(e.secret)
-	if err != nil {
-		return err
-	}
-	return verifier.Verify(body, header)
-}
-
-// await waits until so many messages of each type have come, each so many times.
-func (e *endpoint) await(t *testing.T, want map[string]int, times int) {
-	t.Helper()
-	testenv.Eventually(t, startLimit, func() error {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		got := map[string]int{}
-		for id, seen := range e.seen {
-			if seen == times {
-				got[e.types[id]]++
-			}
+// haveCome reports what other than so many messages of each type has come, each
+// so many times, or what was wrong.
+func haveCome(endpoint *webhooktest.Receiver, want map[string]int, times int) error {
+	types, seen, err := endpoint.Types()
+	got := map[string]int{}
+	for id, n := range seen {
+		if n == times {
+			got[types[id]]++
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("%v have come %d times, want %v; all are %v", got, times, want, e.seen)
-		}
-		return e.wrong
-	})
+	}
+	if err == nil && !maps.Equal(got, want) {
+		err = fmt.Errorf("%v have come %d times, want %v; all are %v", got, times, want, seen)
+	}
+	return err
 }
 
 // oneOfEach reports whether the owner has a mail of each fact, and no other.
