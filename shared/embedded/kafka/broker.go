@@ -109,7 +109,7 @@ func (b *Broker) open(cfg Config) error {
 	if cfg.Dir == "" {
 		return b.load(cfg)
 	}
-	if err := restoreCompaction(cfg.Dir); err != nil {
+	if err := errors.Join(restoreCompaction(cfg.Dir), restoreEnds(cfg.Dir)); err != nil {
 		return err
 	}
 	if err := inspect(cfg.Dir); err != nil {

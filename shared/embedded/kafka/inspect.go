@@ -81,10 +81,12 @@ const snapshotFile = "snapshot.json"
 
 // A snapshot is how a partition stood at the last orderly stop.
 type snapshot struct {
-	Segments []struct {
-		Base int64 `json:"base_offset"`
-		Size int64 `json:"size"`
-	} `json:"segments"`
+	Segments []segmentState `json:"segments"`
+}
+
+type segmentState struct {
+	Base int64 `json:"base_offset"`
+	Size int64 `json:"size"`
 }
 
 // readSnapshot returns an empty one where there is none to be

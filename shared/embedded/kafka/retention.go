@@ -19,8 +19,8 @@ const (
 )
 
 // A housekeeper deletes a log's files beyond retention.ms and retention.bytes,
-// and has compacted topics compacted. Like Apache Kafka it deletes whole files
-// and never the one being written, so a partition keeps its end.
+// and has compacted topics compacted. Like Apache Kafka it deletes whole files,
+// the one being written only when it has expired, and a partition keeps its end.
 type housekeeper struct {
 	compactor *compactor
 
@@ -109,10 +109,26 @@ func (h *housekeeper) keepPartition(ctx context.Context, t topic, partition int,
 		}
 	}
 	first := firstKept(segments, now, t.limit("retention.ms"), t.limit("retention.bytes"))
-	if first == 0 {
+	switch {
+	case first == 0:
 		return nil
+	case first == len(segments):
+		return h.deleteAll(ctx, t, partition, segments[first-1])
 	}
 	return h.deleteBefore(ctx, t.Name, partition, segments[first].base)
+}
+
+// deleteAll deletes a log to the end of its last file. What is written
+// meanwhile keeps that file.
+func (h *housekeeper) deleteAll(ctx context.Context, t topic, partition int, last segment) error {
+	end, err := inspectSegment(last, true)
+	if err != nil || end == 0 {
+		return err
+	}
+	if err := noteEnd(t.partitionDir(h.dir, partition), end); err != nil {
+		return err
+	}
+	return h.deleteBefore(ctx, t.Name, partition, end)
 }
 
 // restamp gives files written since the last look the time of a
@@ -135,23 +151,23 @@ func restamp(segments []segment, now time.Time) error {
 	return nil
 }
 
-// firstKept is the index of the oldest file to keep, given
-// limits of which -1 means none.
+// firstKept is the index of the oldest file to keep, given limits of which -1
+// means none. It is that of none where the last file has expired.
 func firstKept(segments []segment, now time.Time, retentionMillis, retentionBytes int64) int {
-	first, kept := len(segments)-1, int64(0)
+	first, kept := len(segments), int64(0)
 	for i := len(segments) - 1; i >= 0; i-- {
 		info, err := os.Stat(segments[i].path)
 		if err != nil {
-			return first
+			return min(first, max(len(segments)-1, 0))
 		}
 		kept += info.Size()
 		expired := retentionMillis >= 0 && now.Sub(info.ModTime()).Milliseconds() >= retentionMillis
-		if i < len(segments)-1 && (expired || retentionBytes >= 0 && kept > retentionBytes) {
+		if expired || i < len(segments)-1 && retentionBytes >= 0 && kept > retentionBytes {
 			return first
 		}
 		first = i
 	}
-	return max(first, 0)
+	return first
 }
 
 func (h *housekeeper) deleteBefore(ctx context.Context, topic string, partition int, offset int64) error {

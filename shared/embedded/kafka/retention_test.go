@@ -1,8 +1,10 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,9 +33,9 @@ func endOffset(t *testing.T, addr, topic string) int64 {
 	return resp.Topics[0].Partitions[0].Offset
 }
 
-// Retention deletes whole files that are too old or too many, never
-// the one in use: even when all has expired and the process is
-// killed, the partition goes on where it ended.
+// Retention deletes whole files that are too old or too many, also the one in
+// use: when all has expired and the process is killed, the partition goes on
+// where it ended.
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -45,8 +47,8 @@ func TestRetention(t *testing.T) {
 	if err := b.keeper.runOnce(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if n := files(t, dir, "test.logs"); n != 1 {
-		t.Errorf("%d files of an expired log are left, want the one in use", n)
+	if n := files(t, dir, "test.logs"); n != 0 {
+		t.Errorf("%d files of an expired log are left", n)
 	}
 	if n := files(t, dir, "test.facts"); n < 2 {
 		t.Errorf("%d files of a log that is kept for ever are left", n)
@@ -91,9 +93,63 @@ func TestRetentionByAClockAhead(t *testing.T) {
 		t.Errorf("after a start %d of %d young files are left", n, young)
 	}
 	ahead += time.Hour
-	if n := retain(); n != 1 {
-		t.Errorf("%d files are left, want the one in use", n)
+	if n := retain(); n != 0 {
+		t.Errorf("%d files are left", n)
 	}
+}
+
+// A topic that is quiet loses what has expired, as often as that is, and keeps
+// its end over stops and crashes. Readers get what came later, and nothing else.
+func TestRetentionOfAQuietTopic(t *testing.T) {
+	dir, ahead := t.TempDir(), 24*time.Hour
+	config := Config{Dir: dir, Clock: func() time.Time { return time.Now().Add(ahead) }}
+	b := start(t, config)
+	create(t, b.Addr(), "test.logs", "retention.ms", "60000")
+	for written := 1; written <= 3; written++ {
+		produce(t, b.Addr(), "test.logs", kgo.StringRecord("a canary"))
+		if got := consume(t, b.Addr(), "test.logs", 1); got[0].Offset != int64(written-1) {
+			t.Errorf("record %d is at offset %d", written, got[0].Offset)
+		}
+		if err := b.Retain(t.Context()); err != nil || grep(t, dir, "canary") == "" {
+			t.Fatalf("what is young is gone: %v", err)
+		}
+		ahead += time.Hour
+		if err := b.Retain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := grep(t, dir, "canary"); left != "" {
+			t.Errorf("%s has what expired", left)
+		}
+		crash := crashed(t, dir)
+		stop(t, b)
+		if written == 2 { // the others are orderly stops
+			dir = crash
+		}
+		config.Dir = dir
+		b = start(t, config)
+		if end := endOffset(t, b.Addr(), "test.logs"); end != int64(written) {
+			t.Errorf("the next offset is %d after a start, want %d", end, written)
+		}
+	}
+}
+
+// grep is a file in a directory that has a text.
+func grep(t *testing.T, dir, text string) (found string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte(text)) {
+			found = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func files(t *testing.T, dir, topic string) int {
@@ -240,8 +296,8 @@ func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
 		if end := endOffset(t, b.Addr(), "test.logs"); end != 10 {
 			t.Errorf("at a start %t: the next offset is %d, want 10", atStart, end)
 		}
-		if err := b.Retain(t.Context()); err != nil || files(t, b.keeper.dir, "test.logs") != 1 {
-			t.Errorf("at a start %t: %d files of an expired log are left, want the one in use; %v", atStart, files(t, b.keeper.dir, "test.logs"), err)
+		if err := b.Retain(t.Context()); err != nil || files(t, b.keeper.dir, "test.logs") != 0 {
+			t.Errorf("at a start %t: %d files of an expired log are left; %v", atStart, files(t, b.keeper.dir, "test.logs"), err)
 		}
 	}
 }
