@@ -29,14 +29,16 @@ import (
 // text with it shares its memory: Go puts short ones into common blocks.
 const mark = "QuetzalcoatlusNorthropi"
 
-// What is deleted is found nowhere: in no table, no compacted topic, no state
-// file, no metric, no log and no manifest of a backup. One organization is deleted whole, and one
-// project of another, whose rest stays as it was. Modules rebuilt from the log,
-// which still has it all, don't bring it back.
+// What is deleted is found nowhere: in no table, no state file, no metric, no
+// log, no manifest of a backup, and no topic once its time is over. One
+// organization is deleted whole, and one project of another, whose rest stays as
+// it was. Modules rebuilt from the log, which still has it all, don't bring it
+// back.
 func TestDeletedIsFoundNowhere(t *testing.T) {
 	server := startServer(t)
 	office, mailed := withMail(t)
-	w := newWorldOn(t, server.URL(), mailed)
+	broker := startAging(t)
+	w := newWorldAt(t, broker.addresses(t), server.URL(), mailed)
 	gone, living := w.tenant(t, mark), w.tenant(t, "Robin")
 	gone.member(t, "owner", strings.ToLower(mark)+"@example.com")
 	gone.member(t, "billing", "nobody@"+strings.ToLower(mark)+".example") // whom the mail server refuses
@@ -86,9 +88,6 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	maps.Copy(places, w.tables(t))
 	maps.Copy(places, w.states(t))
 	maps.Copy(places, w.backup(t))
-	for _, topic := range contract.Topics(1, time.Hour) {
-		places["topic "+topic.Name] = w.retained(t, topic)
-	}
 	projects := []string{project, gone.things["project"], gone.things["second"]}
 	isUnmarked(t, places, projects...)
 	if tables := places["table tenants.projects"]; strings.Count(tables, "Robin") != 2 {
@@ -101,6 +100,7 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	}
 	w.rebuild(t)
 	isUnmarked(t, w.tables(t), projects...)
+	w.isForgottenOnTopics(t, broker)
 	office.Forget()
 	w.isForgotten(t)
 }

@@ -92,7 +92,7 @@ func TestReadsAreLimitedByOrganization(t *testing.T) {
 // every route and to everybody: no valid key is called invalid, and no
 // signed-in member is sent to the sign-in.
 func TestNobodyIsJudgedTooEarly(t *testing.T) {
-	w := builtWorld(t, testenv.Postgres(t), func(*allinone.Modules) {})
+	w := builtWorld(t, testenv.Kafka(t), testenv.Postgres(t), func(*allinone.Modules) {})
 	digits := strings.Repeat("a", 48)
 	callers := []principal{
 		{name: "nobody"}, {name: "an API key", header: asKey("weir_" + digits)}, {name: "the operator", header: asToken(operatorToken)},

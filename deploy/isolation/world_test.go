@@ -92,7 +92,13 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld on a database, with settings of its own.
 func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
-	w := builtWorld(t, database, adjust)
+	return newWorldAt(t, testenv.Kafka(t), database, adjust)
+}
+
+// newWorldAt is newWorldOn at brokers of the test's own.
+func newWorldAt(t *testing.T, brokers []string, database string, adjust func(*allinone.Modules)) *world {
+	t.Helper()
+	w := builtWorld(t, brokers, database, adjust)
 	var stops []func()
 	for name, module := range w.modules {
 		stops = append(stops, run(t, name, module))
@@ -107,9 +113,9 @@ func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *
 }
 
 // builtWorld is an installation in which nothing runs yet.
-func builtWorld(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
+func builtWorld(t *testing.T, brokers []string, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
-	w := &world{database: database, brokers: testenv.Kafka(t), log: &journal{}, metrics: telemetry.New(), output: &journal{}, state: t.TempDir()}
+	w := &world{database: database, brokers: brokers, log: &journal{}, metrics: telemetry.New(), output: &journal{}, state: t.TempDir()}
 	t.Cleanup(func() {
 		if log := w.log.String(); t.Failed() {
 			t.Logf("the log ends with\n%s", log[max(0, len(log)-8<<10):])
