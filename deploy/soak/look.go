@@ -23,6 +23,8 @@ const (
 	Topic  Kind = "topic" // bytes on disk
 	Files  Kind = "files" // bytes on disk
 	Memory Kind = "memory"
+
+	Goroutines Kind = "goroutines"
 )
 
 // A Size is how large something is.
@@ -50,7 +52,7 @@ func (r *run) look(ctx context.Context) ([]Size, error) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	return slices.Concat(sizes, logs, files, []Size{{Memory, "heap in use", int64(memory.HeapInuse)}, //nolint:gosec // far below
-		{Memory, "goroutines", int64(runtime.NumGoroutine())}}), err
+		{Goroutines, "of the process", int64(runtime.NumGoroutine())}}), err
 }
 
 // tables are those of all modules; partitions count to theirs.

@@ -29,6 +29,7 @@ func startReceiver() (*receiver, error) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})}
+	r.server.SetKeepAlivesEnabled(false) // so that what a start before has left open ends
 	go func() { _ = r.server.Serve(listener) }()
 	return r, nil
 }

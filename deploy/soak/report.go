@@ -30,7 +30,7 @@ type what struct {
 
 // slack is by how much something may grow beside a tenth: what comes and
 // goes in steps, such as files of a log.
-var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20}
+var slack = map[Kind]int64{Rows: 16, Bytes: 512 << 10, Topic: 4 * segmentBytes, Files: 1 << 20, Memory: 8 << 20, Goroutines: 50}
 
 // Grown lists what is not flat: in the second half of the time it exceeded
 // its former maximum, or grew at each look.
@@ -119,7 +119,7 @@ func (r Report) Write(out io.Writer) error {
 
 // shown is a number as people read it.
 func shown(w what, n int64) string {
-	if w.Kind == Rows || w.Name == "goroutines" {
+	if w.Kind == Rows || w.Kind == Goroutines {
 		return fmt.Sprint(n)
 	}
 	return fmt.Sprintf("%.1fM", float64(n)/(1<<20))
