@@ -9,8 +9,8 @@ import (
 // byNeed are the tables of all rooms by what serving needs of them.
 var byNeed = map[string]string{
 	"SELECT, INSERT, DELETE": "challenges devices webhook_answers withdrawals",
-	"SELECT, INSERT, UPDATE, DELETE": "api_keys api_key_usage api_key_users audit_anchors deletions deliveries invitations members organizations passkeys projects " +
-		"security_policies service_tokens sessions sign_in_failures webhooks",
+	"SELECT, INSERT, UPDATE, DELETE": "api_keys api_key_usage api_key_users audit_anchors deletions deliveries invitations members organizations passkeys " +
+		"projects security_policies service_tokens sessions sign_in_failures webhooks",
 	"SELECT, INSERT, DELETE, " + reduced: "audit_events",
 }
 

@@ -26,7 +26,7 @@ func Tables(clock func() time.Time, kept time.Duration, withdraw Withdraw) []pru
 
 // Fixed are the bounds of the others.
 func Fixed() []prune.Bound {
-	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization, also a deleted one as long as that is known", By: "tenants/internal/erasing"}}
+	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization, and each deletion that is known", By: "tenants/internal/erasing"}}
 }
 
 // oldLines are the lines of audits. An audit begins at its
