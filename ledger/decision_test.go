@@ -149,6 +149,8 @@ func TestDecisions(t *testing.T) {
 			use("11-04", 5), "11 issuer>overage 5 charged", "overage"},
 		{"at its cap it is exhausted", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 100), use("11-04", 19)},
 			use("11-05", 1), "11 issuer>overage 1 charged", "exhausted by 11-05"},
+		{"what was accepted beyond its cap is charged whole", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true, OverageCap: 20}), use("11-03", 90)},
+			use("11-04", 45), "11 grant>consumed 10 charged; 11 issuer>overage 35 charged", "100% by 11-04; overage; exhausted by 11-04"},
 		{"without one it never is", []step{to("11-02", "11-02", Plan{Tier: Indie, Overage: true}), use("11-03", 100)}, use("11-04", 1<<30),
 			"11 issuer>overage 1073741824 charged", "overage"},
 		{"a soft limit restores what a hard one had exhausted", []step{use("11-03", 100)}, to("11-04", "11-04", Plan{Tier: Indie, Overage: true}), "", "restored"},
