@@ -91,6 +91,8 @@ func TestOrganizations(t *testing.T) {
 	b.check("a plan of one's own")
 	b.leave("button", "Change to scale", "Another plan")
 	b.awaitText("The plan is decided")
+	b.awaitText("on day 31 from the end of this one on")
+	b.check("a plan that is decided")
 	b.open("/console/usage/organizations")
 	b.choose("State", "suspended")
 	b.leave("button", "Search", "All organizations")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/forecasts"
+	"github.com/weirlog/weir/ledger/internal/plans"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/answers"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -21,6 +22,7 @@ const planPath = "/console/usage/plan"
 type planPage struct {
 	Known        bool   // false: the ledger has not consumed the organization's creation yet
 	Other        string // whose plan it is; empty: that of the reader's organization
+	Now          plans.Subscription
 	Fields       []ui.Field
 	Preview      *forecasts.Simulation // nil: none was asked for
 	Organization string
@@ -63,7 +65,7 @@ func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization
 	if err != nil {
 		return err
 	}
-	page, status := planPage{Known: true, Wanted: form, Fields: planFields(formOfPlan(now), ledger.Invalid{})}, http.StatusOK
+	page, status := planPage{Known: true, Now: now, Wanted: form, Fields: planFields(formOfPlan(now), ledger.Invalid{})}, http.StatusOK
 	if form.tier() != "" {
 		if status, err = c.preview(r, &page, organization, form); err != nil {
 			return err

@@ -68,6 +68,10 @@ func TestAPlanOfOnesOwn(t *testing.T) {
 		t.Errorf("subscribed to %+v, want %+v; error %v", now, want, err)
 	}
 	v.sees("host", "owner", "/plan?organization=acme", http.StatusOK, `value="1536 B"`, `value="70"`, `value="1001 B"`, `value="31"`, `value="scale" selected`, `value="overage" selected`)
+	page = v.sees("host", "owner", "/plan?organization=acme&tier=scale&quota=1000&anchor_day=15", http.StatusOK)
+	form = url.Values{"organization": {"acme"}, "key": {keyOfForm.FindStringSubmatch(page)[1]}, "tier": {"scale"}, "quota": {"1000"}, "anchor_day": {"15"}}
+	v.posts("host", "owner", "/plan", form, http.StatusSeeOther)
+	v.sees("host", "owner", "/plan?organization=acme", http.StatusOK, "on day 1 of", "on day 15 from", "1.5 KiB", "1000 B", "2026-12-01") // in force, and what comes next
 	for field, value := range map[string]string{
 		"quota": "-1 GiB", "requests_per_minute": "1e3", "overage_cap": "100000 TiB", "anchor_day": "32",
 	} {
