@@ -22,9 +22,9 @@ func dotnetFrame(line string) (Frame, bool) {
 		return Frame{}, false
 	}
 	f := Frame{}
-	f.Module, f.Function = dotnetName(s[:open])
+	f.Module, f.Function = dotnetName(withoutResult(s[:open]))
 	f.File, f.Line = dotnetPlace(s[open+end+1:])
-	return f, f.Function != "" && strings.IndexByte(s[:open], ' ') < 0 && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
+	return f, f.Function != "" && (strings.IndexByte(s[:open], ' ') < 0 || f.File != "") && (f.Module != "" || f.File != "" || f.Function == "lambda_method")
 }
 
 // monoFrame reads "Ns.Type.Method (String s) [0x00012] in /src/C.cs:42" and
@@ -52,8 +52,14 @@ func unityFrame(s string) (f Frame, ok bool) {
 		f.Module, f.Function = dotnetName(name)
 	}
 	f.File, f.Line, ok = cutNumber(strings.TrimSuffix(trimEnd(place), ")"))
-	return f, ok && f.Module != "" && strings.HasSuffix(f.File, ".cs")
+	if strings.HasPrefix(f.File, "<") { // a build without symbols
+		f.File = ""
+	}
+	return f, ok && f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
 }
+
+// withoutResult drops "async Task<int> ", which some print before a name.
+func withoutResult(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
 
 var dotnetAt = [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "v ", "in ", "vid ", "ved ", "på ", "bij ", "konum: ", "場所 ", "在 ",
 	"於 ", "위치: "}

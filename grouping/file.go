@@ -26,6 +26,17 @@ func appendFileName(dst []byte, path string) []byte {
 	return dst
 }
 
+// cutChunkHash cuts the hash out of "cart_tsx_3f2a1b9c._.js", as Turbopack
+// names scripts.
+func cutChunkHash(name string) (stem, extension string, ok bool) {
+	stem, extension, ok = strings.Cut(name, "._.")
+	i := strings.LastIndexByte(stem, '_')
+	if !ok || !isHexWord(stem[i+1:], minPlainHexID) {
+		return "", "", false
+	}
+	return strings.TrimRight(stem[:max(i, 0)], "_"), extension, true
+}
+
 func isNameBreak(c byte) bool { return c == '.' || c == '-' || c == '~' }
 
 func breakBefore(name string, i int) byte {

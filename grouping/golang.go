@@ -13,6 +13,9 @@ func goFrame(line string) (Frame, bool) {
 	if i := strings.Index(s, ".go:"); i > 0 {
 		return goPlace(s, i)
 	}
+	if f, ok := quotedCall(line); ok {
+		return f, true
+	}
 	if rest, ok := strings.CutPrefix(s, "created by "); ok {
 		rest, _, _ = strings.Cut(rest, " in goroutine ")
 		return Frame{Module: goCreator, Function: rest}, true
@@ -33,8 +36,11 @@ func goPlace(s string, i int) (Frame, bool) {
 		return Frame{}, false
 	}
 	start := strings.LastIndexAny(s[:i], " \t(") + 1
+	if colon := strings.Index(s[start:i], ":/"); colon > 1 { // "main.total:/src/cart.go:12"
+		start += colon + 1
+	}
 	f := Frame{}
-	if call := strings.TrimRight(s[:start], " \t("); call != "" {
+	if call := strings.TrimRight(s[:start], " \t(:"); call != "" {
 		var ok bool
 		if f, ok = goCall(call); !ok {
 			return Frame{}, false
@@ -47,6 +53,19 @@ func goPlace(s string, i int) (Frame, bool) {
 	}
 	return f, true
 }
+
+// quotedCall reads "\t(*Cart).Total: return c.sum", which Gin and go-errors
+// print below the place, "/src/cart.go:12 (0x8a1b2c)".
+func quotedCall(line string) (Frame, bool) {
+	name, _, ok := strings.Cut(strings.TrimPrefix(line, "\t"), ": ")
+	if !ok || line[0] != '\t' || name == "" || notInGo.in(name) || strings.IndexByte(name, '/') >= 0 {
+		return Frame{}, false
+	}
+	return Frame{Module: goQuoted, Function: name}, true
+}
+
+// goQuoted stands for the package of a call that is printed without it.
+const goQuoted = "?"
 
 // notInGo is in no name of a function.
 var notInGo = bytesOf(" \t@:'\"`<>=#$;\\")
@@ -108,6 +127,10 @@ func goMark(line string) mark {
 	switch {
 	case strings.HasPrefix(line, "goroutine "):
 		return mark{kind: stack}
+	case strings.HasPrefix(line, "WARNING: DATA RACE"):
+		return mark{kind: header, typ: "DATA RACE"}
+	case strings.HasPrefix(line, "Previous "): // access that a race is with
+		return mark{kind: stack}
 	case strings.HasPrefix(line, "runtime stack:"):
 		return mark{kind: elsewhere}
 	case strings.HasPrefix(line, "fatal error: "):
@@ -130,11 +153,21 @@ func goInApp(f *Frame) bool {
 	if f.Module == "main" {
 		return true
 	}
-	if f.Module == goCreator || strings.Contains(f.File, "/pkg/mod/") || strings.Contains(f.File, "/vendor/") || strings.HasPrefix(f.Module, "vendor/") {
+	if f.Module == goQuoted && isGoStandardFile(f.File) {
+		return false
+	}
+	if f.Module == goCreator || strings.Contains(f.File, "@v") || strings.Contains(f.File, "/pkg/mod/") || strings.Contains(f.File, "/vendor/") || strings.HasPrefix(f.Module, "vendor/") {
 		return false
 	}
 	root, _, _ := strings.Cut(f.Module, "/")
 	return !goStandard[root] && !strings.HasPrefix(f.Module, "golang.org/x/") && !strings.HasPrefix(f.Module, "google.golang.org/")
+}
+
+// isGoStandardFile recognises "/usr/local/go/src/runtime/panic.go".
+func isGoStandardFile(path string) bool {
+	path, ok := after(path, "/src/")
+	root, _, inside := strings.Cut(path, "/")
+	return ok && inside && goStandard[root]
 }
 
 // goStandard are the first elements of the standard library's import paths.
@@ -152,7 +185,11 @@ func goIdentity(dst []byte, f *Frame) []byte {
 	if f.Module == goCreator || goPlumbing(f) {
 		return dst
 	}
-	dst = appendGoPackage(dst, f.Module)
+	if f.Module == goQuoted {
+		dst = append(dst, baseName(f.File)...)
+	} else {
+		dst = appendGoPackage(dst, f.Module)
+	}
 	for rest := f.Function; rest != ""; {
 		var part string
 		if part, rest = cutGoPart(rest); part != "" && !isGoCounter(part) {

@@ -81,7 +81,7 @@ func javaPlace(s string) bool {
 	}
 	file, _, numbered := cutNumber(s)
 	for i := 0; i < len(file); i++ {
-		if c := file[i]; c == '/' || c == ',' || c == '(' || c == ')' {
+		if c := file[i]; c == ',' || c == '(' || c == ')' {
 			return false
 		}
 	}
@@ -114,12 +114,12 @@ func withoutLoader(class string) string {
 }
 
 func javaMark(line string) mark {
-	s := withoutTool(line)
+	s := withoutStackHash(withoutTool(line))
 	switch {
 	case strings.HasPrefix(s, "Caused by: "):
-		return named(cause, s[len("Caused by: "):])
+		return named(cause, withoutStackHash(s[len("Caused by: "):]))
 	case strings.HasPrefix(s, "Wrapped by: "): // by Logback, which can print the root cause first
-		return named(wrapper, s[len("Wrapped by: "):])
+		return named(wrapper, withoutStackHash(s[len("Wrapped by: "):]))
 	case strings.HasPrefix(s, "Suppressed: "):
 		return mark{kind: suppressed}
 	case strings.HasPrefix(s, "Exception in thread "):
@@ -130,6 +130,17 @@ func javaMark(line string) mark {
 		return mark{kind: dump}
 	}
 	return classHeader(s)
+}
+
+// withoutStackHash drops "<#89e003a6> ", by which Logstash numbers traces.
+func withoutStackHash(s string) string {
+	if !strings.HasPrefix(s, "<#") {
+		return s
+	}
+	if hash, rest, ok := strings.Cut(s[2:], "> "); ok && isHexTail(hash) {
+		return rest
+	}
+	return s
 }
 
 // named makes the mark of a line that continues with "Type: message".
@@ -218,7 +229,7 @@ func withoutGenerated(class string) string {
 	if strings.IndexByte(class, '$') < 0 {
 		return class
 	}
-	for _, generated := range [...]string{"$$", "_$$_", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$", "$r8$lambda$"} {
+	for _, generated := range [...]string{"$Proxy$_$$", "$$", "_$$_", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$", "$r8$lambda$"} {
 		if i := strings.Index(class, generated); i > 0 {
 			class = class[:i]
 		}
@@ -237,7 +248,7 @@ func appendUncounted(dst []byte, s string) []byte {
 		for end < len(s) && isDigit(s[end]) {
 			end++
 		}
-		if end > i && !isJavaCounted(s[:i]) {
+		if end > i && end-i < minInnerNumber && !isJavaCounted(s[:i]) {
 			dst = append(dst, s[i:end]...)
 		}
 		for i = end; i < len(s) && !isDigit(s[i]); i++ {
@@ -251,7 +262,7 @@ func appendUncounted(dst []byte, s string) []byte {
 // and "__", in "$Proxy12", "GeneratedMethodAccessor12", "_closure2",
 // "lambda-3", "CodegenStage3" and "jdk.proxy2".
 func isJavaCounted(s string) bool {
-	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy"} {
+	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy", "Script"} {
 		if strings.HasSuffix(s, end) {
 			return true
 		}

@@ -27,7 +27,14 @@ func v8Frame(s string) (Frame, bool) {
 		return Frame{}, false
 	}
 	f := Frame{Function: v8Name(s[:open])}
+	if f.Function == "" || isDigit(f.Function[0]) { // Kotlin numbers its calls
+		return Frame{}, false
+	}
 	place := strings.TrimPrefix(s[open+2:len(s)-1], "address at ") // as Hermes has it
+	if file, ok := wasmFile(place); ok {
+		f.File = file
+		return f, true
+	}
 	if strings.HasPrefix(place, "eval at ") {
 		place = evalOrigin(place)
 	}
@@ -64,7 +71,17 @@ func evalOrigin(place string) string {
 	return place
 }
 
+// wasmFile is the module in "https://a.io/shop.wasm:wasm-function[12]:0x1a2b".
+func wasmFile(place string) (file string, ok bool) {
+	file, _, ok = strings.Cut(place, ":wasm-function[")
+	return file, ok
+}
+
 func geckoFrame(s string) (Frame, bool) {
+	if call, ok := wasmFile(s); ok {
+		at := max(0, geckoAt(call))
+		return Frame{Function: call[:at], File: strings.TrimPrefix(call[at:], "@")}, true
+	}
 	file, line, column, ok := cutPosition(s)
 	if !ok {
 		return safariBare(s)
@@ -141,7 +158,7 @@ func javascriptInApp(f *Frame) bool {
 }
 
 // javascriptRuntime is how places in engines and runtimes begin.
-var javascriptRuntime = strings.Fields("node: internal/ wasm:// ext: deno: bun: https://deno.land/")
+var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://deno.land/")
 
 // nodeCore are the files of Node before release 16, which have no folder.
 var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
@@ -163,6 +180,10 @@ func javascriptLibrary(file string) bool {
 // differently, and some print awaiting calls.
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
+	called, async := strings.CutPrefix(f.Function, asyncCall)
+	if awaitHelpers[afterLast(callDots, called)] {
+		return dst
+	}
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
 		dst = appendPackage(dst, pkg)
 	}
@@ -171,7 +192,9 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 	dst = appendScriptFile(dst, path)
 	file := len(dst)
 	dst = append(dst, ':')
-	called, async := strings.CutPrefix(f.Function, asyncCall)
+	if isWasm(f) {
+		return appendNative(dst, withoutRustHash(withoutWasmModule(called)))
+	}
 	remote := isRemote(path)
 	if !remote || !async {
 		dst = appendScriptName(dst, called, isBuilt(baseName(path), file-name) || remote)
@@ -180,6 +203,27 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 		return dst[:start]
 	}
 	return dst
+}
+
+// awaitHelpers are functions by which TypeScript and Babel wait where the
+// runtime can't: whether they are there depends on the runtime.
+var (
+	awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step next tryCatch")
+	callDots     = bytesOf(".")
+)
+
+// isWasm reports whether a function is the program's, compiled to WebAssembly.
+func isWasm(f *Frame) bool {
+	return strings.HasPrefix(f.File, "wasm://") || strings.HasSuffix(withoutQuery(f.File), ".wasm")
+}
+
+// withoutWasmModule drops the module that V8 prints before a function:
+// "shop.wasm.total".
+func withoutWasmModule(name string) string {
+	if _, rest, ok := strings.Cut(name, ".wasm."); ok {
+		return rest
+	}
+	return name
 }
 
 // isRemote reports whether a script came over the network, so
@@ -192,6 +236,9 @@ func isRemote(path string) bool {
 // a page that holds scripts has none.
 func appendScriptFile(dst []byte, path string) []byte {
 	name := baseName(path)
+	if stem, extension, ok := cutChunkHash(name); ok {
+		return append(append(append(dst, stem...), '.'), extension...)
+	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {
 	case isRemote(path) && dot < 0:
@@ -274,6 +321,9 @@ func appendWithoutDigits(dst []byte, s string) []byte {
 }
 
 func isScriptName(part string) bool {
+	if strings.HasPrefix(part, "_callee") && strings.HasSuffix(part, "$") { // by Babel, which counts them
+		return false
+	}
 	switch part {
 	case "Object", "Function", "Module", "module", "exports", "prototype", "<anonymous>", "anonymous",
 		"eval", "<computed>", "global code", "eval code", "module code", "window", "self", "Anonymous function", "Global code":

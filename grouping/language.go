@@ -48,9 +48,11 @@ type syntax struct {
 	// opens recognises frames that begin an exception and name
 	// it; nil where none does.
 	opens func(line string) mark
-	// place reads in which file a syntax error is; nil where it
-	// is a frame, as others are.
+	// place reads in which file a syntax error is, or an error
+	// without calls; nil where it is a frame, as others are.
 	place func(line string) Frame
+	// callless: errors without calls are recognised by their place.
+	callless bool
 	// engine holds error types of the runtime, whose messages
 	// differ between runtimes.
 	engine map[string]bool
@@ -101,7 +103,8 @@ var syntaxes = [...]syntax{
 	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
 	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
-	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, twoLines: true, at: true},
+	{language: PHP, frame: xdebugFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
+	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
 	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
@@ -110,10 +113,11 @@ var syntaxes = [...]syntax{
 	{language: Julia, frame: juliaFrame, mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
 	{language: Haskell, frame: haskellFrame, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
 	{language: R, frame: rFrame, mark: rMark, inApp: rInApp, identity: rIdentity},
-	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity},
+	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, at: true},
+	{language: Native, frame: backwardFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, crashLast: true},
 }
 
-var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, opens: unknownOpens, inApp: unknownInApp, identity: unknownIdentity}
+var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
 
 // syntaxOf returns the syntax of a language.
 func syntaxOf(language Language) *syntax {
@@ -146,6 +150,18 @@ func detect(lines []string) *syntax {
 	}
 	if best, _ := leader(score[:]); score[best] > 0 {
 		return &syntaxes[best]
+	}
+	return detectPlace(lines)
+}
+
+// detectPlace returns the syntax in which an error without calls was reported.
+func detectPlace(lines []string) *syntax {
+	for _, line := range lines[:min(len(lines), prefixLines)] {
+		for i := range syntaxes {
+			if s := &syntaxes[i]; s.callless && s.place(line).File != "" {
+				return s
+			}
+		}
 	}
 	return &unknownSyntax
 }

@@ -1,6 +1,7 @@
 package grouping
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,7 @@ func (w *wordlist) read(message string) {
 	s, usual := firstLine(message), 0
 	for s != "" && len(w.words) < maxWords {
 		var token string
+		before := w.text
 		token, s = cutToken(s)
 		start := len(w.text)
 		w.text = appendTemplateToken(w.text, token)
@@ -41,7 +43,7 @@ func (w *wordlist) read(message string) {
 			w.text = w.text[:start]
 			continue
 		}
-		known := w.isUsual(wordEnds.trim(token))
+		known := w.isUsual(wordEnds.trim(token)) || isErrorNumber(before, token)
 		if w.words = append(w.words, word{start, len(w.text), known}); known {
 			usual++
 		}
@@ -179,14 +181,22 @@ func appendTemplateToken(dst []byte, token string) []byte {
 	if name, value, ok := strings.Cut(token, ":"); ok && name != "" && value != "" && !isValue(name) && isValue(value) {
 		return append(appendLower(append(dst, ' '), name), ":*"...)
 	}
+	word := templateEnds.trim(token)
+	if isErrorNumber(dst, token) {
+		return append(append(dst, ' '), word...)
+	}
 	if isValue(token) {
 		return appendStar(dst)
 	}
-	word := templateEnds.trim(token)
 	if word == "" {
 		return dst
 	}
 	return appendLower(append(dst, ' '), word)
+}
+
+// isErrorNumber recognises what names an error by its number: "error #418".
+func isErrorNumber(before []byte, token string) bool {
+	return len(token) > 1 && token[0] == '#' && len(token) < minInnerNumber+2 && allDigits(valueEnds.trim(token[1:])) && bytes.HasSuffix(before, []byte(" error"))
 }
 
 // appendStar marks a value; values side by side are one.

@@ -14,11 +14,31 @@ import "strings"
 //	shop_total+0x1c/0x80 [shop]                                        Linux
 //	 1# shop::Cart::total() at /src/cart.cpp:54                        Boost
 //	shop!Cart::total+0x1c [C:\src\cart.cpp @ 54]                       Windows
+//	shop!Cart::total() [cart.cpp : 54 + 0x5]                           Breakpad
+//	#2  0x000055d1 cart_total (shop + 0x4a1b2c)                        systemd
+//	@     0x55d1c2a3b4c5  shop::Cart::total()                          glog, Folly
+//	1: 0xb090e0 node::Abort() [node]                                   Node
+//	at 2   shop.kexe   0x1043c5e2a   kfun:shop.Cart#total(){} + 378    Kotlin
+//	[Callstack] 0x00007ff6 Shop.exe!ACart::Total() [C:\src\Cart.cpp:12] Unreal
 
 func nativeFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
+	if rest, ok := strings.CutPrefix(s, "at "); ok {
+		if s = rest; countDigits(s) == 0 {
+			return Frame{}, false
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "@ "); ok {
+		return stampedFrame(strings.TrimLeft(rest, " "))
+	}
+	if _, rest, ok := strings.Cut(s, "[Callstack] "); ok {
+		s = rest[strings.IndexByte(rest, ' ')+1:]
+	}
 	if rest, ok := cutIndex(s); ok {
 		if f, ok := addressedFrame(rest); ok {
+			return f, true
+		}
+		if f, ok := windowsFrame(rest); ok {
 			return f, true
 		}
 		if strings.IndexByte(s[:len(s)-len(rest)], '#') >= 0 {
@@ -42,6 +62,9 @@ func cutIndex(s string) (rest string, ok bool) {
 		n++
 	}
 	rest = strings.TrimPrefix(digits[n:], "#")
+	if strings.HasPrefix(rest, ": 0x") { // by Node
+		rest = rest[1:]
+	}
 	if n == 0 || n > 4 || rest == "" || rest[0] != ' ' {
 		return s, false
 	}
@@ -66,12 +89,51 @@ func windowsFrame(s string) (Frame, bool) {
 	if !ok || image == "" || strings.IndexByte(image, ' ') >= 0 {
 		return Frame{}, false
 	}
-	call, place, _ := strings.Cut(call, " [")
+	call, place, placed := strings.Cut(call, " [")
 	f := Frame{Module: image, Function: withoutOffset(call)}
-	if file, line, ok := strings.Cut(strings.TrimSuffix(place, "]"), " @ "); ok {
-		f.File, f.Line = file, number(line)
+	if place, placed = strings.CutSuffix(place, "]"); placed {
+		f.File, f.Line = windowsPlace(place)
 	}
-	return f, len(f.Function) < len(call)
+	return f, len(f.Function) < len(call) || placed
+}
+
+// windowsPlace reads "C:\src\cart.cpp @ 12", "cart.cpp : 12 + 0x5" and
+// "C:\src\cart.cpp:12".
+func windowsPlace(s string) (file string, line int) {
+	s, _, _ = strings.Cut(s, " + 0x")
+	for _, mark := range [...]string{" @ ", " : "} {
+		if file, n, ok := strings.Cut(s, mark); ok {
+			return file, number(n)
+		}
+	}
+	file, line, _ = cutNumber(s)
+	return file, line
+}
+
+// stampedFrame reads what follows "@": an address, and a name.
+func stampedFrame(s string) (Frame, bool) {
+	address, name, ok := strings.Cut(s, " ")
+	f := Frame{Function: strings.TrimSpace(name)}
+	if f.Function == "(unknown)" {
+		f.Function = ""
+	}
+	return f, ok && len(address) > minPlainHexID && isHexTail(strings.TrimPrefix(address, "0x"))
+}
+
+// backwardFrame reads `#1    Source "/src/cart.cpp", line 12, in total() [0x55]`
+// of the library backward-cpp, and `Object "/app/shop", at 0x55, in main`.
+func backwardFrame(line string) (f Frame, ok bool) {
+	s, ok := cutIndex(line[leadingSpace(line):])
+	place, name, called := strings.Cut(s, ", in ")
+	f.Function, _, _ = strings.Cut(name, " [0x")
+	if object, found := strings.CutPrefix(place, `Object "`); found {
+		object, _, _ = strings.Cut(object, `"`)
+		f.Module, f.File = baseName(object), object
+		return f, ok && called
+	}
+	file, n, placed := strings.Cut(strings.TrimPrefix(place, `Source "`), `", line `)
+	f.File, f.Line = file, number(n)
+	return f, ok && called && placed
 }
 
 // lldbFrame reads "* frame #0: 0x0000000100003f24 shop`find(id=7) at cart.c:12:3".
@@ -155,8 +217,24 @@ func swiftCall(s string) (f Frame, ok bool) {
 	if before, image, found := cutLast(s, " in "); found && strings.IndexByte(image, ' ') < 0 {
 		f.Module, s = image, before
 	}
+	if before, image, found := cutLast(s, " ("); found {
+		if image, _, found = strings.Cut(image, " + 0x"); found {
+			return Frame{Function: nameOrNone(before), Module: image}, true
+		}
+	}
+	if before, image, found := cutLast(s, " ["); found && strings.HasSuffix(image, "]") {
+		return Frame{Function: before, Module: image[:len(image)-1]}, true
+	}
 	f.Function = withoutOffset(s)
 	return f, ok || len(f.Function) < len(s)
+}
+
+// nameOrNone is "" for "n/a", which systemd prints for a function without a name.
+func nameOrNone(name string) string {
+	if name == "n/a" {
+		return ""
+	}
+	return name
 }
 
 func androidFrame(s string) (Frame, bool) {
@@ -250,6 +328,12 @@ func nativeMark(line string) mark {
 	if _, message, ok := strings.Cut(s, ": Fatal error: "); ok { // Swift
 		return mark{kind: header, message: message}
 	}
+	if thrown, ok := strings.CutPrefix(s, "Uncaught Kotlin exception: "); ok {
+		return named(header, thrown)
+	}
+	if message, ok := strings.CutPrefix(s, "FATAL ERROR: "); ok { // Node
+		return mark{kind: header, message: message}
+	}
 	if _, what, ok := strings.Cut(s, "WARNING: ThreadSanitizer: "); ok {
 		what, _, _ = strings.Cut(what, " (pid")
 		return mark{kind: header, typ: what}
@@ -281,7 +365,8 @@ func nativeRuntime(name string) bool {
 }
 
 var nativeFunctions = strings.Fields(`__asan __ubsan __msan __tsan __lsan __sanitizer __interceptor __libc_ __cxa_ __GI_ __assert __stack_chk _start std::
-fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ __pthread_ __scrt_ _assertionFailure abort raise gsignal start_thread clone`)
+fuzzer:: swift_ _swift_ $ss17_assertionFailure objc_ __pthread_ __scrt_ _assertionFailure abort raise gsignal start_thread clone
+google::LogMessage folly:: kfun:kotlin. backward:: node:: v8::`)
 
 // nativeLibc are functions of the standard library that sanitizers replace:
 // they are printed as if the program had them.
@@ -329,7 +414,7 @@ func appendNative(dst []byte, name string) []byte {
 		case depth > 0:
 		case c == '(', c == '[', c == '.' && beginsWithAny(rest, compilerParts):
 			return trimmed(dst)
-		case c == '#':
+		case c == '#' && i+1 < len(name) && isDigit(name[i+1]):
 			for i+1 < len(name) && isDigit(name[i+1]) {
 				i++
 			}

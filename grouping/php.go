@@ -8,7 +8,7 @@ import "strings"
 func phpFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
 	if len(s) < 4 || s[0] != '#' || !isDigit(s[1]) {
-		return Frame{}, false
+		return consoleFrame(s)
 	}
 	space := strings.IndexByte(s, ' ')
 	if space < 2 || !allDigits(s[1:space]) {
@@ -35,6 +35,33 @@ func phpFrame(line string) (Frame, bool) {
 	}
 	f.Module, f.Function = phpCall(unescaped(call))
 	return f, f.Function != ""
+}
+
+// xdebugFrame reads "PHP   3. App\Cart->total($id = 7) /app/web.php:12"; the
+// innermost call is printed last.
+func xdebugFrame(line string) (Frame, bool) {
+	s := strings.TrimLeft(strings.TrimPrefix(line, "PHP "), " ")
+	n, s, numbered := strings.Cut(s, ". ")
+	call, place, ok := cutLast(s, ") ")
+	file, at, placed := cutNumber(place)
+	f := Frame{File: file, Line: at}
+	if f.Module, f.Function = phpCall(call); f.Function == "{main}" {
+		f.Module = ""
+	}
+	return f, numbered && allDigits(n) && ok && placed && strings.HasSuffix(file, ".php")
+}
+
+// consoleFrame reads "App\Cart->total() at /app/src/Page.php:30", as Symfony's
+// console prints calls.
+func consoleFrame(s string) (Frame, bool) {
+	call, place, ok := strings.Cut(s, "() at ")
+	if !ok {
+		return Frame{}, false
+	}
+	file, n, ok := cutNumber(place)
+	f := Frame{File: file, Line: n}
+	f.Module, f.Function = phpCall(call)
+	return f, ok && strings.HasSuffix(file, ".php") && strings.IndexByte(call, ' ') < 0
 }
 
 // unescaped undoes the doubling of backslashes: Monolog writes traces as JSON.
@@ -177,11 +204,11 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 	}
 	class, _, _ := strings.Cut(f.Module, "@anonymous")
 	if class != "" {
-		dst = append(append(dst, class...), ':')
+		dst = append(appendWithoutHashes(dst, class), ':')
 	}
 	name, inside, closure := strings.Cut(f.Function, "{closure")
 	if !closure {
-		return append(dst, f.Function...)
+		return appendWithoutHashes(dst, f.Function)
 	}
 	inside = strings.Trim(inside, ":}")
 	if rest, _, ok := cutNumber(inside); ok {
@@ -192,4 +219,18 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 	}
 	dst = append(append(dst, name...), "{closure}"...)
 	return append(dst, strings.TrimSuffix(inside, "()")...)
+}
+
+// appendWithoutHashes appends a name without what template engines put into
+// it: "__TwigTemplate_8f3a2b1c", "content_65a1b2c3d4_12345678".
+func appendWithoutHashes(dst []byte, name string) []byte {
+	if !hasDigit(name) {
+		return append(dst, name...)
+	}
+	for part := range strings.SplitSeq(name, "_") {
+		if !isHexWord(part, minPlainHexID) {
+			dst = append(append(dst, part...), '_')
+		}
+	}
+	return dst[:max(0, len(dst)-1)]
 }

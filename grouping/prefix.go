@@ -69,16 +69,25 @@ func cutWord(s string) (word, rest string) {
 	return word, rest
 }
 
+// sameButDigits compares two words with any number for each number in them:
+// fractions of a second lose their last zeros.
 func sameButDigits(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		if a[i] != b[i] && !(isDigit(a[i]) && isDigit(b[i])) {
+	for a != "" && b != "" {
+		m, n := countDigits(a), countDigits(b)
+		if (m > 0) != (n > 0) || m == 0 && a[0] != b[0] {
 			return false
 		}
+		a, b = a[max(m, 1):], b[max(n, 1):]
 	}
-	return true
+	return a == b
+}
+
+// countDigits is how many digits s begins with.
+func countDigits(s string) (n int) {
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
 }
 
 // withoutColors drops the sequences by which a terminal colours text.
@@ -100,6 +109,23 @@ func withoutColors(line string) string {
 const escape = "\x1b"
 
 var colorCode = bytesOf("0123456789;")
+
+// fromContainer reads a line of Docker's log, `{"log":"\tat a.B.c(B.java:1)\n",
+// "stream":"stderr"}`.
+func fromContainer(line string) string {
+	text, ok := strings.CutPrefix(line, `{"log":"`)
+	if !ok {
+		return line
+	}
+	text, _, _ = strings.Cut(text, `","stream":"`)
+	text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	return jsonEscapes.Replace(text)
+}
+
+var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
 
 // lineBreak is what ends a line in a piece: "\\n" as text where
 // a trace was encoded once too often.

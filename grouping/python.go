@@ -5,15 +5,16 @@ import "strings"
 // Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
 // source line and a line of carets below.
 
-// pythonIndent is before a frame: blanks, and the bars of exception groups.
-var pythonIndent = bytesOf(" \t|+")
+// pythonIndent is before a frame: blanks, the bars of exception
+// groups, and how Loguru marks one.
+var pythonIndent = bytesOf(" \t|+>")
 
 func pythonFrame(line string) (Frame, bool) {
 	s := pythonIndent.trimLeft(line)
-	if !strings.HasPrefix(s, `File "`) {
-		return Frame{}, false
+	s, ok := strings.CutPrefix(s, `File "`)
+	if !ok {
+		return notebookFrame(line)
 	}
-	s = s[len(`File "`):]
 	quote := strings.Index(s, `", line `)
 	if quote < 0 {
 		return Frame{}, false
@@ -28,6 +29,24 @@ func pythonFrame(line string) (Frame, bool) {
 	name, called := strings.CutPrefix(s[digits:], ", in ")
 	f.Function = strings.TrimSpace(name)
 	return f, digits > 0 && (called && f.Function != "" || s[digits:] == "") // a syntax error has a place and no function
+}
+
+// notebookFrame reads "File /app/cart.py:12, in total(self)" and "Cell In[3],
+// line 2", as IPython prints calls, and "│ /app/cart.py:12 in total │" of Rich.
+func notebookFrame(line string) (Frame, bool) {
+	if strings.HasPrefix(line, "Cell In[") {
+		return Frame{File: "<ipython-input>", Function: "<module>"}, true
+	}
+	s, boxed := strings.CutPrefix(line, "│ ")
+	if boxed {
+		s = strings.TrimRight(s, " │")
+	} else if s, boxed = strings.CutPrefix(line, "File "); !boxed {
+		return Frame{}, false
+	}
+	place, name, called := strings.Cut(s, " in ")
+	file, n, ok := cutNumber(strings.TrimSuffix(place, ","))
+	name, _, _ = strings.Cut(name, "(")
+	return Frame{File: file, Line: n, Function: afterLast(callDots, name)}, ok && called && name != ""
 }
 
 // pythonMark reads the lines around the frames. Those of an exception
@@ -127,8 +146,22 @@ func appendModule(dst []byte, path string) []byte {
 		name = "<ipython-input>"
 	case strings.HasPrefix(name, "<command-"), strings.HasPrefix(name, "command-"): // a cell of a notebook
 		name = "<command>"
+	case strings.HasPrefix(name, "<") || strings.HasPrefix(name, autograph): // code that was made at run time
+		name = withoutCounter(name)
 	case name == "__init__" || name == "__main__":
 		dst = append(append(dst, parentName(path)...), '/')
 	}
 	return append(dst, name...)
+}
+
+// autograph begins the names of files that TensorFlow writes.
+const autograph = "__autograph_generated_file"
+
+// withoutCounter drops what tells one generated file from the next:
+// "<eval_with_key>.12".
+func withoutCounter(name string) string {
+	if strings.HasPrefix(name, autograph) {
+		return autograph
+	}
+	return strings.TrimRight(name, ".0123456789")
 }

@@ -93,10 +93,10 @@ func rubyIdentity(dst []byte, f *Frame) []byte {
 	return append(dst, withoutTemplateNumbers(name)...)
 }
 
-// withoutTemplateNumbers cuts what the template engine appends to
-// "_app_views_x_html_erb___123_456".
+// withoutTemplateNumbers cuts what template engines append to
+// "_app_views_x_html_erb___123_456" and "__tilt_123".
 func withoutTemplateNumbers(name string) string {
-	if !strings.HasPrefix(name, "_app_") {
+	if !strings.HasPrefix(name, "_app_") && !strings.HasPrefix(name, "__tilt_") {
 		return name
 	}
 	return strings.TrimRight(name, "_0123456789")

@@ -13,13 +13,20 @@ func rustFrame(line string) (Frame, bool) {
 	}
 	if name, ok := strings.CutPrefix(s[digits:], ": "); ok && digits > 0 {
 		name = rustName(strings.TrimSpace(name))
-		return Frame{Function: name}, strings.Contains(name, "::") || name == "main" || name == "rust_begin_unwind"
+		return Frame{Function: name}, strings.Contains(name, "::") && !isOtherCall(name) || name == "main" || name == "rust_begin_unwind"
 	}
 	if place, ok := strings.CutPrefix(s, "at "); ok {
 		file, n, column, ok := cutPosition(place)
 		return Frame{File: file, Line: n, Column: column}, ok && strings.HasSuffix(file, ".rs")
 	}
 	return Frame{}, false
+}
+
+// isOtherCall recognises what others number: Node "1: 0xb0 node::Abort()
+// [node]", Lisp "2: (SHOP::TOTAL 7)", and source code.
+func isOtherCall(name string) bool {
+	last := name[len(name)-1]
+	return strings.HasPrefix(name, "0x") || name[0] == '(' || last == ']' || last == '{' || last == ';'
 }
 
 // rustName drops an address before the name.
@@ -49,6 +56,23 @@ func rustMark(line string) mark {
 	return mark{kind: header, message: message}
 }
 
+// rustPlace reads where a thread panicked: "thread 'main' panicked at
+// src/cart.rs:12:5:", and in front of what was said before release 1.73.
+func rustPlace(line string) Frame {
+	_, said, ok := strings.Cut(line, " panicked at ")
+	if !ok || !strings.HasPrefix(line, "thread ") {
+		return Frame{}
+	}
+	if _, place, quoted := cutLast(said, "', "); quoted {
+		said = place
+	}
+	file, n, column, ok := cutPosition(strings.TrimSuffix(said, ":"))
+	if !ok || !strings.HasSuffix(file, ".rs") {
+		return Frame{}
+	}
+	return Frame{File: file, Line: n, Column: column}
+}
+
 func rustInApp(f *Frame) bool {
 	name := strings.TrimLeft(f.Function, "<_")
 	for _, crate := range [...]string{"core::", "std::", "alloc::", "rust_begin_unwind", "tokio::", "rayon::", "futures"} {
@@ -63,19 +87,28 @@ func rustInApp(f *Frame) bool {
 // closures keep the function that holds them.
 func rustIdentity(dst []byte, f *Frame) []byte {
 	name := f.Function
+	if name == "" && f.File != "" { // where a thread panicked
+		return append(dst, baseName(f.File)...)
+	}
 	if name == "" || strings.Contains(name, "panicking::") || strings.HasPrefix(name, "rust_begin_unwind") ||
 		strings.Contains(name, "backtrace::") || strings.Contains(name, "__rust_") {
 		return dst
 	}
-	if i := strings.LastIndex(name, "::h"); i > 0 && len(name) == i+3+16 && isHexTail(name[i+3:]) {
-		name = name[:i]
-	}
+	name = withoutRustHash(name)
 	if crate, rest, ok := strings.Cut(name, "["); ok { // "shop[5c1a2b3c4d5e6f70]::main"
 		if hash, path, ok := strings.Cut(rest, "]::"); ok && isHexWord(hash, 8) {
 			return appendUnhashed(append(append(dst, crate...), "::"...), path)
 		}
 	}
 	return appendUnhashed(dst, name)
+}
+
+// withoutRustHash drops the hash behind a symbol: "::h3e3f989126541ea9".
+func withoutRustHash(name string) string {
+	if i := strings.LastIndex(name, "::h"); i > 0 && len(name) == i+3+16 && isHexTail(name[i+3:]) {
+		return name[:i]
+	}
+	return name
 }
 
 // appendUnhashed appends a name without what the compiler

@@ -113,7 +113,7 @@ func (t *trace) collect(pieces []string) {
 			if end != "\n" {
 				line = strings.TrimSuffix(strings.TrimPrefix(line, `\t`), `\r`)
 			}
-			t.line(trimEnd(withoutColors(line)))
+			t.line(trimEnd(withoutColors(fromContainer(line))))
 		}
 	}
 }
@@ -183,8 +183,19 @@ func (t *trace) add(f Frame) {
 		}
 		return
 	}
+	if f.Module == goQuoted {
+		t.nameLast(f)
+		return
+	}
 	t.frames = append(t.frames, f)
 	s.end = len(t.frames)
+}
+
+// nameLast names the last call, of which the place alone is known.
+func (t *trace) nameLast(f Frame) {
+	if n := len(t.frames); n > 0 && t.frames[n-1].Function == "" {
+		t.frames[n-1].Module, t.frames[n-1].Function = f.Module, f.Function
+	}
 }
 
 // apply follows a mark; false ends the trace.
@@ -283,10 +294,10 @@ func (s *span) cutPrefix() {
 }
 
 // insertPlace puts the place of a syntax error in front of the calls that read
-// the file.
+// the file, and that of an error without calls where they would be.
 func (t *trace) insertPlace() {
 	root := &t.spans[0]
-	if t.place.File == "" || !isSyntaxError(root.typ) {
+	if t.place.File == "" || !isSyntaxError(root.typ) && len(t.frames) > 0 {
 		return
 	}
 	t.frames = slices.Insert(t.frames, root.first, t.place)

@@ -1,6 +1,7 @@
 package grouping
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -36,6 +37,68 @@ func unknownInApp(f *Frame) bool {
 	label, _ := cutLabel(f.Function)
 	return label == ""
 }
+
+// unknownOwn leaves the lines that name a place, where several do: the others
+// are what was said, source code and registers. Where places are on lines of
+// their own, those before them name the calls.
+func unknownOwn(frames []Frame) {
+	placed, apart := countPlaced(frames)
+	if placed < leastPlaced {
+		return
+	}
+	before := false // whether the line below names a place
+	for i := range slices.Backward(frames) {
+		f := &frames[i]
+		f.InApp = isPlaced(f.Function) || before && apart >= leastPlaced && f.InApp
+		before = isPlaced(f.Function)
+	}
+}
+
+// countPlaced counts the lines that name a place, and those
+// of them that follow a line that does not.
+func countPlaced(frames []Frame) (placed, apart int) {
+	after := true
+	for i := range frames {
+		is := isPlaced(frames[i].Function)
+		if is {
+			placed++
+		}
+		if is && !after {
+			apart++
+		}
+		after = is
+	}
+	return placed, apart
+}
+
+// leastPlaced is how many lines with a place are calls; one may be in a message.
+const leastPlaced = 2
+
+// isPlaced reports whether a line names a line of a file: "cart.pas:12",
+// "Cart.hs:(12,1)", "line 12".
+func isPlaced(s string) bool {
+	for rest, found := s, true; found; {
+		_, rest, found = strings.Cut(rest, "ine ")
+		if found && countDigits(rest) > 0 {
+			return true
+		}
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] == ':' && isLower(s[i-1]) && countDigits(strings.TrimPrefix(s[i+1:], "(")) > 0 && hasExtension(s[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasExtension reports whether a text ends in that of a file: "at cart.pas".
+func hasExtension(s string) bool {
+	dot := strings.LastIndexByte(s, '.')
+	return dot > 0 && len(s)-dot <= maxExtension && isAlnum(s[dot-1]) && strings.IndexFunc(s[dot+1:], func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+}
+
+// maxExtension is the length of the longest extension, with its dot.
+const maxExtension = 7
 
 // cutLabel splits "Exit code: 3"; a label is words, the first of which
 // begins in upper case.
@@ -77,6 +140,7 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base
 	}
+	word = withoutOffset(word)
 	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) {
 		return dst, letters
 	}
