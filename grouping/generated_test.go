@@ -3,6 +3,7 @@ package grouping
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,14 +30,33 @@ func (n noise) version() string { return fmt.Sprintf("%d.%d.%d", n.IntN(9), n.In
 func (n noise) host() string {
 	return []string{"https://shop.example", "https://cdn7.example.net", "http://localhost:3000"}[n.IntN(3)]
 }
-func (n noise) hash() string {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
-	hash := []byte("Aa0-Zz9x")
-	for i := range 4 {
-		hash[4+i] = letters[n.IntN(len(letters))]
-	}
-	return string(hash)
+
+// built is the name of a script behind what one of the bundlers puts into it.
+func (n noise) built(stem string) string {
+	const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	const base32, hex = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdef"
+	return []string{
+		stem + "-" + n.draw(8, base64) + ".js",       // Vite, Rollup
+		stem + "-" + n.draw(8, base32) + ".js",       // esbuild
+		stem + "." + n.draw(8, hex) + ".js",          // Parcel
+		stem + "." + n.draw(20, hex) + ".js",         // webpack
+		stem + "_" + n.draw(8, hex) + "._.js",        // Turbopack
+		stem + ".js?v=" + n.version(),                // none
+		stem + "." + n.draw(8, hex) + ".js?t=" + "1", // Vite's server
+	}[n.IntN(7)]
 }
+
+// draw draws a hash that is no word by chance: of how many are,
+// TestBuildHashes says.
+func (n noise) draw(length int, letters string) string {
+	for {
+		if drawn := draw(n.Rand, letters, length); !wordLike.MatchString(drawn) {
+			return drawn
+		}
+	}
+}
+
+var wordLike = regexp.MustCompile("[a-z]{4}|[A-Z]{4}")
 
 var runtimes = []runtime{
 	{name: "java", call: func(n noise, fn string, _ int) string {
@@ -49,10 +69,10 @@ var runtimes = []runtime{
 		return fmt.Sprintf("    at %s%s (%s%s/src/%s.js:%d:%d)", []string{"", "async "}[n.IntN(2)], fn, []string{"", "file://"}[n.IntN(2)], n.path(), fn, n.line(), n.line())
 	}, after: []string{"    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)", "    at new Promise (<anonymous>)"}},
 	{name: "chrome", call: func(n noise, fn string, i int) string {
-		return fmt.Sprintf("    at %s%s (%s/assets/index-%s.js:%d:%d)", []string{"", "Shop."}[n.IntN(2)], fn, n.host(), n.hash(), n.line(), n.line())
+		return fmt.Sprintf("    at %s%s (%s/assets/%s:%d:%d)", []string{"", "Shop."}[n.IntN(2)], fn, n.host(), n.built("index"), n.line(), n.line())
 	}, after: []string{"    at https://shop.example/assets/index-Aa0_Zz9x.js:1:2", "    at Array.map (<anonymous>)"}},
 	{name: "firefox", call: func(n noise, fn string, _ int) string {
-		return fmt.Sprintf("%s@%s/assets/index-%s.js:%d:%d", fn, n.host(), n.hash(), n.line(), n.line())
+		return fmt.Sprintf("%s@%s/assets/%s:%d:%d", fn, n.host(), n.built("index"), n.line(), n.line())
 	}, after: []string{"place/<@https://shop.example/assets/index-Aa0_Zz9x.js:1:2"}},
 	{name: "python", call: func(n noise, fn string, _ int) string {
 		return fmt.Sprintf("  File \"%s/shop/%s.py\", line %d, in %s", n.path(), fn, n.line(), fn)
@@ -67,7 +87,7 @@ var runtimes = []runtime{
 		return fmt.Sprintf(`#%d %s/app/%s.php(%d): App\%s->%s('%x')`, i, n.path(), title(fn), n.line(), title(fn), fn, n.Uint32())
 	}, after: []string{`#90 [internal function]: call_user_func(Array)`, `#99 {main}`}},
 	{name: "dotnet", call: func(n noise, fn string, _ int) string {
-		return fmt.Sprintf("   %s Acme.Shop.<%s>d__%d.MoveNext()%s", []string{"at", "bei", "en"}[n.IntN(3)], title(fn), n.IntN(30), []string{"", ` in C:\b\Shop.cs:line ` + fmt.Sprint(n.line())}[n.IntN(2)])
+		return fmt.Sprintf("   %s Acme.Shop.<%s>d__%d.MoveNext()%s", []string{"at", "bei", "en", "à", "в", "在", "위치:"}[n.IntN(7)], title(fn), n.IntN(30), []string{"", ` in C:\b\Shop.cs:line ` + fmt.Sprint(n.line()), ` dans /b/Shop.cs:ligne ` + fmt.Sprint(n.line())}[n.IntN(3)])
 	}, after: []string{"--- End of stack trace from previous location ---", "   at System.Runtime.CompilerServices.TaskAwaiter.ThrowForNonSuccess(Task task)"}},
 	{name: "rust", call: func(n noise, fn string, i int) string {
 		return fmt.Sprintf("  %2d: shop::%s::{closure#%d}::h%016x\n             at %s/src/%s.rs:%d:%d", i, fn, n.IntN(9), n.Uint64(), n.path(), fn, n.line(), n.line())
@@ -127,7 +147,7 @@ var runtimes = []runtime{
 		return fmt.Sprintf("%d: %s(cart) at shop.R#%d", 9-i, fn, n.line())
 	}},
 	{name: "safari", call: func(n noise, fn string, _ int) string {
-		return fmt.Sprintf("%s@%s/assets/index-%s.js:%d:%d", fn, n.host(), n.hash(), n.line(), n.line())
+		return fmt.Sprintf("%s@%s/assets/%s:%d:%d", fn, n.host(), n.built("index"), n.line(), n.line())
 	}, after: []string{"forEach@[native code]", "@https://shop.example/assets/index-Aa0_Zz9x.js:1:2", "global code@https://shop.example/assets/index-Aa0_Zz9x.js:1:2"}},
 	{name: "kotlin coroutines", call: func(n noise, fn string, _ int) string {
 		return fmt.Sprintf("\tat com.acme.%s$%s$%d.invokeSuspend(%s.kt:%d)", title(fn), fn, 1+n.IntN(5), title(fn), n.line())
@@ -144,6 +164,39 @@ var runtimes = []runtime{
 	{name: "gdb", call: func(n noise, fn string, i int) string {
 		return fmt.Sprintf("#%d  %s in %s (n=%d, cart=%s) at %s.c:%d", i, n.address(), fn, n.IntN(99), n.address(), fn, n.line())
 	}, after: []string{"#90 0x00007ffff7829d90 in __libc_start_main () from /lib/x86_64-linux-gnu/libc.so.6"}},
+	{name: "kotlin native", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("    at %d   shop.kexe   %s   kfun:shop.Cart#%s(){}kotlin.Int + %d (%s/Cart.kt:%d:9)", i, n.address(), fn, n.IntN(999), n.path(), n.line())
+	}, after: []string{"    at 90   shop.kexe   0x1043d5b4a   kfun:kotlin.Throwable#<init>(kotlin.String?){} + 90"}},
+	{name: "glog", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("    @     %s  shop::Cart::%s()", n.address(), fn)
+	}, after: []string{"    @     0x7f1b2c3d4f5f  __libc_start_main", "    @     0x7f1b2c000000  (unknown)"}},
+	{name: "systemd", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf("#%d  0x%016x cart_%s (shop + 0x%x)", i, n.Uint64()>>16, fn, n.IntN(9999))
+	}, after: []string{"#90  0x00007f1b2c3d4e7f n/a (libc.so.6 + 0x29d90)"}},
+	{name: "breakpad", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf(" %d  shop!shop::Cart::%s(int) [cart.cpp : %d + 0x%x]", i, fn, n.line(), n.IntN(99))
+	}, after: []string{"    rax = 0x0000000000000000   rdx = 0x00007f1b2c3d4e5f", "    Found by: call frame info"}},
+	{name: "unreal", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf(`[Callstack] %s Shop.exe!ACart::%s() [%s/Cart.cpp:%d]`, n.address(), title(fn), n.path(), n.line())
+	}},
+	{name: "backward", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf(`#%d    Source "%s/cart.cpp", line %d, in shop::Cart::%s() [%s]`, i, n.path(), n.line(), fn, n.address())
+	}, after: []string{`#90   Object "/lib/libc.so.6", at 0x7f1b2c3d4e5f, in __libc_start_main`}, last: true},
+	{name: "webassembly", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("    at shop.wasm.Cart::%s(int) (%s/shop.wasm:wasm-function[%d]:0x%x)", fn, n.host(), n.IntN(999), n.IntN(9999))
+	}},
+	{name: "ipython", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("File %s/shop/%s.py:%d, in %s(id)\n---> 12     return total", n.path(), fn, n.line(), fn)
+	}, last: true},
+	{name: "rich", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf("│ %s/shop/%s.py:%d in %s%s│", n.path(), fn, n.line(), fn, strings.Repeat(" ", n.IntN(30)))
+	}, after: []string{"│ ❱ 12 │   return total                    │"}, last: true},
+	{name: "symfony console", call: func(n noise, fn string, _ int) string {
+		return fmt.Sprintf(` App\Cart->%s() at %s/src/Page.php:%d`, fn, n.path(), n.line())
+	}},
+	{name: "xdebug", call: func(n noise, fn string, i int) string {
+		return fmt.Sprintf(`PHP   %d. App\Cart->%s($id = %d) %s/src/Page.php:%d`, 9-i, fn, n.IntN(99), n.path(), n.line())
+	}, last: true},
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -169,7 +222,7 @@ func (n noise) collected(lines []string) []string {
 	if n.IntN(4) > 0 {
 		return lines
 	}
-	before := []string{"web_1  | ", "2024-01-01T10:00:0%dZ stderr F ", "Jan  1 10:00:0%d host-7 app[71]: "}[n.IntN(3)]
+	before := []string{"web_1  | ", "2024-01-01T10:00:0%dZ stderr F ", "Jan  1 10:00:0%d host-7 app[71]: ", "shop-%d  | 2024-01-01T10:00:00.1%d%dZ "}[n.IntN(4)]
 	for i, line := range lines {
 		lines[i] = strings.ReplaceAll(before, "%d", fmt.Sprint(i%10)) + line
 	}
