@@ -48,3 +48,18 @@ func afterLast[text string | []byte](b *byteSet, s text) text {
 	}
 	return s
 }
+
+// charSet is a set of bytes that is compared at once.
+type charSet [4]uint64
+
+func charsOf(s string) (set charSet) {
+	for i := range len(s) {
+		set[s[i]>>6] |= 1 << (s[i] & 63)
+	}
+	return set
+}
+
+// meets reports whether two sets have a byte in common.
+func (c charSet) meets(d charSet) bool {
+	return c[0]&d[0]|c[1]&d[1]|c[2]&d[2]|c[3]&d[3] != 0
+}

@@ -35,6 +35,9 @@ type syntax struct {
 	// frame parses one line. A frame with a file and no function
 	// belongs to the line before it.
 	frame func(line string) (Frame, bool)
+	// has holds characters of which each frame that does not
+	// begin with "at " has one; empty: frames may have none.
+	has charSet
 	// mark recognizes lines that begin or end exceptions.
 	mark func(line string) mark
 	// inApp distinguishes the sender's own code from libraries.
@@ -95,29 +98,30 @@ const (
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
-	{language: JavaScript, frame: javascriptFrame, mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity, engine: javascriptEngine,
-		place: javascriptPlace, at: true},
-	{language: Python, frame: pythonFrame, mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
-	{language: Python, frame: faultFrame, mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
+	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
+		engine: javascriptEngine, place: javascriptPlace, at: true},
+	{language: Python, frame: pythonFrame, has: charsOf("\",[│"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
+	{language: Python, frame: faultFrame, has: charsOf("\""), mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame, mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
-	{language: Ruby, frame: rubyFrame, mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
-	{language: PHP, frame: phpFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
-	{language: PHP, frame: xdebugFrame, mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
+	{language: DotNet, frame: dotnetFrame, has: charsOf("("), mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
+	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
+	{language: PHP, frame: phpFrame, has: charsOf("#("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
+	{language: PHP, frame: xdebugFrame, has: charsOf("("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
 	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
-	{language: BEAM, frame: beamFrame, mark: beamMark, inApp: beamInApp, identity: beamIdentity},
+	{language: BEAM, frame: beamFrame, has: charsOf("{(/"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},
 	{language: PowerShell, frame: powershellFrame, mark: powershellMark, inApp: powershellInApp, identity: powershellIdentity, at: true},
 	{language: Perl, frame: perlFrame, mark: perlMark, inApp: perlInApp, identity: perlIdentity},
 	{language: Lua, frame: luaFrame, mark: luaMark, inApp: luaInApp, identity: luaIdentity},
-	{language: Julia, frame: juliaFrame, mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
-	{language: Haskell, frame: haskellFrame, mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
-	{language: R, frame: rFrame, mark: rMark, inApp: rInApp, identity: rIdentity},
+	{language: Julia, frame: juliaFrame, has: charsOf("[@"), mark: juliaMark, inApp: juliaInApp, identity: juliaIdentity, twoLines: true},
+	{language: Haskell, frame: haskellFrame, has: charsOf(","), mark: haskellMark, inApp: haskellInApp, identity: haskellIdentity},
+	{language: R, frame: rFrame, has: charsOf("("), mark: rMark, inApp: rInApp, identity: rIdentity},
 	{language: Native, frame: nativeFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, at: true},
-	{language: Native, frame: backwardFrame, mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, crashLast: true},
+	{language: Native, frame: backwardFrame, has: charsOf("\""), mark: nativeMark, inApp: nativeInApp, identity: nativeIdentity, crashLast: true},
 }
 
-var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn, identity: unknownIdentity}
+var unknownSyntax = syntax{language: Unknown, frame: unknownFrame, mark: unknownMark, opens: unknownOpens, inApp: unknownInApp, own: unknownOwn,
+	identity: unknownIdentity}
 
 // syntaxOf returns the syntax of a language.
 func syntaxOf(language Language) *syntax {
@@ -136,12 +140,13 @@ const detectLead = 2
 func detect(lines []string) *syntax {
 	var score [len(syntaxes)]int
 	for _, line := range lines {
-		at := strings.HasPrefix(line[leadingSpace(line):], "at ")
+		at, chars := strings.HasPrefix(line[leadingSpace(line):], "at "), charSet{}
+		if !at {
+			chars = charsOf(line)
+		}
 		for i := range syntaxes {
-			if s := &syntaxes[i]; !at || s.at {
-				if _, ok := s.frame(line); ok {
-					score[i]++
-				}
+			if syntaxes[i].understands(line, at, chars) {
+				score[i]++
 			}
 		}
 		if best, lead := leader(score[:]); lead >= detectLead {
@@ -152,6 +157,16 @@ func detect(lines []string) *syntax {
 		return &syntaxes[best]
 	}
 	return detectPlace(lines)
+}
+
+// understands reports whether a line with these characters, which may begin
+// with "at ", is a frame.
+func (s *syntax) understands(line string, at bool, chars charSet) bool {
+	if at && !s.at || !at && s.has != (charSet{}) && !s.has.meets(chars) {
+		return false
+	}
+	_, ok := s.frame(line)
+	return ok
 }
 
 // detectPlace returns the syntax in which an error without calls was reported.

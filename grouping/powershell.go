@@ -8,6 +8,9 @@ import "strings"
 
 func powershellFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
+	if strings.IndexByte(s, ',') < 0 && strings.IndexByte(s, '\\') < 0 && strings.IndexByte(s, '/') < 0 {
+		return Frame{}, false
+	}
 	if f, ok := powershellPlace(s); ok {
 		return f, true
 	}
