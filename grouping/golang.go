@@ -156,11 +156,17 @@ func goInApp(f *Frame) bool {
 	if f.Module == goQuoted && isGoStandardFile(f.File) {
 		return false
 	}
-	if f.Module == goCreator || strings.Contains(f.File, "@v") || strings.Contains(f.File, "/pkg/mod/") || strings.Contains(f.File, "/vendor/") || strings.HasPrefix(f.Module, "vendor/") {
+	if f.Module == goCreator || isGoModule(f.File) || strings.HasPrefix(f.Module, "vendor/") {
 		return false
 	}
 	root, _, _ := strings.Cut(f.Module, "/")
 	return !goStandard[root] && !strings.HasPrefix(f.Module, "golang.org/x/") && !strings.HasPrefix(f.Module, "google.golang.org/")
+}
+
+// isGoModule recognises files of dependencies, also where paths are trimmed:
+// "github.com/acme/shop@v1.2.3/cart.go".
+func isGoModule(path string) bool {
+	return strings.Contains(path, "@v") || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
 }
 
 // isGoStandardFile recognises "/usr/local/go/src/runtime/panic.go".

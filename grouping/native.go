@@ -89,9 +89,10 @@ func windowsFrame(s string) (Frame, bool) {
 	if !ok || image == "" || strings.IndexByte(image, ' ') >= 0 {
 		return Frame{}, false
 	}
-	call, place, placed := strings.Cut(call, " [")
+	call, place, _ := strings.Cut(call, " [")
 	f := Frame{Module: image, Function: withoutOffset(call)}
-	if place, placed = strings.CutSuffix(place, "]"); placed {
+	place, placed := strings.CutSuffix(place, "]")
+	if placed {
 		f.File, f.Line = windowsPlace(place)
 	}
 	return f, len(f.Function) < len(call) || placed
