@@ -241,7 +241,7 @@ func appendScriptFile(dst []byte, path string) []byte {
 	}
 	dot := strings.LastIndexByte(name, '.')
 	switch {
-	case isRemote(path) && dot < 0:
+	case isRemote(path) && dot < 0, isPageScript(name):
 		return dst
 	case isRemote(path):
 		return append(appendFileName(dst, withoutBuildHash(name[:dot])), name[dot:]...)
@@ -249,6 +249,13 @@ func appendScriptFile(dst []byte, path string) []byte {
 		return append(appendFileName(dst, name[:dot-chunkHash-1]), name[dot:]...)
 	}
 	return appendFileName(dst, path)
+}
+
+// isPageScript recognises how Chrome names what a page holds, "(index)", and
+// what has no name, "VM123".
+func isPageScript(name string) bool {
+	number, ok := strings.CutPrefix(name, "VM")
+	return name == "(index)" || ok && allDigits(number)
 }
 
 // chunkHash is the length of what Vite, Rollup and esbuild put
