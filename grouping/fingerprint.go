@@ -100,7 +100,8 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	if g.fault = g.faulty(); !g.fault {
 		g.trace.passHelpers()
 	}
-	g.near, g.wide = g.reach(g.share(), 1), g.reach(twoThirds, strictFault)
+	g.near = g.reach(g.share(), 1)
+	g.wide = max(g.near, g.reach(threeFifths, strictFault))
 	g.findCircle()
 	found := g.hashes[:0]
 	for _, level := range Levels {
@@ -153,21 +154,18 @@ func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
 	return ScopedHash{Version, scope, Hash(sum[:16])}
 }
 
-// appendTrace appends all exceptions, with a mark at the sender's own
-// frames: what is own decides at looser levels.
+// appendTrace appends all exceptions with the sender's own frames; with all
+// where none is own. Those of libraries change with their releases.
 func (g *Grouper) appendTrace(key []byte) []byte {
-	t := &g.trace
+	t, own := &g.trace, g.own()
 	for _, s := range t.spans {
 		key = append(g.appendTypeName(key, s.typ), keyEnd)
 		key = append(g.appendTemplateOf(key, s.message), keyEnd)
 		var last []byte
 		for i := s.first; i < s.end; i++ {
 			name := t.identity(i)
-			if len(name) == 0 || bytes.Equal(name, last) || t.isMiddle(s, i) {
+			if own && !t.frames[i].InApp || len(name) == 0 || bytes.Equal(name, last) || t.isMiddle(s, i) {
 				continue
-			}
-			if t.frames[i].InApp {
-				key = append(key, '+')
 			}
 			key = append(append(key, name...), keyEnd)
 			last = name
@@ -193,7 +191,7 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	if !g.own() {
 		key = append(key, '-')
 	}
-	if !g.fault {
+	if !g.fault || level.Template {
 		key = g.appendWords(key, level)
 	}
 	key = append(append(key, keyEnd), g.callee(level)...)
@@ -267,8 +265,9 @@ func (g *Grouper) share() share {
 type share struct{ of, parts int }
 
 var (
-	half      = share{1, 2}
-	twoThirds = share{2, 3}
+	half        = share{1, 2}
+	threeFifths = share{3, 5}
+	twoThirds   = share{2, 3}
 )
 
 // reach is how many frames locate the error: so many where it is a fault,

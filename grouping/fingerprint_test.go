@@ -44,8 +44,9 @@ func TestGoldenHashes(t *testing.T) {
 // and the deciding one follows from it.
 func TestLevels(t *testing.T) {
 	var g Grouper
-	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat org.junit.X.y(X.java:1)")
-	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat org.junit.Z.y(Z.java:1)")
+	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.X.y(X.java:1)")
+	two := thrown("E", "boom", "\tat a.B.c(B.java:2)\n\tat a.D.e(D.java:2)\n\tat a.Z.y(Z.java:1)")
+	library := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.X.y(X.java:1)\n\tat org.junit.X.y(X.java:1)")
 	f := g.Fingerprint(one)
 	trace, site := f.Hashes[0], f.Deciding()
 	if trace.Scope != ScopeTrace || site.Scope != ScopeSite || f.Joins != 2 || site.Version != Version {
@@ -53,7 +54,10 @@ func TestLevels(t *testing.T) {
 	}
 	f = g.Fingerprint(two)
 	if f.Hashes[0] == trace || f.Deciding() != site {
-		t.Errorf("another caller in a library must move %s and not %s", ScopeTrace, ScopeSite)
+		t.Errorf("another outer caller must move %s and not %s", ScopeTrace, ScopeSite)
+	}
+	if g.Fingerprint(library).Hashes[0] != trace {
+		t.Errorf("another caller in a library must not move %s", ScopeTrace)
 	}
 	if f := g.Fingerprint(Error{Type: "E"}); f.Deciding().Scope != ScopeMessage || f.Joins != 1 {
 		t.Errorf("without a trace: %+v", f)

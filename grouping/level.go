@@ -6,8 +6,8 @@ type HashScope string
 
 // The scopes, the strictest first.
 const (
-	ScopeTrace   HashScope = "trace"   // all exceptions of the chain with all their frames, and the words of their messages
-	ScopeStack   HashScope = "stack"   // the root cause: its type, the template of its message, most of the own frames
+	ScopeTrace   HashScope = "trace"   // all exceptions of the chain with all own frames, and the templates of their messages
+	ScopeStack   HashScope = "stack"   // the root cause: its type, the template of its message, three fifths of the own frames
 	ScopeSite    HashScope = "site"    // its type, the first words of its message, the innermost own frames and what they called
 	ScopePlace   HashScope = "place"   // fewer words and frames; similar errors, not the same
 	ScopePoint   HashScope = "point"   // its type and the innermost own frame; similar errors, not the same

@@ -184,7 +184,7 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 		for i := range 300 {
 			o := accepted(word(random.IntN(40))+"Error", time.Duration(i)*time.Minute+time.Duration(random.IntN(20))*time.Minute)
 			o.Project = []string{"shop", "site"}[random.IntN(2)]
-			o.Error.StackTrace = append(o.Error.StackTrace, "at org.junit.X."+word(random.IntN(3))+"(X.java:1)")
+			o.Error.StackTrace = append(o.Error.StackTrace, calledBy(word(random.IntN(3)))...)
 			all = append(all, o)
 		}
 		var outcomes []map[string]int64

@@ -75,6 +75,12 @@ func seen(typ string, after time.Duration) grouping.Occurrence {
 	}
 }
 
+// calledBy is how an error of one group came about from so far
+// out that its trace alone tells.
+func calledBy(caller string) []string {
+	return []string{"at com.acme.C.d(C.java:1)", "at com.acme.D.e(D.java:1)", "at com.acme.X." + caller + "(X.java:1)"}
+}
+
 // read runs fn as the organization.
 func read[T any](t testing.TB, pool *pgxpool.Pool, organization string, fn func(ctx context.Context, tx pgx.Tx) (T, error)) (result T) {
 	t.Helper()

@@ -115,7 +115,7 @@ func TestRace(t *testing.T) {
 				var all []grouping.Occurrence
 				for k := range kinds {
 					o := seen(fmt.Sprint("E", (k*(2*w+1)+r)%kinds), time.Duration(w)*time.Second)
-					o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("at org.junit.X.m%c(X.java:1)", 'a'+(k+w)%5))
+					o.Error.StackTrace = append(o.Error.StackTrace, calledBy(fmt.Sprintf("m%c", 'a'+(k+w)%5))...)
 					all = append(all, o)
 				}
 				n, err := create(context.Background(), pool, ofProject(math.MaxInt), all...)
@@ -293,7 +293,7 @@ func TestEndlessTraces(t *testing.T) {
 		var all []grouping.Occurrence
 		for range 60 {
 			o := seen("E", 0)
-			o.Error.StackTrace = append(o.Error.StackTrace, fmt.Sprintf("at org.junit.X.%c%c(X.java:1)", 'a'+n%26, 'a'+n/26))
+			o.Error.StackTrace = append(o.Error.StackTrace, calledBy(fmt.Sprintf("%c%c", 'a'+n%26, 'a'+n/26))...)
 			all, n = append(all, o), n+1
 		}
 		mustApply(t, pool, all...)
