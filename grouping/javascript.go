@@ -181,7 +181,7 @@ func javascriptLibrary(file string) bool {
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	called, async := strings.CutPrefix(f.Function, asyncCall)
-	if awaitHelpers[afterLast(callDots, called)] {
+	if awaitHelpers[called] {
 		return dst
 	}
 	if pkg, ok := after(f.File, "/node_modules/"); ok {
@@ -208,7 +208,7 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 // awaitHelpers are functions by which TypeScript and Babel wait where the
 // runtime can't: whether they are there depends on the runtime.
 var (
-	awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step next tryCatch")
+	awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step Object.next tryCatch")
 	callDots     = bytesOf(".")
 )
 
