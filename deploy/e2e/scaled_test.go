@@ -21,10 +21,11 @@ import (
 const scalePage = "../docs/scale.md"
 
 // The steps of scale.md under load: another replica of each service, twice the
-// partitions, and the ledger moves to another database by the page's commands.
-// Nothing is lost or doubled.
+// partitions, a broker replaced, and the ledger moves to another database by
+// the page's commands. Nothing is lost or doubled.
 func TestScaled(t *testing.T) {
-	brokers, programs := testenv.FaultyKafka(t, 3).Brokers(), today(t)
+	cluster, programs := testenv.FaultyKafka(t, 3), today(t)
+	brokers := cluster.Brokers()
 	r := replicate(t, programs, map[string]string{"WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_DATABASE_URL": testenv.Postgres(t)})
 	in := r.front()
 	seen := in.watch()
@@ -38,6 +39,7 @@ func TestScaled(t *testing.T) {
 		widen(t, brokers, 2*contract.DefaultLogPartitions)
 		r.awaitShared(2 * contract.DefaultLogPartitions)
 		seen.calm(t)
+		replace(t, cluster, seen)
 		r.move("LEDGER", testenv.Postgres(t), programs)
 		seen.calm(t)
 	})
@@ -56,6 +58,42 @@ func widen(t *testing.T, brokers []string, partitions int32) {
 	})
 	must(t, err)
 	must(t, answer.Errors[contract.TopicLogs])
+}
+
+// replace has an empty node take the place of one that was lost, and then do
+// without another one: what is acknowledged from then on is on the new one.
+func replace(t *testing.T, cluster *testenv.Cluster, seen *answers) {
+	t.Helper()
+	lost, other := cluster.Nodes[1], cluster.Nodes[2]
+	lost.Kill(t)
+	seen.calm(t)
+	lost.Replace(t)
+	awaitInSync(t, cluster)
+	other.Kill(t)
+	seen.calm(t)
+	other.Start(t)
+	awaitInSync(t, cluster)
+}
+
+// awaitInSync waits until every partition has all its copies, as
+// kafka-topics.sh --under-replicated-partitions does.
+func awaitInSync(t *testing.T, cluster *testenv.Cluster) {
+	t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(cluster.Brokers()...)}
+	testenv.Eventually(t, 2*setupTimeout, func() error {
+		answer, err := client.Metadata(t.Context(), &kafka.MetadataRequest{})
+		if err != nil {
+			return err
+		}
+		for _, topic := range answer.Topics {
+			for _, partition := range topic.Partitions {
+				if len(partition.Replicas) != 3 || len(partition.Isr) != 3 {
+					return fmt.Errorf("%s %d has copies on %v, in sync on %v", topic.Name, partition.ID, partition.Replicas, partition.Isr)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // move has a service go on with another database, by the commands of the page.

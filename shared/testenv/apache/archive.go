@@ -55,8 +55,8 @@ func makeArchive(ctx context.Context, jars, place string) error {
 	if err != nil {
 		return err
 	}
-	b, made := &Broker{node: plan[0], jars: jars}, filepath.Join(dir, "made.jsa")
-	if err := b.format(ctx, clusterID()); err != nil {
+	b, made := &Broker{node: plan[0], jars: jars, cluster: clusterID()}, filepath.Join(dir, "made.jsa")
+	if err := b.format(ctx); err != nil {
 		return err
 	}
 	b.classes = "-XX:ArchiveClassesAtExit=" + made

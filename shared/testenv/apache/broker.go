@@ -48,6 +48,7 @@ type Broker struct {
 	node
 	jars    string
 	classes string // Java's option for an archive of its classes; "" for none
+	cluster string // its id
 	cmd     *exec.Cmd
 	pipe    io.Closer
 	done    chan struct{} // closed when it has ended
@@ -119,7 +120,8 @@ func prepare(ctx context.Context, cfg Config) (jars, classes string, err error) 
 func startTogether(ctx context.Context, nodes []*Broker) error {
 	id := clusterID()
 	for _, b := range nodes {
-		if err := b.format(ctx, id); err != nil {
+		b.cluster = id
+		if err := b.format(ctx); err != nil {
 			return err
 		}
 		if err := b.launch(); err != nil {
@@ -165,14 +167,15 @@ func (b *Broker) java(args ...string) []string {
 	return append(append(line, "-cp", filepath.Join(b.jars, "*"), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"), append(b.secured.options(), args...)...)
 }
 
-func (b *Broker) format(ctx context.Context, cluster string) error {
+// format makes the node's folder, without data.
+func (b *Broker) format(ctx context.Context) error {
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
 	if err := os.WriteFile(b.file("server.properties"), []byte(b.properties()), 0o600); err != nil {
 		return err
 	}
-	line := b.java(append([]string{"kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.file("server.properties")}, b.secured.credentials()...)...)
+	line := b.java(append([]string{"kafka.tools.StorageTool", "format", "-t", b.cluster, "-c", b.file("server.properties")}, b.secured.credentials()...)...)
 	if out, err := exec.CommandContext(ctx, line[0], line[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot prepare Apache Kafka in %q: %w: %s", b.dir, err, out)
 	}

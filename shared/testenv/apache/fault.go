@@ -3,6 +3,7 @@ package apache
 import (
 	"context"
 	"errors"
+	"os"
 	"syscall"
 
 	"github.com/weirlog/weir/shared/testenv/fault"
@@ -36,6 +37,18 @@ func (b *Broker) Start() error {
 		return err
 	}
 	return b.await(context.Background(), 1)
+}
+
+// Replace starts a node with empty directories under the id of a
+// killed one, and returns when it answers.
+func (b *Broker) Replace() error {
+	if err := os.RemoveAll(b.file("data")); err != nil {
+		return err
+	}
+	if err := b.format(context.Background()); err != nil {
+		return err
+	}
+	return b.Start()
 }
 
 // Restart kills the node and starts it.

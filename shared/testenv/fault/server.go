@@ -100,6 +100,18 @@ func (s *Server) Restart(t testing.TB) {
 	s.killed, s.paused = false, false
 }
 
+// Replace starts an empty server in the place of a killed one, and
+// returns when it answers: nodes of Apache Kafka alone know how.
+func (s *Server) Replace(t testing.TB) {
+	t.Helper()
+	replaced, able := s.process.(interface{ Replace() error })
+	if !able {
+		t.Fatalf("cannot replace %s: only a node of Apache Kafka can be", s.Name)
+	}
+	s.must(t, "replace", replaced.Replace())
+	s.killed = false
+}
+
 // Heal ends all faults: those of the network, a pause and a death.
 func (s *Server) Heal(t testing.TB) {
 	t.Helper()
