@@ -82,6 +82,7 @@ type reading struct {
 var (
 	errBodyTooLarge = errors.New("the body is larger than the limit")
 	errTooSlow      = errors.New("the body comes too slowly")
+	errPadded       = errors.New("most of the body is not content")
 )
 
 // Read reads the body of r for a holder. The body has to be closed. After an
@@ -93,11 +94,11 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 	}
 	b.throttle.Note(holder)
 	reading := &reading{Body: body, how: how, announced: r.ContentLength, overhead: overheadOf(how), ctx: r.Context()}
-	reading.wire = newWire(w, r.Body, b, body)
+	reading.wire = newWire(w, r, b, body, how)
 	err := reading.read()
 	body.Received = max(int64(reading.wire.got), int64(reading.wire.inflated))
 	if body.buffer != nil && body.buffer.large == nil {
-		b.throttle.Received(holder, body.Received)
+		b.throttle.Received(holder, reading.wire.charge())
 	}
 	if body.lease != nil {
 		err = errors.Join(err, body.lease.Complete())

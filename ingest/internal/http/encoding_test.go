@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
@@ -46,6 +47,49 @@ func TestEncodedBodyIsTheStreamAlone(t *testing.T) {
 				if got := serve(in, newPost(strings.NewReader(whole), "Content-Encoding", c.how)); got.Code != 200 {
 					t.Errorf("the stream alone: %d %s", got.Code, got.Body)
 				}
+			}
+		})
+	}
+}
+
+// An endless is a piece that comes again and again.
+type endless struct {
+	head, piece []byte
+	came        int
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	n = copy(p, e.head)
+	e.head = e.head[n:]
+	for n < len(p) {
+		next := copy(p[n:], e.piece[e.came%len(e.piece):])
+		n, e.came = n+next, e.came+next
+	}
+	return n, nil
+}
+
+// Blocks, frames and members that bring nothing are work all the same: a
+// body of little else ends long before its limit, however fast it comes.
+func TestPaddedBodiesEnd(t *testing.T) {
+	gzipHead := packed(nil)[:10]
+	for name, c := range map[string]struct {
+		how         string
+		head, piece []byte
+	}{
+		"empty gzip members":     {"gzip", nil, zipped(nil)},
+		"empty stored blocks":    {"gzip", gzipHead, []byte{0, 0, 0, 0xff, 0xff}},
+		"empty coded blocks":     {"gzip", gzipHead, []byte{0x02, 0x08, 0x20, 0x80, 0x00}},
+		"blocks of bare deflate": {"deflate", nil, []byte{0, 0, 0, 0xff, 0xff}},
+		"skippable frames":       {"zstd", nil, []byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}},
+		"empty frames":           {"zstd", nil, []byte{0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newIntake(t, &memoryLog{}, plenty)
+			in.Bodies = testBodies(189<<20, 128<<20, func() time.Time { return start })
+			sent := &endless{head: c.head, piece: c.piece}
+			got := serve(in, newPost(sent, "Content-Encoding", c.how))
+			if got.Code != 400 || !strings.Contains(got.Body.String(), `"invalid_encoding"`) || sent.came > 1<<20 {
+				t.Errorf("%d bytes were read: %d %s", sent.came, got.Code, got.Body)
 			}
 		})
 	}

@@ -44,6 +44,9 @@ func (b *Bodies) problem(err error, how encoding) error {
 	case errors.Is(err, errWindow):
 		return httpapi.NewProblem(http.StatusBadRequest, "invalid_encoding",
 			fmt.Sprintf("The body needs a window of more than %d bytes to be decompressed. Compress it with a smaller window.", zstdWindow))
+	case errors.Is(err, errPadded):
+		return httpapi.NewProblem(http.StatusBadRequest, "invalid_encoding",
+			fmt.Sprintf("The body has more than twice as many bytes as it brings, and %d. Send it without empty blocks, frames and members.", padding))
 	case how == identityEncoding:
 		return httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The body ended before its announced length.")
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -69,6 +70,26 @@ func TestOrdinaryBodiesAreThrottled(t *testing.T) {
 			t.Errorf("another organization's took %s", took)
 		}
 		checkCharged(t, in, false)
+	})
+}
+
+// What comes in pieces of a byte takes as much of the share as it takes work.
+func TestPiecesOfBodiesAreThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, &memoryLog{}, plenty)
+		other := addOrganization(t, in, "org_2")
+		in.Bodies = NewBodies(BodyLimits{Bytes: 189 << 20, Max: 16 << 20, Requests: 256, LargeBodies: 8, Throttle: admission.ThrottleLimit{Ordinary: 1 << 20}}, time.Now)
+		serve(in, newPost(bytes.NewReader(body(1)), "X-Api-Key", other))
+		text, begun := body(6), time.Now()
+		for range 3 {
+			if w := serve(in, newPost(iotest.OneByteReader(bytes.NewReader(text)))); w.Code != 200 {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+		}
+		least := time.Duration(2*len(text)*perRead-1<<20) * time.Second >> 20
+		if took := time.Since(begun); took < least {
+			t.Errorf("three bodies of %d pieces took %s, want at least %s", len(text), took, least)
+		}
 	})
 }
 

@@ -15,16 +15,30 @@ type wire struct {
 	control  *http.ResponseController
 	clock    func() time.Time
 	body     *Body
+	packed   bool
 	pace     pace
 	got, max int // bytes as they were sent
 	inflated int // bytes after decompression
+	reads    int
 }
 
-func newWire(w http.ResponseWriter, source io.Reader, b *Bodies, body *Body) *wire {
+func newWire(w http.ResponseWriter, r *http.Request, b *Bodies, body *Body, how encoding) *wire {
 	return &wire{
-		source: source, control: http.NewResponseController(w), clock: b.clock, body: body, pace: newPace(b.clock()), max: b.max + wireSlack,
+		source: r.Body, control: http.NewResponseController(w), clock: b.clock, body: body, packed: how != identityEncoding,
+		pace: newPace(b.clock()), max: b.max + wireSlack,
 	}
 }
+
+// padding is how much of a compressed body may come before it brings
+// anything: a block of zstd, and what is gathered of it first.
+const padding = 512 << 10
+
+// perRead is charged for each piece in which an ordinary body comes: chunks
+// of a byte cost more than what is in them.
+const perRead = 1 << 10
+
+// charge is what an ordinary body takes of its holder's share.
+func (w *wire) charge() int64 { return int64(max(w.got, w.inflated) + w.reads*perRead) }
 
 func (w *wire) Read(p []byte) (int, error) {
 	left := w.pace.left(w.clock())
@@ -37,8 +51,12 @@ func (w *wire) Read(p []byte) (int, error) {
 		return 0, admission.ErrTakenAway
 	}
 	n, err := w.source.Read(p)
-	if w.got += n; w.got > w.max {
-		return n, errBodyTooLarge
+	w.reads++
+	switch w.got += n; {
+	case w.got > w.max:
+		return 0, errBodyTooLarge // without the bytes: who has those it needs passes over an error
+	case w.packed && w.got > 2*w.inflated+padding:
+		return 0, errPadded
 	}
 	return n, err
 }
