@@ -45,7 +45,9 @@ func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix
 	r.Hold(ctx, now, network)
 }
 
-// Hold is Pace for a refusal that is shown on a page.
+// Hold is Pace for a refusal that is shown on a page. Who leaves is held all
+// the same, as one of those under way on its connection: or a client that
+// resets its streams would be refused as fast as it can ask.
 func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix) {
 	wait := r.networks.Wait(now.UnixNano(), network, refusalsAtOnce, refusalsPerSecond)
 	if wait < longestRefusal { // so that a network's debt ends soon after its last request
@@ -61,5 +63,5 @@ func (r *Refusals) hold(ctx context.Context, wait time.Duration) {
 	if r.held.Add(1) > mostRefusalsHeld {
 		return
 	}
-	lifecycle.Pause(ctx, wait)
+	lifecycle.Pause(context.WithoutCancel(ctx), wait)
 }
