@@ -134,11 +134,10 @@ func TestDeletionsAreForgotten(t *testing.T) {
 	n, others := w.follow(t), w.ingestor(t)
 	acme, kept := p.tenant(t, "Acme"), p.tenant(t, "Kept")
 	doomed := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Doomed"})).get("id")
-	for path, of := range map[string]tenants.Deletable{
-		"/v1/projects/" + doomed:                 {Organization: kept.organization, Project: doomed},
-		"/v1/organizations/" + acme.organization: {Organization: acme.organization},
+	for _, of := range []tenants.Deletable{
+		{Organization: kept.organization, Project: doomed}, {Organization: acme.organization, Project: acme.project}, {Organization: acme.organization},
 	} {
-		p.must(t, 202, "DELETE", path, "")
+		p.must(t, 202, "DELETE", "/v1/"+of.Kind()+"s/"+of.ID(), "")
 		p.deletion(t, of, tenants.Erasing)
 		others.erased(of)
 		p.deletion(t, of, tenants.Gone)
@@ -149,12 +148,35 @@ func TestDeletionsAreForgotten(t *testing.T) {
 		if err := p.Prune(t.Context()); err != nil {
 			return err
 		}
-		return w.forgot(t, n, acme.organization, doomed)
+		return w.forgot(t, n, acme.organization, acme.project, doomed)
 	})
 	w.auditsHold(t)
 	if got := p.must(t, 200, "GET", "/v1/projects?organization="+kept.organization, "").items(t); len(got) != 2 {
 		t.Errorf("what is kept: %v", got)
 	}
+}
+
+// What was deleted and restored is no less there after 25 months: its deletion
+// alone is forgotten.
+func TestRestoredIsKept(t *testing.T) {
+	clock := &watch{}
+	w := newWorld(t)
+	w.clock, w.grace = clock.now, time.Hour
+	p := w.start(t, operatorToken)
+	acme := p.tenant(t, "Acme")
+	for _, path := range []string{"/v1/projects/" + acme.project, "/v1/organizations/" + acme.organization} {
+		p.must(t, 202, "DELETE", path, "")
+		p.must(t, 200, "POST", path+"/restore", "")
+	}
+	clock.pass(25 * 31 * 24 * time.Hour)
+	if err := p.Prune(t.Context()); err != nil || strings.Contains(w.rows(t)["deletions"], acme.project) {
+		t.Errorf("its deletion is not forgotten: %v", err)
+	}
+	p.must(t, 200, "PATCH", "/v1/organizations/"+acme.organization, `{"name":"Renamed"}`)
+	if got := p.must(t, 200, "GET", "/v1/projects?organization="+acme.organization, "").items(t); len(got) != 1 || got[0]["id"] != acme.project {
+		t.Errorf("its projects: %v", got)
+	}
+	w.auditsHold(t)
 }
 
 // forgot is nil where ids are in no table, and in no record that is no tombstone.

@@ -151,6 +151,25 @@ func keepWithdrawal(ctx context.Context, tx pgx.Tx, organization string, m relay
 	return nil
 }
 
+// WithdrawDeletions withdraws what was published of the deletions of an
+// organization and its projects, as Withdraw does.
+func (w *Withdrawals) WithdrawDeletions(ctx context.Context, tx pgx.Tx, organization string) error {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT stream FROM events WHERE organization = $1 AND starts_with(stream, $2)`, organization, DeletionStreams)
+	if err != nil {
+		return fmt.Errorf("cannot find the deletions of %q: %w", organization, err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("cannot read the deletions of %q: %w", organization, err)
+	}
+	for _, name := range names {
+		if err := w.Withdraw(ctx, tx, eventstore.Stream{Organization: organization, Name: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // WithdrawCreation takes back what nameless left of an organization.
 func (w *Withdrawals) WithdrawCreation(ctx context.Context, tx pgx.Tx, organization string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO withdrawals (organization, topic, key, type)

@@ -57,16 +57,24 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	return int64(len(gone)), true, nil
 }
 
-// forget leaves the events of a project to the audit, which tells of them.
-func (p past) forget(ctx context.Context, tx pgx.Tx, of tenants.Deletable) error {
-	stream := eventstore.Stream{Organization: of.Organization, Name: bus.DeletionStreams + of.ID()}
-	if err := p.withdrawals.Withdraw(ctx, tx, stream); err != nil || of.Project != "" {
-		return err
+// forget leaves the events of a project to the audit, which tells of them, and
+// all of what was restored.
+func (p past) forget(ctx context.Context, tx pgx.Tx, of registry.PastDeletion) error {
+	switch {
+	case of.State != tenants.Gone:
+		return nil
+	case of.Project != "":
+		return p.withdrawals.Withdraw(ctx, tx, eventstore.Stream{Organization: of.Organization, Name: bus.DeletionStreams + of.Project})
 	}
 	return p.forgetOrganization(ctx, tx, of.Organization)
 }
 
+// forgetOrganization takes back the facts of its projects' deletions as well:
+// without its events nothing leads to them.
 func (p past) forgetOrganization(ctx context.Context, tx pgx.Tx, organization string) error {
+	if err := p.withdrawals.WithdrawDeletions(ctx, tx, organization); err != nil {
+		return err
+	}
 	if err := p.withdrawals.WithdrawCreation(ctx, tx, organization); err != nil {
 		return err
 	}

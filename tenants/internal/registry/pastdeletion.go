@@ -14,15 +14,21 @@ import (
 // overAt is when a deletion was over; null: it is not.
 const overAt = `CASE state WHEN 'gone' THEN finished_at WHEN 'cancelled' THEN requested_at END`
 
+// A PastDeletion is over: what it names is gone, or was restored.
+type PastDeletion struct {
+	tenants.Deletable
+	State tenants.DeletionState
+}
+
 // TakePastDeletions removes at most limit deletions that were over before an
 // instant, and returns them. The caller's transaction acts as the system.
-func TakePastDeletions(ctx context.Context, tx pgx.Tx, before time.Time, limit int) ([]tenants.Deletable, error) {
+func TakePastDeletions(ctx context.Context, tx pgx.Tx, before time.Time, limit int) ([]PastDeletion, error) {
 	rows, err := tx.Query(ctx, `DELETE FROM deletions WHERE id IN (SELECT id FROM deletions WHERE `+overAt+` < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-		RETURNING organization, project`, before, limit)
+		RETURNING organization, project, state`, before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot remove past deletions: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[tenants.Deletable])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[PastDeletion])
 }
 
 // OldestDeletion is when the oldest deletion was over; zero where none is.
