@@ -51,7 +51,8 @@ func endOldest(ctx context.Context, u *unitofwork.Unit, member tenants.Member) e
 }
 
 // completeSignIn lets a member in who has proved who they are.
-func (b *base) completeSignIn(ctx context.Context, request unitofwork.Request, proved tenants.Member, method tenants.SignInMethod) (entry tenants.Entry, err error) {
+func (b *base) completeSignIn(ctx context.Context, request unitofwork.Request, proved tenants.Member, method tenants.SignInMethod) (
+	entry tenants.Entry, err error) {
 	u, err := b.Work.Begin(ctx, proved.Organization, request)
 	if err != nil {
 		return entry, err
