@@ -263,6 +263,9 @@ func TestWasteIsCharged(t *testing.T) {
 		"too large": {func() *http.Request {
 			return newPost(struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 3<<20))})
 		}, 400, 2<<20 + 1, 64 << 10},
+		"padding": {func() *http.Request {
+			return newPost(&endless{piece: zipped(nil)}, "Content-Encoding", "gzip")
+		}, 400, perPadding * padding, perPadding * (64 << 10)},
 		"what the network broke": {func() *http.Request { return newPost(strings.NewReader(`{"logs":[` + valid + `]}`)) }, 500, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

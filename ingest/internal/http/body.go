@@ -29,6 +29,7 @@ type Body struct {
 	lease  *admission.Lease
 	bodies *Bodies
 	holder string
+	padded bool // it ended because most of it was padding
 
 	Received int64 // bytes that came: as they were sent, or after decompression if that is more
 }
@@ -38,6 +39,14 @@ func (b *Body) Bytes() []byte { return b.buffer.Bytes }
 
 // Digest identifies the body under an idempotency key.
 func (b *Body) Digest() admission.Digest { return sha256.Sum256(b.Bytes()) }
+
+// Waste is how many bytes count as sent in vain where nothing is accepted.
+func (b *Body) Waste() int64 {
+	if b.padded {
+		return perPadding * b.Received
+	}
+	return b.Received
+}
 
 // Close gives the memory back.
 func (b *Body) Close() {
@@ -97,6 +106,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, hold
 	reading.wire = newWire(w, r, b, body, how)
 	err := reading.read()
 	body.Received = max(int64(reading.wire.got), int64(reading.wire.inflated))
+	body.padded = errors.Is(err, errPadded)
 	if body.buffer != nil && body.buffer.large == nil {
 		b.throttle.Received(holder, reading.wire.charge())
 	}

@@ -183,7 +183,7 @@ func (q *request) admit() error {
 // read reads the body into memory that counts as holder's.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	body, err := bodies.Read(q.w, q.r, q.options.encoding, holder)
-	q.wasted, q.came = body.Received, body.Received // wasted until something is accepted
+	q.wasted, q.came = body.Waste(), body.Received // wasted until something is accepted
 	if err == nil && q.options.idempotency != "" {
 		q.digest = body.Digest()
 	}

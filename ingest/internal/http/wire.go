@@ -35,7 +35,11 @@ const padding = 512 << 10
 
 // perRead is charged for each piece in which an ordinary body comes: chunks
 // of a byte cost more than what is in them.
-const perRead = 1 << 10
+const perRead = 4 << 10
+
+// perPadding is what each byte of a body that is mostly padding counts in
+// vain: a block of five bytes is as much work as many of content.
+const perPadding = 8
 
 // charge is what an ordinary body takes of its holder's share.
 func (w *wire) charge() int64 { return int64(max(w.got, w.inflated) + w.reads*perRead) }
