@@ -27,8 +27,9 @@ type RestoreConfig struct {
 	From    string   `arg:"" help:"Folder of the backup, or directory of backups: then the newest."`
 	Modules []string `arg:"" optional:"" name:"module" help:"Modules to bring back: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
 
-	Check bool `help:"Only look whether the backup is whole, every file as it was written."`
-	Jobs  int  `help:"How many tables and indexes are made at a time; each takes a connection to the database." default:"2"`
+	Check     bool              `help:"Only look whether the backup is whole, every file as it was written."`
+	Deletions erasure.Retention `embed:""`
+	Jobs      int               `help:"How many tables and indexes are made at a time; each takes a connection to the database." default:"2"`
 
 	DataDir     string `help:"Data directory of a weir run; where a database is not set, that of this directory is used." env:"WEIR_DATA_DIR" default:".weir"`
 	PostgresBin string `name:"postgres-bin" help:"Folder of pg_restore. Without it, the one on PATH or where distributions put it." env:"WEIR_POSTGRES_BIN"`
@@ -51,7 +52,7 @@ func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manife
 		return m, fmt.Errorf("the backup in %s is damaged, take another one: %w", dir, err)
 	}
 	fmt.Fprintf(out, "whole     %s of %s, %d bytes, made by Weir %s\n", dir, m.At.Format(time.RFC3339), size, m.Version)
-	fmt.Fprint(out, warnOf(m, time.Now()))
+	fmt.Fprint(out, config.warnOf(m, time.Now()))
 	if config.Check {
 		return m, nil
 	}
@@ -75,11 +76,11 @@ func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manife
 
 // warnOf is about a backup from before the oldest deletion that is known: what
 // was deleted since would not be erased again.
-func warnOf(m Manifest, now time.Time) string {
-	if now.AddDate(0, -erasure.DefaultMonths, 0).Before(m.At) {
+func (c RestoreConfig) warnOf(m Manifest, now time.Time) string {
+	if now.AddDate(0, -c.Deletions.Months(), 0).Before(m.At) {
 		return ""
 	}
-	return fmt.Sprintf("warning   it is older than %d months: what was deleted since comes back, unless WEIR_DELETIONS_MONTHS was more\n", erasure.DefaultMonths)
+	return fmt.Sprintf("warning   it is older than %d months, for which it is known what was deleted (WEIR_DELETIONS_MONTHS): that of before comes back\n", c.Deletions.Months())
 }
 
 func (c RestoreConfig) chosen() []string {

@@ -23,7 +23,7 @@ func made(t *testing.T, config Config) string {
 func TestOldBackupsAreWarnedOf(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for months, warned := range map[int]bool{1: false, 24: false, 26: true} {
-		if text := warnOf(Manifest{At: now.AddDate(0, -months, 0)}, now); (text != "") != warned {
+		if text := (RestoreConfig{}).warnOf(Manifest{At: now.AddDate(0, -months, 0)}, now); (text != "") != warned {
 			t.Errorf("of a backup %d months old it says %q", months, text)
 		}
 	}

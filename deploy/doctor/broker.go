@@ -93,7 +93,7 @@ func (e *examination) topics(ctx context.Context) {
 		return
 	}
 	for _, topic := range wanted {
-		e.report.Findings = append(e.report.Findings, judgeTopic(topic, e.seen.Topics[topic.Name], len(e.seen.Brokers))...)
+		e.report.Findings = append(e.report.Findings, judgeTopic(topic, e.seen.Topics[topic.Name], len(e.seen.Brokers), e.Deletions)...)
 		e.access(topic)
 	}
 	e.unseen()

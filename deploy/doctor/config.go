@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
@@ -30,6 +31,7 @@ type Config struct {
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example." env:"WEIR_CONSOLE_ORIGIN"`
 
 	Connections httpapi.ConnectionConfig `embed:""`
+	Deletions   erasure.Retention        `embed:""`
 
 	DataDir   string        `help:"Data directory of a weir run; where WEIR_BROKERS or a database is not set, those of this directory are looked at." env:"WEIR_DATA_DIR" default:".weir"`
 	StateDir  string        `help:"Directory in which services keep what others published." env:"WEIR_STATE_DIR"`

@@ -63,6 +63,7 @@ func newInstallation(t *testing.T) *installation {
 		modules.Ledger.CheckInterval = 100 * time.Millisecond
 		app, err := allinone.New(t.Context(), allinone.Config{
 			Listen: "127.0.0.1:0", DataDir: i.dir, DatabaseURL: httpapi.Secret(i.database), Brokers: i.brokers, Modules: modules,
+			LogRetention: i.healthy().LogRetention,
 		}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		must(t, err)
 		allinonetest.Run(t, app)

@@ -20,12 +20,14 @@ type topicLook struct {
 	want     contract.Topic
 	seen     cluster.Topic
 	brokers  int
+	deleted  erasure.Retention
 	findings []Finding
 }
 
-// judgeTopic compares a topic with how it should be on so many brokers.
-func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int) []Finding {
-	l := &topicLook{want: want, seen: seen, brokers: brokers}
+// judgeTopic compares a topic with how it should be on so many brokers, and
+// where it is known for so long what was deleted.
+func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted erasure.Retention) []Finding {
+	l := &topicLook{want: want, seen: seen, brokers: brokers, deleted: deleted}
 	if seen.Err != nil {
 		l.missing()
 		return l.findings
@@ -161,10 +163,10 @@ func (l *topicLook) retention() {
 // outlivesDeletions looks whether records may come back of what was deleted so
 // long ago that nobody knows it.
 func (l *topicLook) outlivesDeletions(name string) {
-	const known = erasure.DefaultMonths * 28 * 24 * time.Hour
-	if got, given := number(l.seen.Settings[name]); given && (got < 0 || time.Duration(got)*time.Millisecond > known) {
-		l.add(Warn, fmt.Sprintf("%s is %d: it may keep records of what was deleted for longer than that is known, by default %d months",
-			name, got, erasure.DefaultMonths), l.alter(fmt.Sprintf("%s=%d", name, known.Milliseconds())))
+	known := int64(l.deleted.Months()) * 28 * 24 * time.Hour.Milliseconds()
+	if got, given := number(l.seen.Settings[name]); given && (got < 0 || got > known) {
+		l.add(Warn, fmt.Sprintf("%s is %d: it may keep records of what was deleted for longer than that is known, %d months",
+			name, got, l.deleted.Months()), "Set WEIR_DELETIONS_MONTHS of every service to more, or keep records for a shorter time.")
 	}
 }
 

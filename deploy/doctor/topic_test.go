@@ -3,6 +3,8 @@ package doctor
 import (
 	"errors"
 	"maps"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 )
 
 // onThree is a topic as it should be on three brokers.
@@ -48,16 +51,21 @@ func TestTopicsOfACluster(t *testing.T) {
 		"small records":       {logs, func(s *cluster.Topic) { s.Settings["max.message.bytes"] = "1000" }, Fail, "max.message.bytes is 1000"},
 		"long segments":       {state, func(s *cluster.Topic) { s.Settings["segment.ms"] = "604800000" }, Warn, "segment.ms"},
 		"for ever":            {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = "-1" }, Warn, "longer than that is known"},
+		"nearly for ever":     {logs, func(s *cluster.Topic) { s.Settings["retention.ms"] = strconv.Itoa(math.MaxInt64) }, Warn, "longer than that is known"},
 		"bounded by size":     {logs, func(s *cluster.Topic) { s.Settings["retention.bytes"] = "1000" }, Warn, "retention.bytes is 1000"},
 	} {
 		seen := onThree(c.want)
 		c.spoil(&seen)
-		found := judgeTopic(c.want, seen, 3)
+		found := judgeTopic(c.want, seen, 3, erasure.Retention{})
 		if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].Seen, c.seen) || (found[0].Fix == "") != (c.level == OK) {
 			t.Errorf("%s: found %+v", name, found)
 		}
 	}
-	if lonely := judgeTopic(logs, onThree(logs), 1); lonely[0].Level != OK {
+	logs.Config["retention.ms"] = "31536000000"
+	if known := judgeTopic(logs, onThree(logs), 3, erasure.Retention{DeletionsMonths: 12}); len(known) != 1 || !strings.Contains(known[0].Seen, "12 months") {
+		t.Errorf("where deletions are known for a year: found %+v", known)
+	}
+	if lonely := judgeTopic(logs, onThree(logs), 1, erasure.Retention{}); lonely[0].Level != OK {
 		t.Errorf("on one broker: %+v", lonely)
 	}
 }

@@ -14,7 +14,7 @@ type Retention struct {
 }
 
 const (
-	// DefaultMonths is as long as the ledger's books are kept.
+	// DefaultMonths is as long as the ledger keeps transfers.
 	DefaultMonths = 25
 	leastMonths   = 3 // facts are kept for 30 days, and what is parked for 90
 )

@@ -66,7 +66,7 @@ func newestCredentials(history []recorded, from int) (map[string]relay.Outgoing,
 	return newest, nil
 }
 
-// isKept reports whether the thing of a stream has a row. Deletions stay for ever.
+// isKept reports whether the thing of a stream has a row.
 func isKept(ctx context.Context, tx pgx.Tx, r recorded, history []recorded) (kept bool, err error) {
 	var row, id string
 	switch s := subject(history).(type) {
