@@ -80,15 +80,19 @@ func begin(name string, logging logging) (context.Context, *slog.Logger) {
 
 func end(name string, err error) {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, lastLine(name, err))
+		fmt.Fprintln(os.Stderr, inOneLine(name, err))
 		os.Exit(1)
 	}
 }
 
-// lastLine is why a process ends, as one line for whoever collects them:
-// drivers put what they tried below each other.
-func lastLine(name string, err error) string {
-	return name + ": " + strings.ReplaceAll(err.Error(), "\n\t", " ")
+// inOneLine is why a process ends, for whoever collects lines: drivers put what
+// they tried below each other, and settings what is wrong with each.
+func inOneLine(name string, err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return name + ": " + strings.Join(lines, " ")
 }
 
 func newLogger(level string, asJSON bool) *slog.Logger {
