@@ -166,7 +166,8 @@ func goInApp(f *Frame) bool {
 // isGoModule recognises files of dependencies, also where paths are trimmed:
 // "github.com/acme/shop@v1.2.3/cart.go".
 func isGoModule(path string) bool {
-	return strings.Contains(path, "@v") || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
+	_, version, versioned := strings.Cut(path, "@v")
+	return versioned && version != "" && isDigit(version[0]) || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
 }
 
 // isGoStandardFile recognises "/usr/local/go/src/runtime/panic.go".
