@@ -80,7 +80,7 @@ func (c RestoreConfig) warnOf(m Manifest, now time.Time) string {
 	if now.AddDate(0, -c.Deletions.Months(), 0).Before(m.At) {
 		return ""
 	}
-	return fmt.Sprintf("warning   it is older than %d months, for which it is known what was deleted (WEIR_DELETIONS_MONTHS): that of before comes back\n", c.Deletions.Months())
+	return fmt.Sprintf("warning   it is older than %d months (WEIR_DELETIONS_MONTHS): what was deleted longer ago than that comes back\n", c.Deletions.Months())
 }
 
 func (c RestoreConfig) chosen() []string {
