@@ -147,7 +147,7 @@ func TestRolesAreApart(t *testing.T) {
 		serving := provision.DatabaseURL(module)
 		must(t, i.as(t, serving, module, `SELECT FROM erasures`))
 		for _, statement := range []string{
-			`TRUNCATE erasures`, `DELETE FROM erasures`, `ALTER TABLE erasures NO FORCE ROW LEVEL SECURITY`, `DROP TABLE erasures`,
+			`TRUNCATE erasures`, `DELETE FROM migrations`, `ALTER TABLE erasures NO FORCE ROW LEVEL SECURITY`, `DROP TABLE erasures`,
 			`CREATE TABLE more (id int)`, `CREATE SCHEMA more`, `CREATE TEMP TABLE more (id int)`, `CREATE TABLE public.more (id int)`, `UPDATE migrations SET file = ''`,
 			`CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `SET ROLE ` + module + `_owner`, `SET session_replication_role = replica`,
 		} {
