@@ -25,6 +25,13 @@ func (h held) record(topic string, partition int) bus.Record {
 	return scanRecord(&wire.Scanner{Rest: []byte(h.packed.Value())}, topic, partition)
 }
 
+// scanHeld reads a record of a snapshot, and keeps it packed as it is there.
+func scanHeld(r *wire.Scanner) held {
+	rest := r.Rest
+	record := scanRecord(r, "", 0)
+	return held{offset: record.Offset, packed: unique.Make(string(rest[:len(rest)-len(r.Rest)]))}
+}
+
 func appendRecord(b []byte, r bus.Record) []byte {
 	b = binary.AppendVarint(b, r.Offset)
 	b = binary.AppendVarint(b, r.Time.UnixMilli())

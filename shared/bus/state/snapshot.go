@@ -81,7 +81,10 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 	defer s.mu.Unlock()
 	for _, part := range snap.parts {
 		for _, h := range part.records {
-			s.take(h.record(snap.topic, part.partition))
+			r := h.record(snap.topic, part.partition)
+			s.changes++
+			s.hold(r, h)
+			s.applyRecord(r)
 		}
 		s.next[part.partition], s.confirmed[part.partition] = part.next, snap.taken
 		if part.next >= s.missing[part.partition] {
@@ -240,7 +243,7 @@ func scanSnapshot(r *wire.Scanner) snapshot {
 	for range r.Count() {
 		part := snapshotPart{partition: int(r.Varint()), next: r.Varint()}
 		for range r.Count() {
-			part.records = append(part.records, pack(scanRecord(r, snap.topic, part.partition)))
+			part.records = append(part.records, scanHeld(r))
 		}
 		snap.parts = append(snap.parts, part)
 	}

@@ -219,31 +219,40 @@ func (s *Reader) take(r bus.Record) {
 	}
 	r = r.Detached() // the memory of the answer takes the next one
 	if s.settings.Compacted {
-		s.hold(r)
+		s.note(r)
 	}
+	s.applyRecord(r)
+}
+
+func (s *Reader) applyRecord(r bus.Record) {
 	if err := s.cfg.Apply(r); err != nil {
 		s.passedOver.Inc()
 		s.logger.Error("cannot apply a record of state", "partition", r.Partition, "offset", r.Offset, "error", err)
 	}
 }
 
-// hold notes the newest record of a key.
-func (s *Reader) hold(r bus.Record) {
+// note notes the newest record of a key.
+func (s *Reader) note(r bus.Record) {
 	s.changes++
+	switch {
+	case r.Key == nil:
+	case r.Value == nil:
+		delete(s.held[r.Partition], string(r.Key))
+	case s.keeps():
+		s.hold(r, pack(r))
+	default:
+		s.hold(r, held{offset: r.Offset})
+	}
+}
+
+// hold keeps h as the newest of a record's key.
+func (s *Reader) hold(r bus.Record, h held) {
 	newest := s.held[r.Partition]
 	if newest == nil {
 		newest = make(map[string]held)
 		s.held[r.Partition] = newest
 	}
-	switch {
-	case r.Key == nil:
-	case r.Value == nil:
-		delete(newest, string(r.Key))
-	case s.keeps():
-		newest[string(r.Key)] = pack(r)
-	default:
-		newest[string(r.Key)] = held{offset: r.Offset}
-	}
+	newest[string(r.Key)] = h
 }
 
 // outside continues at the start of the log, where a compacted topic holds all
