@@ -130,8 +130,8 @@ func (r *run) beginMonth(ctx context.Context, month int) error {
 	if err := r.changeVisitors(ctx, month); err != nil {
 		return err
 	}
-	refused, err := r.exceedBudget(ctx)
-	r.accepted += refused
+	accepted, err := r.exceedBudget(ctx)
+	r.accepted += accepted
 	return errors.Join(err, r.publishMisfits(ctx, r.tenants[1]), r.console.askForPasskey(ctx))
 }
 

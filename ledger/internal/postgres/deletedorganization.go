@@ -28,7 +28,7 @@ const removeDeleted = `WITH gone AS (DELETE FROM organizations o USING erasures 
 	chained AS (DELETE FROM chains c USING gone WHERE c.organization = gone.organization),
 	linked AS (DELETE FROM links l USING gone WHERE l.organization = gone.organization),
 	decided AS (DELETE FROM events e USING gone WHERE e.organization = gone.organization),
-	told AS (DELETE FROM unpublished u USING gone WHERE u.organization = gone.organization)
+	pending AS (DELETE FROM unpublished u USING gone WHERE u.organization = gone.organization)
 	SELECT count(*) FROM gone`
 
 // Prune implements prune.Table.
