@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // A cluster is PostgreSQL's word for one data directory and its server.
@@ -67,9 +70,29 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 	return os.Rename(fresh, c.home.data())
 }
 
-// start starts the server on a port and waits until it answers. Every user of
-// the machine can read a command line, so it holds no secret.
+// Processes of a server that was killed end by themselves, once they notice. A
+// new one does not start beside them.
+const (
+	orphansTime  = 30 * time.Second
+	orphansPause = 100 * time.Millisecond
+)
+
+// start starts the server on a port once those of a killed one have ended, and
+// waits until it answers.
 func (c *cluster) start(ctx context.Context, port int, settings map[string]string) error {
+	waiting, cancel := context.WithTimeout(ctx, orphansTime)
+	defer cancel()
+	err := c.startOnce(ctx, port, settings)
+	for errors.Is(err, ErrLocked) && waiting.Err() == nil {
+		lifecycle.Pause(waiting, orphansPause)
+		err = c.startOnce(ctx, port, settings)
+	}
+	return err
+}
+
+// startOnce tries it. Every user of the machine can read a command line, so it
+// holds no secret.
+func (c *cluster) startOnce(ctx context.Context, port int, settings map[string]string) error {
 	if err := c.clearStalePid(); err != nil {
 		return err
 	}
@@ -98,6 +121,9 @@ func (c *cluster) explain(from int64, port int, err error) error {
 	}
 	if strings.Contains(log, "Address already in use") {
 		return fmt.Errorf("%w: PostgreSQL cannot listen on 127.0.0.1:%d: stop the program that holds it, or choose another port", ErrPortInUse, port)
+	}
+	if strings.Contains(log, "pre-existing shared memory block") {
+		return fmt.Errorf("%w: processes of a PostgreSQL that was killed still use %q: end them, and start again", ErrLocked, c.home.data())
 	}
 	return damaged(c.home.data(), fmt.Sprintf("PostgreSQL does not start: %s (all of it in %q)", firstFailure(log, err), c.home.log()))
 }

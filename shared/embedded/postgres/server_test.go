@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -161,6 +162,46 @@ func kill(t *testing.T, s *Server) {
 	s.cluster.home.close()
 	for isPostgres(file.pid) { // a moment, while the kernel takes it down
 		runtime.Gosched()
+	}
+}
+
+// Processes of a killed server that have not ended yet delay the start of the
+// next one, and do not fail it.
+func TestWaitsForOrphans(t *testing.T) {
+	t.Parallel()
+	home := dir(t)
+	killed := start(t, Config{Dir: home})
+	orphan := query[int](t, killed.AdminURL(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+	signal(t, orphan, syscall.SIGSTOP)
+	kill(t, killed)
+	go func() {
+		defer signal(t, orphan, syscall.SIGCONT)
+		awaitLogged(t, killed, "pre-existing shared memory block")
+	}()
+	s := start(t, Config{Dir: home})
+	defer stop(t, s)
+	query[int](t, s.URL(), "SELECT 1")
+}
+
+func signal(t *testing.T, pid int, what syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, what); err != nil {
+		t.Error(err)
+	}
+}
+
+func awaitLogged(t *testing.T, s *Server, text string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		log, err := os.ReadFile(s.cluster.home.log())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if strings.Contains(string(log), text) {
+			return
+		}
+		lifecycle.Pause(t.Context(), 10*time.Millisecond)
 	}
 }
 
