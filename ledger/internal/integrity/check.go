@@ -85,7 +85,8 @@ func (c *Checker) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, c.Interval, c.runOnce, lifecycle.Warn(c.Logger, "cannot check the books"))
 }
 
-// runOnce is a round: it checks until nothing is left that nobody else is at.
+// runOnce is a round: it checks until nothing is left that nobody else is at,
+// but for what is booked while it is at the last of it.
 func (c *Checker) runOnce(ctx context.Context) error {
 	if err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot begin to check ranges: %w", err)
@@ -110,8 +111,8 @@ func summarize(ctx context.Context, tx pgx.Tx) error {
 	return postgres.Summarize(ctx, tx, from, to)
 }
 
-// checkSome claims ranges and checks them. Whatever fails behind
-// the claim, nobody looks at them again.
+// checkSome claims ranges and checks them, and reports whether it had to leave
+// some. Whatever fails behind the claim, nobody looks at them again.
 func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
 	ranges, found, err := c.checkRanges(ctx)
 	if err != nil || len(ranges) == 0 {
@@ -121,7 +122,19 @@ func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
 	ofBooks, err := c.checkBooks(ctx, lastsOf(partitions))
 	ofLog, reread, failed := c.reread(ctx, partitions)
 	c.note(len(ranges), reread, slices.Concat(found, ofBooks, ofLog))
-	return true, errors.Join(err, failed)
+	return hasFull(partitions), errors.Join(err, failed)
+}
+
+// hasFull reports whether a partition has as many ranges as are claimed at
+// once. Where none has, the round is over: on a busy ledger, another
+// claim would find what was booked meanwhile, and one after that.
+func hasFull(partitions map[int][]ledger.Range) bool {
+	for _, ranges := range partitions {
+		if len(ranges) == rangesAtOnce {
+			return true
+		}
+	}
+	return false
 }
 
 // lastsOf are the last ranges of partitions, one of each transaction: the

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -45,14 +46,7 @@ func TestCheckersShareRanges(t *testing.T) {
 	const partitions, ranges = 4, 250
 	apply := func(first int) {
 		t.Helper()
-		_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
-				SELECT $2, $3, p, 1000000, 1, '' FROM generate_series(0, $4 - 1) p ON CONFLICT DO NOTHING)
-			INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
-			SELECT p, n, n + 1, 1, 0, 10, 0, $1, $1, $1 FROM generate_series(0, $4 - 1) p, generate_series($5::int, $5 + $6 - 1) n`,
-			now, contract.GroupLedger, contract.TopicLogs, partitions, first, ranges)
-		if err != nil {
-			t.Fatal(err)
-		}
+		book(t, pool, now, partitions, first, ranges)
 	}
 	newChecker := func() *Checker {
 		return NewChecker(CheckerConfig{
@@ -87,6 +81,57 @@ func TestCheckersShareRanges(t *testing.T) {
 	}
 	if lag := testutil.ToFloat64(third.metrics.lag); lag != 0 {
 		t.Errorf("the lag is %v s", lag)
+	}
+}
+
+// book has n ranges of one record each in every partition.
+func book(t *testing.T, pool *pgxpool.Pool, now time.Time, partitions, first, n int) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `WITH applied AS (INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner)
+			SELECT $2, $3, p, 1000000, 1, '' FROM generate_series(0, $4 - 1) p ON CONFLICT DO NOTHING)
+		INSERT INTO ranges (partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at)
+		SELECT p, n, n + 1, 1, 0, 10, 0, $1, $1, $1 FROM generate_series(0, $4 - 1) p, generate_series($5::int, $5 + $6 - 1) n`,
+		now, contract.GroupLedger, contract.TopicLogs, partitions, first, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// busyLog grows, and is booked, whenever it is read.
+type busyLog struct {
+	grow func(length int)
+	next int
+}
+
+func (l *busyLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) {
+	if l.next == 10 {
+		return nil, errors.New("the round does not end")
+	}
+	l.grow(l.next)
+	l.next++
+	return nil, nil
+}
+
+// A round has an end although there is always more to check: what is booked
+// while it looks at the last of what there was is left to the next.
+func TestRoundsEndUnderLoad(t *testing.T) {
+	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	log := &busyLog{grow: func(length int) { book(t, pool, now, 1, length, 1) }, next: 1}
+	book(t, pool, now, 1, 0, 1)
+	checker := NewChecker(CheckerConfig{
+		Pool: pool, Log: log, Clock: func() time.Time { return now.Add(time.Second) }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+	})
+	for range 2 {
+		if err := checker.runOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report := checker.Report(); report.Rounds != 2 || report.Ranges != 2 {
+		t.Errorf("two rounds beside bookings: %+v", report)
+	}
+	if lag := testutil.ToFloat64(checker.metrics.lag); lag != 1 {
+		t.Errorf("of what was booked meanwhile the lag is %v s, want 1", lag)
 	}
 }
 
