@@ -10,7 +10,7 @@ const maxNested = 4
 func unwrapped(s span) span {
 	for range maxNested {
 		typ, message, ok := nestedError(s.message)
-		if !ok && !isErrorName(s.typ) {
+		if !ok && (!isErrorName(s.typ) || strings.Contains(s.message, "failure: Lost task ")) { // by Spark
 			typ, message, ok = errorWithin(s.message)
 		}
 		if !ok {

@@ -159,7 +159,7 @@ func dotnetIdentity(dst []byte, f *Frame) []byte {
 	}
 	start := len(dst)
 	dst = appendDotnet(dst, f.Module)
-	if f.Function == "MoveNext" && len(dst) > start && strings.IndexByte(f.Module, '<') >= 0 {
+	if f.Function == "MoveNext" && len(dst) > start && (strings.IndexByte(f.Module, '<') >= 0 || strings.Contains(f.Module, basicMachine)) {
 		return dst
 	}
 	dst = append(dst, '.')
@@ -200,10 +200,21 @@ func appendDotnet(dst []byte, name string) []byte {
 // isFSharpCounter recognises the line and the number of a closure: "12-1".
 func isFSharpCounter(s string) bool { return s != "" && strings.Trim(s, "0123456789-") == "" }
 
+// basicMachine begins what Visual Basic makes of an async method:
+// "VB$StateMachine_12_TotalAsync".
+const basicMachine = "VB$StateMachine_"
+
 func dotnetPart(part string) (outer, local string) {
 	part, _, _ = strings.Cut(part, "`")
 	if name, counters, ok := strings.Cut(part, "@"); ok && isFSharpCounter(counters) {
 		part = name
+	}
+	if machine, ok := strings.CutPrefix(part, basicMachine); ok {
+		_, method, _ := strings.Cut(machine, "_")
+		return method, ""
+	}
+	if strings.HasPrefix(part, "_Closure$__") || strings.HasPrefix(part, "_Lambda$__") {
+		return "", ""
 	}
 	if part == "" || part[0] != '<' {
 		return part, ""

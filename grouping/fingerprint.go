@@ -199,10 +199,17 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 		if n == g.near { // where looser levels end follows from this one
 			key = append(key, keyEnd)
 		}
-		key = append(append(key, keyEnd), g.trace.identity(i)...)
+		name := g.trace.identity(i)
+		if level.Scope == ScopeClass && n > 0 {
+			name = classOf(name)
+		}
+		key = append(append(key, keyEnd), name...)
 	}
 	return key
 }
+
+// classOf is a call without its function.
+func classOf(name []byte) []byte { return name[:len(name)-len(afterLast(callBreaks, name))] }
 
 // appendKind appends the type. At levels that only lead to similar
 // groups all faults are one: a null dereference and an index out of
@@ -225,7 +232,7 @@ func (g *Grouper) appendWords(key []byte, level Level) []byte {
 // print it alike: it distinguishes two statements of one function.
 func (g *Grouper) callee(level Level) []byte {
 	first := g.trace.site[0]
-	if level.similar() || !g.trace.syntax.callees || first == 0 || !g.own() {
+	if level.Scope == ScopePoint || !g.trace.syntax.callees || first == 0 || !g.own() {
 		return nil
 	}
 	if g.trace.frames[first-1].InApp {

@@ -19,7 +19,7 @@ func javaFrame(line string) (Frame, bool) {
 	if end < 0 {
 		return Frame{}, false
 	}
-	name, place := withoutNativeOffset(s[:open]), s[open+1:open+end]
+	name, place := withoutOperator(withoutNativeOffset(s[:open])), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 1 || !javaPlace(place) {
 		return Frame{}, false
@@ -29,6 +29,15 @@ func javaFrame(line string) (Frame, bool) {
 		f.File, f.Line = file, n
 	}
 	return f, true
+}
+
+// withoutOperator drops the "flatMap @ " by which Cats Effect says what was
+// done there.
+func withoutOperator(name string) string {
+	if _, call, ok := strings.Cut(name, " @ "); ok {
+		return call
+	}
+	return name
 }
 
 // withoutNativeOffset drops the " + 0x1c" that .NET adds on Android.
@@ -122,14 +131,25 @@ func javaMark(line string) mark {
 		return named(wrapper, withoutStackHash(s[len("Wrapped by: "):]))
 	case strings.HasPrefix(s, "Suppressed: "):
 		return mark{kind: suppressed}
-	case strings.HasPrefix(s, "Exception in thread "):
-		if i := strings.Index(s, "\" "); i > 0 {
-			return named(header, s[i+2:])
-		}
+	case strings.EqualFold(s, "root cause"): // by Tomcat
+		return mark{kind: cause}
 	case strings.HasPrefix(s, "Full thread dump"), strings.HasPrefix(s, "java.lang.Thread.State: "):
 		return mark{kind: dump}
 	}
+	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {
+		_, thrown, _ := strings.Cut(thread, "\" ")
+		return named(header, thrown)
+	}
+	if typ, message, ok := typeAndMessage(s); ok && isJavaClass(typ) {
+		return mark{header, typ, message}
+	}
 	return classHeader(s)
+}
+
+// isJavaClass recognises "com.acme.Closed", an error whose name does not say so.
+func isJavaClass(s string) bool {
+	dot := strings.LastIndexByte(s, '.')
+	return dot > 0 && strings.Count(s, ".") > 1 && dot+1 < len(s) && isUpper(s[dot+1]) && isLower(s[0])
 }
 
 // withoutStackHash drops "<#89e003a6> ", by which Logstash numbers traces.
@@ -191,20 +211,40 @@ func javaPlumbing(f *Frame) bool {
 	switch {
 	case strings.HasPrefix(m, "sun.reflect."), strings.HasPrefix(m, "jdk.internal.reflect."), strings.HasPrefix(m, "java.lang.invoke."):
 		return true
-	case strings.HasPrefix(f.Function, "access$"), strings.HasPrefix(m, "_COROUTINE"), strings.HasPrefix(m, "crc64"): // by .NET on Android
+	case strings.HasPrefix(f.Function, "access$"), strings.HasPrefix(m, "$Proxy"), strings.HasPrefix(m, "_COROUTINE"):
+		return true
+	case strings.HasPrefix(m, "crc64"): // by .NET on Android
 		return true
 	}
-	return strings.Contains(m, "$$Lambda") || isCallSite(f) || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
+	return strings.Contains(m, "$$Lambda") || isCallSite(f) || isContainerClass(m) || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
 }
 
 // isCallSite recognises the class that Groovy makes of a call,
-// "Cart$total$0.call", and those by which Quarkus and Micronaut intercept one.
+// "Cart$total$0.call", and those by which Quarkus, Micronaut and OSGi's
+// containers intercept one.
 func isCallSite(f *Frame) bool {
 	if f.File != "Unknown Source" {
 		return false
 	}
-	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 ||
+	name := f.Module[strings.LastIndexByte(f.Module, '.')+1:]
+	return strings.HasPrefix(f.Function, "call") && strings.IndexByte(f.Module, '$') > 0 || strings.HasPrefix(name, "Proxy") && hasDigit(name) ||
 		strings.HasSuffix(f.Module, "_Subclass") || strings.HasSuffix(f.Module, "_ClientProxy") || strings.Contains(f.Module, "$Definition$")
+}
+
+// isContainerClass recognises what WebLogic and WebSphere generate around
+// beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
+func isContainerClass(class string) bool {
+	name := class[strings.LastIndexByte(class, '.')+1:]
+	if strings.IndexByte(name, '_') < 0 {
+		return false
+	}
+	for _, end := range [...]string{"_EOImpl", "_ELOImpl", "_HomeImpl", "_LocalHomeImpl", "_MDOImpl", "_WLSkel", "_WLStub", "_Stub", "_Tie"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	name = strings.TrimPrefix(name, "_")
+	return strings.HasPrefix(name, "EJSRemote") || strings.HasPrefix(name, "EJSLocal")
 }
 
 // appendJavaClass appends a class name up to its generated part, without

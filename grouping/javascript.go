@@ -1,6 +1,9 @@
 package grouping
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // JavaScript in three dialects. V8: "at async fn [as alias] (url:1:2)"
 // and "at url:1:2"; Firefox and Safari: "fn@url:1:2", and for
@@ -24,7 +27,7 @@ func v8Frame(s string) (Frame, bool) {
 	}
 	open := strings.Index(s, " (")
 	if open < 1 {
-		return Frame{}, false
+		return joinedFrame(s)
 	}
 	f := Frame{Function: v8Name(s[:open])}
 	if f.Function == "" || isDigit(f.Function[0]) { // Kotlin numbers its calls
@@ -38,12 +41,27 @@ func v8Frame(s string) (Frame, bool) {
 	if strings.HasPrefix(place, "eval at ") {
 		place = evalOrigin(place)
 	}
-	if file, line, column, ok := cutPosition(place); ok {
+	if file, line, column, ok := cutPosition(withoutCounterOf(place)); ok {
 		f.File, f.Line, f.Column = file, line, column
-		return f, column > 0
+		return f, column > 0 || strings.HasSuffix(file, ".sol") // Hardhat has no columns
 	}
 	f.File = place
 	return f, place == "<anonymous>" || place == "native" || strings.HasPrefix(place, "index ") || strings.HasPrefix(place, "wasm://")
+}
+
+// joinedFrame reads "total(Code:12:3)" of Google's Apps Script.
+func joinedFrame(s string) (Frame, bool) {
+	name, place, ok := strings.Cut(strings.TrimSuffix(s, ")"), "(")
+	file, line, column, placed := cutPosition(place)
+	return Frame{Function: name, File: file, Line: line, Column: column}, ok && placed && column > 0 && name != "" && file != ""
+}
+
+// withoutCounterOf drops the "(428)" that k6 prints behind a place.
+func withoutCounterOf(place string) string {
+	if before, n, ok := cutLast(place, "("); ok && allDigits(strings.TrimSuffix(n, ")")) {
+		return before
+	}
+	return place
 }
 
 // v8Name drops what V8 adds to a function's name, also that it resumes
@@ -126,10 +144,25 @@ func javascriptMark(line string) mark {
 			return named(cause, rest)
 		}
 	}
-	for _, intro := range [...]string{"error: ", "Uncaught ", "(in promise) "} {
+	return classHeader(withoutIntro(s))
+}
+
+// withoutIntro drops what consoles print in front of an error: "✘ [ERROR]
+// Uncaught (in promise) ", and a logger before it: `level=error msg="`.
+func withoutIntro(s string) string {
+	if _, logged, ok := strings.Cut(s, `msg="`); ok {
+		s = logged
+	}
+	for len(s) > 0 && s[0] >= utf8.RuneSelf {
+		_, s, _ = strings.Cut(s, " ")
+	}
+	for _, intro := range [...]string{"[ERROR] ", "error: ", "Uncaught "} {
 		s = strings.TrimPrefix(s, intro)
 	}
-	return classHeader(s)
+	if strings.HasPrefix(s, "(in ") {
+		_, s, _ = strings.Cut(s, ") ")
+	}
+	return s
 }
 
 // javascriptPlace reads what Node prints above a syntax error: "/srv/a.js:3".
@@ -282,7 +315,7 @@ func isChunkHash(s string) bool {
 	if digits > 0 && !allDigits(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyz_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
 		return upper > 0 || turns > 2
 	}
-	return turns > 3
+	return turns > 3 || turns > 2 && digits > 0 && upper > 1
 }
 
 // appendPackage appends the name of an npm package, with its scope.
@@ -311,6 +344,9 @@ func appendScriptName(dst []byte, name string, built bool) []byte {
 	}
 	if !isScriptName(last) || built && len(last) < 3 {
 		return dst
+	}
+	if stem, ok := strings.CutSuffix(last, "_k$"); ok { // Kotlin tells overloads apart by a hash
+		last, _, _ = cutLast(stem, "_")
 	}
 	if strings.HasSuffix(last, "_listener") { // by Angular, which counts them
 		return appendWithoutDigits(dst, last)

@@ -64,6 +64,8 @@ type syntax struct {
 	at bool
 	// twoLines: the place of a call is on a line of its own.
 	twoLines bool
+	// placeFirst: the call is on the line below its place.
+	placeFirst bool
 	// callees: every build and version of the runtime prints the
 	// library's function that was called.
 	callees bool
@@ -87,6 +89,7 @@ const (
 	trailer             // names the exception whose frames came before
 	cause               // the cause of the exceptions so far begins
 	wrapper             // an exception around those so far begins
+	another             // an exception around those so far begins, if the last one has its name
 	opening             // names an exception whose frames follow: the first one, else the cause of those so far
 	suppressed          // frames up to the next cause belong to no exception of the chain
 	elsewhere           // frames up to the next stack belong to no exception
@@ -100,13 +103,17 @@ var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
 	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		engine: javascriptEngine, place: javascriptPlace, at: true},
-	{language: Python, frame: pythonFrame, has: charsOf("\",[│"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
+	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Python, frame: faultFrame, has: charsOf("\""), mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
 	{language: DotNet, frame: dotnetFrame, has: charsOf("("), mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
+	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp,
+		identity: rubyIdentity, crashLast: true},
 	{language: PHP, frame: phpFrame, has: charsOf("#("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, place: phpPlace},
 	{language: PHP, frame: xdebugFrame, has: charsOf("("), mark: phpMark, inApp: phpInApp, own: phpOwn, identity: phpIdentity, crashLast: true},
+	{language: PHP, frame: collisionFrame, has: charsOf(":("), mark: collisionMark, inApp: collisionInApp,
+		identity: collisionIdentity, placeFirst: true, at: true},
 	{language: Rust, frame: rustFrame, mark: rustMark, inApp: rustInApp, identity: rustIdentity, place: rustPlace, callless: true, twoLines: true, at: true},
 	{language: Dart, frame: dartFrame, mark: dartMark, inApp: dartInApp, identity: dartIdentity},
 	{language: BEAM, frame: beamFrame, has: charsOf("{(/"), mark: beamMark, inApp: beamInApp, identity: beamIdentity},

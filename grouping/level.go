@@ -10,6 +10,7 @@ const (
 	ScopeStack   HashScope = "stack"   // the root cause: its type, the template of its message, three fifths of the own frames
 	ScopeSite    HashScope = "site"    // its type, the first words of its message, the innermost own frames and what they called
 	ScopePlace   HashScope = "place"   // fewer words and frames; similar errors, not the same
+	ScopeClass   HashScope = "class"   // as place, but of the second frame the class alone; similar errors, not the same
 	ScopePoint   HashScope = "point"   // its type and the innermost own frame; similar errors, not the same
 	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
 	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
@@ -37,12 +38,15 @@ var Levels = [...]Level{
 	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
 	{Scope: ScopeSite, Frames: 8, Words: 5, Decides: true, Stored: true},
 	{Scope: ScopePlace, Frames: 2, Words: 1},
+	{Scope: ScopeClass, Frames: 2, Words: 1},
 	{Scope: ScopePoint, Frames: 1, Stored: true},
 }
 
 // similar reports whether errors that are the same at this level
 // need not be the same.
-func (l Level) similar() bool { return l.Scope == ScopePlace || l.Scope == ScopePoint }
+func (l Level) similar() bool {
+	return l.Scope == ScopePlace || l.Scope == ScopeClass || l.Scope == ScopePoint
+}
 
 // What Levels come to.
 const (

@@ -181,7 +181,10 @@ func addressedFrame(s string) (Frame, bool) {
 		return Frame{Module: imageOf(s)}, true
 	}
 	if name, ok := strings.CutPrefix(s, "in "); ok {
-		return gdbCall(name)
+		if f, ok := gdbCall(name); ok {
+			return f, true
+		}
+		return bareCall(name)
 	}
 	return swiftCall(s)
 }
@@ -206,6 +209,14 @@ func gdbCall(s string) (Frame, bool) {
 		return f, ok
 	}
 	return Frame{}, false
+}
+
+// bareCall reads "cart_total_", whose place gfortran prints on the next line.
+func bareCall(s string) (Frame, bool) {
+	if s == "???" {
+		return Frame{}, true
+	}
+	return Frame{Function: s}, s != "" && !strings.ContainsAny(s, " /")
 }
 
 // swiftCall reads "f() + 24 in shop at /src/main.swift:2:9".
@@ -328,6 +339,9 @@ func nativeMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if _, message, ok := strings.Cut(s, ": Fatal error: "); ok { // Swift
 		return mark{kind: header, message: message}
+	}
+	if signal, ok := strings.CutPrefix(s, "Program received signal "); ok {
+		return named(header, signal)
 	}
 	if thrown, ok := strings.CutPrefix(s, "Uncaught Kotlin exception: "); ok {
 		return named(header, thrown)

@@ -34,6 +34,9 @@ func pythonFrame(line string) (Frame, bool) {
 // notebookFrame reads "File /app/cart.py:12, in total(self)" and "Cell In[3],
 // line 2", as IPython prints calls, and "│ /app/cart.py:12 in total │" of Rich.
 func notebookFrame(line string) (Frame, bool) {
+	if f, ok := bareFrame(line); ok {
+		return f, true
+	}
 	if strings.HasPrefix(line, "Cell In[") {
 		return Frame{File: "<ipython-input>", Function: "<module>"}, true
 	}
@@ -49,13 +52,28 @@ func notebookFrame(line string) (Frame, bool) {
 	return Frame{File: file, Line: n, Function: afterLast(callDots, name)}, ok && called && name != ""
 }
 
+// bareFrame reads "~/cart.py in total(self)" and "<ipython-input-3-8f3a> in
+// total(self)" of IPython before release 8, and "cart.py:12: in total" of pytest.
+func bareFrame(line string) (Frame, bool) {
+	place, name, ok := strings.Cut(line, " in ")
+	if !ok || strings.IndexByte(place, ' ') >= 0 {
+		return Frame{}, false
+	}
+	f := Frame{File: place}
+	if file, n, numbered := cutNumber(strings.TrimSuffix(place, ":")); numbered && place[len(place)-1] == ':' {
+		f.File, f.Line = file, n
+	}
+	f.Function, _, _ = strings.Cut(name, "(")
+	return f, f.Function != "" && (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<ipython-input-"))
+}
+
 // pythonMark reads the lines around the frames. Those of an exception
 // group are behind bars: " | ValueError: x".
 func pythonMark(line string) mark {
 	if m := pythonMember(line); m.kind != noMark {
 		return m
 	}
-	s := withoutBars(line)
+	s := strings.TrimPrefix(withoutBars(line), "E   ") // by pytest
 	switch {
 	case s == "", strings.HasPrefix(s, "Traceback (most recent call last)"), leadingSpace(s) > 0:
 		return mark{}

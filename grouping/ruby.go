@@ -14,22 +14,32 @@ func rubyFrame(line string) (Frame, bool) {
 	}
 	file, n, ok := cutNumber(s[:in])
 	name := s[in+len(":in "):]
-	if !ok || name[0] != '`' && name[0] != '\'' {
+	if _, numbered := cutCallNumber(s); numbered || !ok || name[0] != '`' && name[0] != '\'' {
 		return Frame{}, false
 	}
 	end := strings.IndexByte(name[1:], '\'')
 	if end < 1 {
 		return Frame{}, false
 	}
-	return Frame{File: withoutNumber(file), Function: name[1 : 1+end], Line: n}, true
+	return Frame{File: file, Function: name[1 : 1+end], Line: n}, true
 }
 
-// withoutNumber drops the "2: " that Ruby prints where it numbers the calls.
-func withoutNumber(file string) string {
-	if n, rest, ok := strings.Cut(file, ": "); ok && allDigits(n) {
-		return rest
+// rubyTerminalFrame reads "\t2: from /a/b.rb:13:in `fn'", as Ruby 2.5 to 2.7
+// number calls on a terminal: the innermost one is the last, without a number.
+func rubyTerminalFrame(line string) (Frame, bool) {
+	if call, ok := cutCallNumber(line); ok {
+		return rubyFrame(call)
 	}
-	return file
+	if leadingSpace(line) > 0 {
+		return Frame{}, false
+	}
+	return rubyFrame(line)
+}
+
+// cutCallNumber takes "2: from " off a line.
+func cutCallNumber(line string) (call string, ok bool) {
+	n, call, ok := strings.Cut(line[leadingSpace(line):], ": from ")
+	return call, ok && allDigits(n)
 }
 
 func rubyMark(line string) mark {
@@ -37,18 +47,28 @@ func rubyMark(line string) mark {
 	if m := railsHeader(s); m.kind != noMark {
 		return m
 	}
+	if _, inspected, ok := strings.Cut(s, ": #<"); ok { // by Puma
+		return named(header, strings.TrimSuffix(inspected, ">"))
+	}
+	_, logged, ok := strings.Cut(s, " WARN: ") // by Sidekiq
+	if typ, message, named := typeAndMessage(logged); ok && named && isUpper(typ[0]) {
+		return mark{header, typ, message}
+	}
 	return classHeader(s)
 }
 
 // railsHeader reads how Rails logs an error, behind its tags: "[id]
 // Cart::Closed (it is closed):".
 func railsHeader(s string) mark {
-	s, ok := strings.CutSuffix(s, "):")
-	for ok && strings.HasPrefix(s, "[") {
-		_, s, ok = strings.Cut(s, "] ")
+	s, whole := strings.CutSuffix(s, "):")
+	for tagged := true; tagged && strings.HasPrefix(s, "["); {
+		_, s, tagged = strings.Cut(s, "] ")
 	}
 	typ, message, called := strings.Cut(s, " (")
-	if !ok || !called || typ == "" || !isUpper(typ[0]) || notInType.in(typ) {
+	if !called || typ == "" || !isUpper(typ[0]) || notInType.in(typ) || typ == "Traceback" {
+		return mark{}
+	}
+	if !whole && !isErrorName(typ) && !strings.Contains(typ, "::") { // its message goes on below
 		return mark{}
 	}
 	return mark{header, typ, message}
@@ -66,6 +86,19 @@ func rubyOpens(line string) mark {
 		return mark{}
 	}
 	return mark{opening, rest[open+2 : len(rest)-1], rest[:open]}
+}
+
+// rubyTerminalOpens reads the last line of an exception, which names it. Causes
+// come first.
+func rubyTerminalOpens(line string) mark {
+	if _, numbered := cutCallNumber(line); numbered {
+		return mark{kind: another}
+	}
+	named := rubyOpens(line)
+	if named.kind == opening {
+		named.kind = trailer
+	}
+	return named
 }
 
 func rubyInApp(f *Frame) bool {

@@ -50,6 +50,7 @@ func (t *trace) parse(e *Error) {
 	t.spans = append(t.spans, span{})
 	t.read()
 	t.order(e)
+	t.nameUnknown()
 	t.insertPlace()
 	t.name()
 	t.locate()
@@ -183,7 +184,7 @@ func (t *trace) add(f Frame) {
 		}
 		return
 	}
-	if f.Module == goQuoted {
+	if f.Module == goQuoted || t.syntax.placeFirst && f.File == "" {
 		t.nameLast(f)
 		return
 	}
@@ -227,6 +228,10 @@ func (t *trace) apply(m mark, line string) bool {
 		}
 	case wrapper:
 		if !empty || m.typ != "" {
+			t.begin(m)
+		}
+	case another:
+		if !empty && open.typ != "" {
 			t.begin(m)
 		}
 	case cause:

@@ -54,6 +54,35 @@ func unknownOwn(frames []Frame) {
 	}
 }
 
+// nameUnknown finds what a report says of the error, where nothing else names
+// it: behind a label above the calls, or in its first line where these have
+// places.
+func (t *trace) nameUnknown() {
+	root := &t.spans[0]
+	frames := t.frames[root.first:root.end]
+	if t.syntax != &unknownSyntax || root.typ != "" || root.message != "" || len(frames) == 0 {
+		return
+	}
+	for i := 0; i < min((len(frames)+1)/2, labelledLines) && !isPlaced(frames[i].Function); i++ {
+		if m := unknownOpens(frames[i].Function); m.kind != noMark {
+			root.message = m.message
+			return
+		}
+	}
+	if placed, _ := countPlaced(frames); placed < leastPlaced || isPlaced(frames[0].Function) {
+		return
+	}
+	root.first++
+	root.message = frames[0].Function
+	if typ, message, ok := typeAndMessage(root.message); ok && isIdentifier(typ) {
+		root.typ, root.message = typ, message
+	}
+}
+
+// labelledLines is how many lines of a report are searched for the error's
+// label, no further than its half.
+const labelledLines = 16
+
 // countPlaced counts the lines that name a place, and those
 // of them that follow a line that does not.
 func countPlaced(frames []Frame) (placed, apart int) {
@@ -104,6 +133,9 @@ const maxExtension = 7
 // begins in upper case.
 func cutLabel(s string) (label, value string) {
 	label, value, ok := strings.Cut(s, ":")
+	if padded, ok := strings.CutSuffix(label, "  "); ok { // "exception class    : EAccessViolation"
+		return strings.TrimRight(padded, " "), strings.TrimSpace(value)
+	}
 	if !ok || label == "" || !isUpper(label[0]) || value != "" && value[0] != ' ' && value[0] != '\t' {
 		return "", s
 	}
@@ -141,6 +173,9 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 		word = base
 	}
 	word = withoutOffset(word)
+	if isNumbered(word) {
+		return dst, letters
+	}
 	if rest, ok := strings.CutPrefix(word, "0x"); ok && isHexTail(rest) || isHexWord(word, 6) {
 		return dst, letters
 	}
@@ -151,6 +186,11 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 		}
 	}
 	return dst, letters
+}
+
+// isNumbered recognises the name of one machine of many: "web-27.example.net".
+func isNumbered(word string) bool {
+	return hasDigit(word) && strings.IndexByte(word, '-') > 0
 }
 
 func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
