@@ -70,6 +70,11 @@ func TestDeletedIsFoundNowhere(t *testing.T) {
 	hasRemoved(t, w.isGone(t, living.things["organization"], project))
 	hasRemoved(t, w.isGone(t, gone.things["organization"], gone.things["organization"]))
 	w.isGone(t, rehearsed, rehearsed)
+	for _, path := range []string{"/v1/projects/" + project, "/v1/organizations/" + rehearsed} {
+		if got := w.send(t, request{method: "POST", path: path + "/restore", header: asToken(operatorToken)}); got.status != http.StatusConflict {
+			t.Errorf("%s comes back: %d %s", path, got.status, got.brief())
+		}
+	}
 	for _, late := range []func(*contract.LogsAccepted){readable, unreadable, firstOfTwo} {
 		w.accepted(t, gone.things["organization"], gone.things["project"], late)
 		w.accepted(t, living.things["organization"], project, late)

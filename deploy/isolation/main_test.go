@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 )
 
 // clobbering has the collector overwrite what it frees. Else memory that is
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(openapitest.Main(m, unproduced))
 }
 
 // beginWith makes this process another one of the same program.

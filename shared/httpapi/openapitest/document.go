@@ -19,6 +19,7 @@ const documentPath = "/v1/openapi.json"
 
 // A document describes requests and answers. Safe for concurrent use.
 type document struct {
+	api     *openapi3.T
 	router  routers.Router
 	problem *openapi3.Schema // of a request that no operation is for
 }
@@ -50,6 +51,7 @@ func parsed(ctx context.Context, text []byte) (*document, error) {
 	}
 	d, err := parse(ctx, text)
 	if err == nil {
+		observed.describe(d.api)
 		loaded.Store(sum, d)
 	}
 	return d, err
@@ -78,7 +80,7 @@ func parse(ctx context.Context, text []byte) (*document, error) {
 		return nil, err
 	}
 	router, err := gorillamux.NewRouter(api)
-	return &document{router: router, problem: problemOf(api)}, err
+	return &document{api: api, router: router, problem: problemOf(api)}, err
 }
 
 // problemOf finds the schema of problems.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +53,7 @@ func (d *document) compare(e exchange) error {
 	if err != nil {
 		return err
 	}
+	observed.note(route.Method, route.Path, strconv.Itoa(e.status), true)
 	input := &openapi3filter.RequestValidationInput{Request: e.request, PathParams: parameters, Route: route}
 	return errors.Join(e.compareAnswer(input), e.compareRequest(input))
 }
