@@ -32,7 +32,7 @@ What a tier grants is in the README of the ledger. Go on with "tenants project c
 // Run creates the organization.
 func (c *createOrganization) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "organization create", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
-		made, err := r.Registry.Organizations.CreateOrganization(ctx, request, c.Name, c.Tier)
+		made, err := r.Registry.Organizations.Create(ctx, request, c.Name, c.Tier)
 		if err != nil {
 			return explain(err, "organization", "")
 		}
@@ -56,7 +56,7 @@ func (c *listOrganizations) Run(ctx context.Context, logger *slog.Logger) error 
 	return c.do(ctx, logger, "organization list", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		var after query.Position
 		for {
-			found, err := r.Registry.Organizations.Organizations(ctx, request.Caller, after, listPage)
+			found, err := r.Registry.Organizations.List(ctx, request.Caller, after, listPage)
 			for _, o := range found {
 				row(os.Stdout, o.ID, o.Tier, o.Name)
 				after = query.Position{At: o.CreatedAt, ID: o.ID}

@@ -28,7 +28,7 @@ func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/organizations", httpapi.Handle(a.createOrganization))
 	admin.Get("/v1/organizations", httpapi.Handle(a.listOrganizations))
 	admin.Get("/v1/organizations/{id}", api.Showing("organization", a.Organizations.Organization, showOrganization))
-	admin.Patch("/v1/organizations/{id}", api.Changing(a.Kit, "organization", api.NameOf, a.Organizations.RenameOrganization, showOrganization))
+	admin.Patch("/v1/organizations/{id}", api.Changing(a.Kit, "organization", api.NameOf, a.Organizations.Rename, showOrganization))
 	admin.Post("/v1/projects", httpapi.Handle(a.createProject))
 	admin.Get("/v1/projects", api.Listing("organization", api.OneOrganizationOf, a.Projects.List, showProject, placeOfProject))
 	admin.Patch("/v1/projects/{id}", api.Changing(a.Kit, "project", api.NameOf, a.Projects.Rename, showProject))

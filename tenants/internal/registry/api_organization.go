@@ -30,7 +30,7 @@ func (a API) createOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	organization, err := a.Organizations.CreateOrganization(r.Context(), request, body.Name, body.Tier)
+	organization, err := a.Organizations.Create(r.Context(), request, body.Name, body.Tier)
 	if err != nil {
 		return api.ProblemOf(err, "organization", "")
 	}
@@ -43,7 +43,7 @@ func (a API) listOrganizations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.Organizations.Organizations(r.Context(), api.CallerOf(r), after, limit+1)
+	found, err := a.Organizations.List(r.Context(), api.CallerOf(r), after, limit+1)
 	if err != nil {
 		return err
 	}

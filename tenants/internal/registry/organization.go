@@ -39,8 +39,8 @@ func (s *Service) subscribed(o tenants.Organization) tenants.Organization {
 	return o
 }
 
-// CreateOrganization creates an organization; only an operator may.
-func (s *Service) CreateOrganization(ctx context.Context, request unitofwork.Request, name string, tier tenants.Tier) (
+// Create creates an organization; only an operator may.
+func (s *Service) Create(ctx context.Context, request unitofwork.Request, name string, tier tenants.Tier) (
 	organization tenants.Organization, err error) {
 	if !request.Caller.Operates() {
 		return organization, fmt.Errorf("create an organization: %w", tenants.ErrForbidden)
@@ -69,8 +69,8 @@ func (s *Service) Found(ctx context.Context, u *unitofwork.Unit, cmd tenants.Cre
 	return err
 }
 
-// Organizations lists the organizations that the caller may see.
-func (s *Service) Organizations(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
+// List lists the organizations that the caller may see.
+func (s *Service) List(ctx context.Context, caller tenants.Caller, after query.Position, limit int) ([]tenants.Organization, error) {
 	found, err := s.store.Organizations(ctx, pg.Organization(caller.Organization), after, limit)
 	for i, o := range found {
 		found[i] = s.subscribed(o)
@@ -88,8 +88,8 @@ func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id st
 	return s.subscribed(found), err
 }
 
-// RenameOrganization gives an organization that the caller reaches another name.
-func (s *Service) RenameOrganization(ctx context.Context, request unitofwork.Request, id, name string) (tenants.Organization, error) {
+// Rename gives an organization that the caller reaches another name.
+func (s *Service) Rename(ctx context.Context, request unitofwork.Request, id, name string) (tenants.Organization, error) {
 	cmd := tenants.Rename{Name: name, At: s.work.Now()}
 	if err := cmd.Check(); err != nil {
 		return tenants.Organization{}, err

@@ -41,7 +41,7 @@ func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status 
 
 func (p Pages) renameOrganization() pages.Handler {
 	return pages.TextForm[tenants.Organization]{
-		What: "organization", Field: "name", ID: ownOrganization, Change: p.Organizations.RenameOrganization, Again: p.writeOrganization,
+		What: "organization", Field: "name", ID: ownOrganization, Change: p.Organizations.Rename, Again: p.writeOrganization,
 		Flash: "organization-renamed", Back: pages.OrganizationPath,
 	}.Submit(p.Kit)
 }
