@@ -104,7 +104,7 @@ func TestBodiesThatBringNothingEnd(t *testing.T) {
 			if w.Code != 400 || !strings.Contains(w.Body.String(), "incomplete_body") {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
-			if took := now.Sub(start); took > 3*bodyPatience {
+			if took := now.Sub(start); took > 3*idleTime {
 				t.Errorf("it took %s", took)
 			}
 			if use := in.Bodies.Use(); use != (BodyUse{Slow: 1}) {
@@ -127,7 +127,7 @@ func TestSlowBodiesPass(t *testing.T) {
 		p.came(now, 2*leastPace)
 	}
 	p.pause(time.Hour)
-	if now = now.Add(time.Hour + bodyPatience - 1); p.left(now) <= 0 {
+	if now = now.Add(time.Hour + idleTime - 1); p.left(now) <= 0 {
 		t.Error("it ends for having waited")
 	}
 	if p.left(now.Add(1)) > 0 {

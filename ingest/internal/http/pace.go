@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// How slowly a body may come. It begins with bodyPatience and never has more: a
+// How slowly a body may come. It begins with idleTime and never has more: a
 // stalled body holds its memory no longer. Useful bytes, after decompression,
 // win time: a second for each leastPace of a small body, and for each largePace
 // beyond. A body has bodyTime in all; then the answer has answerTime.
 const (
-	bodyPatience = 10 * time.Second
-	leastPace    = 16 << 10
-	largePace    = 64 << 10
-	bodyTime     = 3 * time.Minute
-	answerTime   = time.Minute
+	idleTime   = 10 * time.Second
+	leastPace  = 16 << 10
+	largePace  = 64 << 10
+	bodyTime   = 3 * time.Minute
+	answerTime = time.Minute
 )
 
 // A pace is the time that one body has.
@@ -25,7 +25,7 @@ type pace struct {
 }
 
 func newPace(now time.Time) pace {
-	return pace{deadline: now.Add(bodyPatience), last: now.Add(bodyTime)}
+	return pace{deadline: now.Add(idleTime), last: now.Add(bodyTime)}
 }
 
 // left is how long the body may wait for more; not positive: it is too slow.
@@ -38,7 +38,7 @@ func (p *pace) came(now time.Time, useful int) {
 		least = largePace
 	}
 	p.deadline = p.deadline.Add(time.Duration(useful) * time.Second / time.Duration(least))
-	for _, limit := range [...]time.Time{now.Add(bodyPatience), p.last} {
+	for _, limit := range [...]time.Time{now.Add(idleTime), p.last} {
 		if p.deadline.After(limit) {
 			p.deadline = limit
 		}

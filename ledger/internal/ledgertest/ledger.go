@@ -32,9 +32,9 @@ const (
 	Readers  = 4
 )
 
-// patience is how long a decision waits for its turn: until it
+// decisionWait is how long a decision waits for its turn: until it
 // comes, however busy the machine is.
-const patience = 2 * time.Minute
+const decisionWait = 2 * time.Minute
 
 // A Ledger is a service on a fresh database, and a clock that the test sets.
 type Ledger struct {
@@ -84,7 +84,7 @@ func On(pool *pgxpool.Pool) *Ledger {
 		Reads: l.Pool, Writes: l.Pool, Turns: turns.New(turns.Reads(Readers, "weir_ledger"), prometheus.NewRegistry()),
 		Save: l.note, IDs: l.newID, Rules: ledger.Rules{Tiers: smallTiers(), Thresholds: ledger.DefaultThresholds()}, Kept: ledger.DefaultRetention(), Clock: l.Now,
 		Time:     func(context.Context, pgx.Tx) (time.Time, error) { return l.DatabaseNow(), nil },
-		Deciding: turns.New(unitofwork.Deciders(Deciders, patience), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
+		Deciding: turns.New(unitofwork.Deciders(Deciders, decisionWait), prometheus.NewRegistry()), Owns: func(string, string) bool { return true },
 	})
 	return l
 }
