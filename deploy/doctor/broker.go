@@ -45,7 +45,7 @@ func (e *examination) bus(ctx context.Context) {
 
 // reach connects to one broker as services do: with the protocol's versions, and signing in.
 func (e *examination) reach(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, e.Patience)
+	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
 	defer cancel()
 	if err := cluster.Reach(ctx, address, e.dialer); err != nil {
 		e.report.add(Fail, "broker", address, err.Error(), brokerFix(err))

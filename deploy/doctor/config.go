@@ -38,9 +38,9 @@ type Config struct {
 	BackupDir string        `help:"Directory of backups: the newest file in it tells their age. Empty: not looked at." env:"WEIR_BACKUP_DIR"`
 	BackupAge time.Duration `help:"How old the newest backup may be." env:"WEIR_BACKUP_AGE" default:"26h"`
 
-	Replicas int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
-	MaxLag   time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
-	Patience time.Duration `help:"How long each check may take." default:"5s"`
+	Replicas     int           `help:"How many processes of each service run, for PostgreSQL's max_connections." default:"1"`
+	MaxLag       time.Duration `help:"For how long a record may wait for its consumer: longer is a warning, fifteen times as long a failure." default:"1m"`
+	CheckTimeout time.Duration `help:"How long each check may take." default:"5s" aliases:"patience"`
 
 	Machine Machine `kong:"-"`
 }
@@ -72,15 +72,15 @@ func (m Machine) orThis() Machine {
 }
 
 const (
-	defaultPatience = 5 * time.Second
-	defaultLag      = time.Minute
-	defaultBackup   = 26 * time.Hour
-	defaultDataDir  = ".weir"
+	defaultCheckTimeout = 5 * time.Second
+	defaultLag          = time.Minute
+	defaultBackup       = 26 * time.Hour
+	defaultDataDir      = ".weir"
 )
 
 func (c Config) orDefault() Config {
 	c.Machine = c.Machine.orThis()
-	c.Patience, c.MaxLag, c.BackupAge = cmp.Or(c.Patience, defaultPatience), cmp.Or(c.MaxLag, defaultLag), cmp.Or(c.BackupAge, defaultBackup)
+	c.CheckTimeout, c.MaxLag, c.BackupAge = cmp.Or(c.CheckTimeout, defaultCheckTimeout), cmp.Or(c.MaxLag, defaultLag), cmp.Or(c.BackupAge, defaultBackup)
 	c.Replicas, c.DataDir = max(1, c.Replicas), cmp.Or(c.DataDir, defaultDataDir)
 	return c
 }

@@ -61,7 +61,7 @@ func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
 			"Set %s, or %s where each module has a database of its own; _FILE behind it names a file.", endpoint.SharedDatabase, endpoint.DatabaseOf(m.name)))
 		return o, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.Patience)
+	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
 	defer cancel()
 	begun := e.now()
 	if o.pool, err = pg.OpenReaders(ctx, o.url.Reveal(), m.schema.Name, 1); err == nil {

@@ -46,7 +46,7 @@ func (e *examination) now() time.Time { return e.Machine.Clock() }
 
 // look does one check in bounded time. What keeps it from its end is a finding.
 func (e *examination) look(ctx context.Context, check, subject, fix string, do func(context.Context) error) bool {
-	ctx, cancel := context.WithTimeout(ctx, e.Patience)
+	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
 	defer cancel()
 	err := do(ctx)
 	if err != nil {

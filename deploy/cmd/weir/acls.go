@@ -23,7 +23,7 @@ type aclsCommand struct {
 	Apply     bool   `help:"Give the rights, as a user who may, instead of printing commands. What is given already stays."`
 	Passwords string `help:"With --apply, make each program a user first, who signs in by SCRAM-SHA-512 with the password in the file PROGRAM_broker_password of this directory (weir provision makes them), or give it that password." type:"path"`
 
-	PasswordsInClear bool `help:"Let --passwords send over connections without TLS to other machines, for a network that nobody else can read: who reads the salted passwords can sign in by them."`
+	PlaintextPasswords bool `aliases:"passwords-in-clear" help:"Let --passwords send over connections without TLS to other machines, for a network that nobody else can read: who reads the salted passwords can sign in by them."`
 
 	Brokers      []string      `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access    `embed:"" prefix:"brokers-"`
@@ -63,13 +63,13 @@ func (c *aclsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 
 // refuseReaders fails where a network could read the salted passwords.
 func (c *aclsCommand) refuseReaders() error {
-	if c.Passwords == "" || c.PasswordsInClear || c.BrokerAccess.Encrypts() {
+	if c.Passwords == "" || c.PlaintextPasswords || c.BrokerAccess.Encrypts() {
 		return nil
 	}
 	for _, address := range c.Brokers {
 		if !isLoopback(address) {
 			return fmt.Errorf("--passwords would be sent to %q without TLS, and who reads them can sign in: "+
-				"set WEIR_BROKERS_TLS or WEIR_BROKERS_CA_FILE, or --passwords-in-clear where nobody else can read the network", address)
+				"set WEIR_BROKERS_TLS or WEIR_BROKERS_CA_FILE, or --plaintext-passwords where nobody else can read the network", address)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ func TestPasswordsAreSentWhereNobodyReads(t *testing.T) {
 		{"over TLS", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9093"}, BrokerAccess: bus.Access{TLS: true}}, true},
 		{"by its authority", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9093"}, BrokerAccess: bus.Access{CAFile: "ca.pem"}}, true},
 		{"on this machine", aclsCommand{Passwords: "secrets", Brokers: []string{"127.0.0.1:9094", "[::1]:9094", "localhost:9094"}}, true},
-		{"allowed", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9092"}, PasswordsInClear: true}, true},
+		{"allowed", aclsCommand{Passwords: "secrets", Brokers: []string{"kafka:9092"}, PlaintextPasswords: true}, true},
 		{"rights alone", aclsCommand{Brokers: []string{"kafka:9092"}}, true},
 		{"one elsewhere", aclsCommand{Passwords: "secrets", Brokers: []string{"127.0.0.1:9094", "kafka:9092"}}, false},
 		{"a name like it", aclsCommand{Passwords: "secrets", Brokers: []string{"localhost.example:9092"}}, false},

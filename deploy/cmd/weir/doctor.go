@@ -19,7 +19,7 @@ WEIR_INGEST_DATABASE_URL, WEIR_LEDGER_DATABASE_URL, WEIR_GROUPING_DATABASE_URL a
 names a file that holds the secret. Where WEIR_LEDGER_MIGRATE_DATABASE_URL and the like are set, the roles that serve must own nothing.
 
 A failure is what does not work or will lose something; a warning works, and should be looked at. Exit status: 0 where nothing fails, 2 where something
-does; with --strict, 1 where there are warnings alone. Each check takes 5 s at most (--patience).`
+does; with --strict, 1 where there are warnings alone. Each check takes 5 s at most (--check-timeout).`
 
 type doctorCommand struct {
 	doctor.Config `embed:""`

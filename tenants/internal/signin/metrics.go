@@ -33,8 +33,8 @@ func newMetrics(registerer prometheus.Registerer, passwords *password.Hasher) *m
 	gauge := func(name, help string, read func() int) {
 		with.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_tenants_password_hashes_" + name, Help: help}, func() float64 { return float64(read()) })
 	}
-	gauge("strangers", "Passwords that are being hashed for strangers, or whose place rests.", func() int { return passwords.Anonymous().Held })
-	gauge("strangers_waiting", "Passwords of strangers that wait to be hashed.", func() int { return passwords.Anonymous().Waiting })
+	gauge("anonymous", "Passwords that are being hashed for unknown devices, or whose place rests.", func() int { return passwords.Anonymous().Held })
+	gauge("anonymous_waiting", "Passwords of unknown devices that wait to be hashed.", func() int { return passwords.Anonymous().Waiting })
 	gauge("known", "Passwords that are being hashed for known devices and members.", func() int { return passwords.Known().Held })
 	gauge("known_waiting", "Passwords of known devices and members that wait to be hashed.", func() int { return passwords.Known().Waiting })
 	return m
