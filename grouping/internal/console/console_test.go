@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -34,7 +35,7 @@ func newPages(t *testing.T) http.Handler {
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	console.Mount(router, console.Config{Service: groupingtest.New(t), Directory: projects, Guard: guard})
-	return router
+	return routetest.Handler(router)
 }
 
 func get(pages http.Handler, path string) (int, string) {
@@ -44,6 +45,8 @@ func get(pages http.Handler, path string) (int, string) {
 	pages.ServeHTTP(answer, request)
 	return answer.Code, answer.Body.String()
 }
+
+var styleLink = regexp.MustCompile(`/console/assets/[^"]+\.css`)
 
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
@@ -55,6 +58,9 @@ func TestErrorPages(t *testing.T) {
 	link := groupLink.FindStringSubmatch(list)
 	if status != http.StatusOK || link == nil || strings.Contains(list, "BetaError") {
 		t.Fatalf("%d %s", status, list)
+	}
+	if status, style := get(pages, styleLink.FindString(list)); status != http.StatusOK || style == "" {
+		t.Errorf("its style: %d %q", status, style)
 	}
 	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") {
 		t.Errorf("%d %s", status, group)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/searches"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 )
 
@@ -74,7 +76,7 @@ func router(t *testing.T, store *shelf) http.Handler {
 	console.Mount(chi.Router(mux), console.Config{
 		Service: &searches.Service{Searches: store, Directory: directory}, Directory: directory, Guard: guard,
 	})
-	return mux
+	return routetest.Handler(mux)
 }
 
 func get(t *testing.T, handler http.Handler, secret, query string) (status int, body string) {
@@ -161,5 +163,17 @@ func TestEmptyPagesTeach(t *testing.T) {
 		if status, body := get(t, handler, session("1"), query); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%q: %d %s", query, status, body)
 		}
+	}
+}
+
+// What a page refers to is served beside it.
+func TestAssets(t *testing.T) {
+	handler := router(t, &shelf{})
+	_, page := get(t, handler, session("1"), "")
+	style := regexp.MustCompile(`/console/assets/[^"]+\.css`).FindString(page)
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/"+strings.TrimPrefix(style, "/"), nil))
+	if answer.Code != http.StatusOK || style == "" {
+		t.Errorf("the style %q: %d", style, answer.Code)
 	}
 }

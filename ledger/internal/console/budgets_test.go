@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -52,7 +53,7 @@ func TestBudgetsPage(t *testing.T) {
 		}
 		request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: sessionOf(role)})
 		answer := httptest.NewRecorder()
-		router.ServeHTTP(answer, request)
+		routetest.Handler(router).ServeHTTP(answer, request)
 		for _, text := range append(texts, "") {
 			if answer.Code != status || !strings.Contains(answer.Body.String(), text) {
 				t.Errorf("%s of %v as %s: %d, want %d and %q:\n%s", path, form, role, answer.Code, status, text, answer.Body)

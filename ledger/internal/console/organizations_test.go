@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -35,7 +36,7 @@ func newVisitor(t *testing.T, l *ledgertest.Ledger, operators string) visitor {
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: v.credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	console.Mount(router, console.Config{Services: l.Services, Directory: identity.NewDirectory(), Guard: guard, Operators: operators})
-	v.router = router
+	v.router = routetest.Handler(router)
 	return v
 }
 
@@ -85,7 +86,8 @@ func TestOrganizationsPage(t *testing.T) {
 		l.Start(t, id, ledger.Indie)
 	}
 	l.Book(t, l.NewCharge("acme", 100), l.NewCharge("evil", 7))
-	v.sees("host", "owner", "", http.StatusOK, "All organizations")
+	style := styleLink.FindString(v.sees("host", "owner", "", http.StatusOK, "All organizations"))
+	v.asks("host", "owner", httptest.NewRequest(http.MethodGet, "/"+strings.TrimPrefix(style, "/"), nil), http.StatusOK, "{")
 	v.sees("host", "owner", "/organizations", http.StatusOK, ">acme<", ">evil<", ">host<", ">exhausted<", "100 B (100%)", "2026-11-20", ">none<")
 	v.sees("host", "owner", "/organizations?q=vi", http.StatusOK, ">evil<", "no >acme<", `value="vi"`)
 	v.sees("host", "owner", "/organizations?state=exhausted", http.StatusOK, ">acme<", "no >evil<", `<option value="exhausted" selected>`)

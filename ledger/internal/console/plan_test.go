@@ -12,6 +12,7 @@ import (
 
 var (
 	keyOfForm    = regexp.MustCompile(`name="key" value="([^"]+)"`)
+	styleLink    = regexp.MustCompile(`/console/assets/[^"]+\.css`)
 	hiddenFields = regexp.MustCompile(`type="hidden" name="([^"]+)" value="([^"]*)"`)
 )
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -39,7 +40,7 @@ func TestUsagePage(t *testing.T) {
 		request := httptest.NewRequest(http.MethodGet, "/console/usage"+query, nil)
 		request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
 		answer := httptest.NewRecorder()
-		router.ServeHTTP(answer, request)
+		routetest.Handler(router).ServeHTTP(answer, request)
 		for _, text := range texts {
 			if answer.Code != status || !strings.Contains(answer.Body.String(), text) {
 				t.Errorf("%q: %d, want %d and %q:\n%s", query, answer.Code, status, text, answer.Body)

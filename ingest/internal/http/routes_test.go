@@ -1,0 +1,54 @@
+package http
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/weirlog/weir/ingest/internal/searches"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/httpapi/routetest"
+	"github.com/weirlog/weir/shared/identity"
+)
+
+// newRoutes are those of ingest with one API key, and one entry to be found.
+func newRoutes(t *testing.T) http.Handler {
+	t.Helper()
+	in := newIntake(t, nothing{}, plenty)
+	credentials := identity.NewCredentials(in.Clock)
+	value, err := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive})
+	if err != nil || credentials.Apply(contract.CredentialKey(secret), value) != nil {
+		t.Fatal(err)
+	}
+	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: in.Clock})
+	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: in.Clock})
+	Mount(router, guard, in, &Logs{Service: &searches.Service{Searches: &tape{n: 1}, Directory: identity.NewDirectory()}, Clock: in.Clock})
+	return routetest.Handler(router)
+}
+
+// What is sent and what is found need a key; the description does not.
+func TestRoutes(t *testing.T) {
+	routes := newRoutes(t)
+	for _, c := range []struct {
+		method, path, key string
+		want              int
+	}{
+		{http.MethodPost, "/v1/logs", secret, http.StatusOK},
+		{http.MethodPost, "/v1/logs", "", http.StatusUnauthorized},
+		{http.MethodGet, "/v1/logs", secret, http.StatusOK},
+		{http.MethodGet, "/v1/logs", "", http.StatusUnauthorized},
+		{http.MethodGet, "/v1/openapi.json", "", http.StatusOK},
+		{http.MethodGet, "/v1/ingest/openapi.json", "", http.StatusOK},
+	} {
+		request := newPost(bytes.NewReader(body(1)), "X-Api-Key", c.key)
+		request.Method, request.URL.Path = c.method, c.path
+		answer := httptest.NewRecorder()
+		if routes.ServeHTTP(answer, request); answer.Code != c.want {
+			t.Errorf("%s %s with the key %q: %d %s, want %d", c.method, c.path, c.key, answer.Code, answer.Body, c.want)
+		}
+	}
+}
