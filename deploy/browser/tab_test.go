@@ -166,7 +166,7 @@ func (b *tab) await(expression string) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("not within %s: %s: %v\n%s", patience, expression, err, b.describe())
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // between two looks
 	}
 }
 

@@ -43,7 +43,7 @@ func (p *replica) neverEnding(ctx context.Context, key string, size int) {
 		_ = inflates.Flush()
 		_, err := writer.Write(packed.Bytes())
 		for err == nil && ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // the pace of a client that is slow
 			_, err = writer.Write(emptyBlock)
 		}
 		_ = writer.CloseWithError(context.Canceled)
@@ -109,6 +109,6 @@ func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 				t.Fatalf("post %d, %s: %d %s", i, name, got.status, got.text)
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // the pace of a client that is quiet
 	}
 }

@@ -50,7 +50,7 @@ func (r member) consume() error {
 			return err
 		}
 		fmt.Println("applied")
-		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond) // so that it is killed at any moment
 		return nil
 	})
 	cfg.SessionTimeout, cfg.RebalanceTimeout, cfg.MaxRecords = 2*time.Second, time.Second, 50
