@@ -31,10 +31,10 @@ type assignment struct {
 	input      *input
 	backlogs   backlogs
 	turns      *turns
+	ahead      *ahead
 	reader     *laneReader
 	limit      *batchLimit       // of transactions with what comes in the order of the log
 	lately     *usage            // of those
-	filled     string            // the lane of which one record was all of the one before
 	spent      timing            // of the last transaction
 	span       trace.SpanContext // of the last transaction; invalid: it had none
 	goals      goals
@@ -96,11 +96,10 @@ func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
 		return err
 	}
 	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
-		a.limit.learn(a.spent, c.cfg.Lanes.target(begun.Sub(g.records[0].Time)), g.shares.taken, g.shares.limit, c.maxBatch())
+		a.limit.learn(a.spent, c.cfg.Lanes.target(begun.Sub(g.records[0].Time)), g.taken(), g.limit(), c.maxBatch())
 	}
 	if len(g.records) > 0 {
-		a.lately.add(g.shares.lanes, g.shares.limit)
-		a.filled = g.shares.filling()
+		a.lately.remember(g)
 	}
 	a.arrived(g.reached)
 	return nil
@@ -126,7 +125,7 @@ func (a *assignment) follower() *follow.Follower {
 	}
 	return &follow.Follower{
 		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: positions, Wait: c.cfg.FetchWait,
-		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: a.fetched,
+		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: c.status.fetched,
 	}
 }
 
@@ -170,13 +169,13 @@ func (a *assignment) replaysDue() bool {
 
 // see notes that a chunk's turn has come.
 func (a *assignment) see(c follow.Chunk) {
-	a.consumer.applied(map[int]int64{c.Partition: a.claims[c.Partition].next})
+	a.consumer.status.applied(map[int]int64{c.Partition: a.claims[c.Partition].next})
 	a.goals.seen(c.Partition, c.HighWatermark)
 }
 
 // arrived notes how far partitions are read.
 func (a *assignment) arrived(reached map[int]int64) {
-	a.consumer.applied(reached)
+	a.consumer.status.applied(reached)
 	a.goals.reached(reached)
 	a.settle()
 }
@@ -184,6 +183,6 @@ func (a *assignment) arrived(reached map[int]int64) {
 // settle notes when the partitions are applied as far as they reached at first.
 func (a *assignment) settle() {
 	if a.goals.open() && a.goals.met(a.backlogs) {
-		a.consumer.note(func() { a.consumer.caughtUp = true })
+		a.consumer.status.catchUp()
 	}
 }

@@ -86,7 +86,7 @@ func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]backlog, er
 // fewer are stored than this member has.
 func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err error) {
 	c := a.consumer
-	_, stopped := c.stops()
+	_, stopped := c.status.stops()
 	if stopped == 0 {
 		return false, nil
 	}
@@ -154,7 +154,7 @@ func (a *assignment) refuse(at laneKey) {
 	}
 	delete(a.claims, at.partition)
 	c.logger.Error("partition stopped", "partition", at.partition, "error", errNoLanes)
-	c.note(func() { c.halted[at.partition] = errNoLanes })
+	c.status.halt(at.partition, errNoLanes)
 }
 
 func scanBacklog(row pgx.CollectableRow) (b backlog, err error) {
@@ -185,17 +185,14 @@ func (a *assignment) forgetBacklogs(partition int) {
 func (a *assignment) keep(b backlog) {
 	a.backlogs[b.laneKey] = b
 	a.turns.add(b.lane)
-	a.consumer.note(func() { a.consumer.behind[b.laneKey] = b })
+	a.consumer.status.keep(b)
 }
 
 // finish notes that a lane is back with the others in a partition.
 func (a *assignment) finish(at laneKey) {
 	delete(a.backlogs, at)
 	a.turns.succeed(at)
-	a.consumer.note(func() {
-		delete(a.consumer.behind, at)
-		delete(a.consumer.stopped, at)
-	})
+	a.consumer.status.finish(at)
 }
 
 // haltBacklog stops a lane in one partition: its records are gone from the log,

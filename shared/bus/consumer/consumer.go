@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -119,15 +118,8 @@ type Consumer struct {
 	cfg     Config
 	logger  *slog.Logger
 	cluster *broker.Cluster
+	status  *status
 	metrics consumerMetrics
-
-	mu       sync.Mutex
-	assigned bool
-	caughtUp bool
-	halted   map[int]error
-	stopped  map[laneKey]error // lanes; bounded by Lanes.Most
-	reach    map[int]reach
-	behind   map[laneKey]backlog // bounded by Lanes.Most
 }
 
 // New returns a consumer that joins its group when Run is called.
@@ -137,61 +129,20 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	}
 	cfg = cfg.withDefaults()
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
-	c := &Consumer{
-		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer),
-		halted: make(map[int]error), stopped: make(map[laneKey]error), reach: make(map[int]reach), behind: make(map[laneKey]backlog),
-	}
-	c.measure()
-	return c, nil
+	status := newStatus(cfg.Group, cfg.Topic)
+	return &Consumer{
+		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), status: status, metrics: measure(status, cfg.Metrics),
+	}, nil
 }
 
 // Ready is nil once the consumer has its partitions and has applied everything that was in them
 // then. It is an error again, with the reason, when a partition, or a lane in one, is stopped
 // because its position is outside the log.
-func (c *Consumer) Ready() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for p, err := range c.halted {
-		return fmt.Errorf("consumer %q has stopped partition %d of %q: %w", c.cfg.Group, p, c.cfg.Topic, err)
-	}
-	for at, err := range c.stopped {
-		return fmt.Errorf("consumer %q has stopped a lane in partition %d of %q: %w", c.cfg.Group, at.partition, c.cfg.Topic, err)
-	}
-	switch {
-	case c.caughtUp:
-		return nil
-	case !c.assigned:
-		return fmt.Errorf("consumer %q has no partitions of %q yet", c.cfg.Group, c.cfg.Topic)
-	default:
-		return fmt.Errorf("consumer %q has not caught up with %q yet", c.cfg.Group, c.cfg.Topic)
-	}
-}
+func (c *Consumer) Ready() error { return c.status.ready() }
 
 // Lag returns how many offsets each assigned partition is behind the end of its log, with its
 // deferred records.
-func (c *Consumer) Lag() map[int]int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lag := make(map[int]int64, len(c.reach))
-	for p, r := range c.reach {
-		lag[p] = max(0, r.end-r.next)
-	}
-	for at, b := range c.behind {
-		lag[at.partition] += b.records
-	}
-	return lag
-}
-
-// applied notes how far partitions are applied; it never goes back.
-func (c *Consumer) applied(until map[int]int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for p, next := range until {
-		r := c.reach[p]
-		r.next = max(r.next, next)
-		c.reach[p] = r
-	}
-}
+func (c *Consumer) Lag() map[int]int64 { return c.status.lag() }
 
 // Run waits for the topic, joins the group and applies records until ctx ends, through all failures
 // of brokers and database, and then returns nil.
@@ -244,7 +195,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		}
 	})
 	<-done
-	c.note(func() { c.assigned, c.reach, c.behind = false, make(map[int]reach), make(map[laneKey]backlog) })
+	c.status.leave()
 	return failed
 }
 
@@ -275,9 +226,7 @@ func (c *Consumer) idle(ctx context.Context) error {
 			c.logger.Debug("cannot see whether all partitions are worked on", "error", err)
 		case claimed:
 			unclaimed = 0
-			c.note(func() {
-				c.assigned, c.caughtUp, c.halted, c.stopped = true, true, make(map[int]error), make(map[laneKey]error)
-			})
+			c.status.idle()
 		case unclaimed < 2:
 			unclaimed++
 		default:
@@ -310,16 +259,4 @@ func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 // bounded is for everything that asks the database: it may go silent without closing a connection.
 func (c *Consumer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.cfg.TransactionTimeout)
-}
-
-func (c *Consumer) haltedAt(partition int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.halted[partition]
-}
-
-func (c *Consumer) note(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
 }

@@ -5,29 +5,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
-// gathering is the work of a transaction while it is gathered from the log.
-type gathering struct {
-	work
-	lanes     Lanes
-	backlogs  backlogs // as they are before
-	turns     *turns
-	shares    shares
-	deferring map[laneKey]bool // lanes that are left behind from this work on; bounded by Lanes.Most
-	reached   map[int]int64    // how far each partition is read
-	full      bool
-}
-
-// Bounds of what one transaction defers: it must not delay what it applies
-// for longer than that waits for others.
-const (
-	maxDeferred   = 20_000
-	deferringWait = 50 * time.Millisecond
-)
+// deferringWait is how long what is deferred waits for more.
+const deferringWait = 50 * time.Millisecond
 
 // maxBatch is the largest transaction.
 func (c *Consumer) maxBatch() amount {
@@ -35,16 +17,8 @@ func (c *Consumer) maxBatch() amount {
 }
 
 func (a *assignment) gather() *gathering {
-	lanes, limit := a.consumer.cfg.Lanes, a.limit.limit(a.consumer.maxBatch())
-	return &gathering{
-		lanes: lanes, backlogs: a.backlogs, turns: a.turns,
-		shares:    shares{limit: limit, most: lanes.inTime(limit), lately: a.lately, filled: a.filled, lanes: make(map[string]amount)},
-		deferring: make(map[laneKey]bool), reached: make(map[int]int64),
-	}
+	return newGathering(a.consumer.cfg.Lanes, a.limit.limit(a.consumer.maxBatch()), a.lately, a.backlogs, a.turns)
 }
-
-// begun reports whether there is work.
-func (g *gathering) begun() bool { return len(g.records)+len(g.deferred) > 0 }
 
 // collect gathers records until there are enough or the first has waited long
 // enough. While lanes wait for their turn, it does not wait.
@@ -92,14 +66,14 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 	if c := a.input.ready(); c != nil {
 		return c, nil
 	}
-	if a.turns.next != nil {
+	if a.ahead.next != nil {
 		return nil, nil
 	}
 	select {
 	case c := <-a.input.chunks:
 		return a.input.hold(c), nil
-	case s := <-a.turns.read:
-		a.turns.readDone(s)
+	case s := <-a.ahead.read:
+		a.ahead.done(s)
 		return nil, nil
 	case <-over:
 		return nil, nil
@@ -116,45 +90,4 @@ func (a *assignment) consume(c *follow.Chunk, g *gathering) {
 	if a.input.took(g.take(c.Records)) {
 		g.reached[c.Partition] = c.Next
 	}
-}
-
-// take returns how many records belong to this transaction, or
-// are left to their lanes with it.
-func (g *gathering) take(records []bus.Record) (n int) {
-	late := g.late(records)
-	if late {
-		g.shares.most = g.shares.limit
-	}
-	for n < len(records) && !g.full {
-		if g.full = !g.add(records[n], late); !g.full {
-			n++
-			g.full = g.shares.taken.fills(g.shares.limit) || len(g.deferred) >= maxDeferred
-		}
-	}
-	return n
-}
-
-// late reports whether lanes are held to their shares in a chunk.
-func (g *gathering) late(records []bus.Record) bool {
-	return g.lanes.Of != nil && len(records) > 0 && clock.Now().Sub(records[0].Time) >= g.lanes.Late
-}
-
-// add returns false where a record belongs to the next transaction.
-func (g *gathering) add(r bus.Record, late bool) bool {
-	s, at := laneState{late: late}, laneKey{g.lanes.of(r), r.Partition}
-	if at.lane != "" {
-		b, left := g.backlogs[at]
-		s.behind, s.elsewhere = g.deferring[at] || left && r.Offset >= b.next, g.turns.has(at.lane)
-		s.mayDefer = len(g.backlogs)+len(g.deferring) < g.lanes.Most && !(left && r.Offset < b.next) // the partition's position was set back
-	}
-	switch g.shares.admit(at.lane, g.lanes.size(r), s) {
-	case waits:
-		return false
-	case defers:
-		g.deferring[at] = true
-		g.deferred = append(g.deferred, deferredRecord{at, r.Offset, r.Size(), r.Time})
-	default:
-		g.records = append(g.records, r)
-	}
-	return true
 }

@@ -12,24 +12,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// laneRead is what is to be read of a backlog.
-type laneRead struct {
-	laneKey
-	next, last int64
-	spans      []span
-	limit      amount
-}
-
-// laneBatch is what was read of a backlog: its lane's records
-// from where it stood to next.
-type laneBatch struct {
-	laneRead
-	records []bus.Record
-	taken   amount
-	next    int64
-	err     error
-}
-
 // laneReader reads deferred records in the log again. It belongs
 // to one goroutine at a time.
 type laneReader struct {
@@ -83,16 +65,6 @@ func (l *laneReader) read(ctx context.Context, s *laneBatch) error {
 	return nil
 }
 
-// skip goes to where the next records are.
-func (s *laneBatch) skip() {
-	for len(s.spans) > 0 && s.spans[0].last < s.next {
-		s.spans = s.spans[1:]
-	}
-	if len(s.spans) > 0 {
-		s.next = max(s.next, s.spans[0].first)
-	}
-}
-
 // unpack takes the lane's records out of an answer, batch by batch, until there
 // are enough or most bytes are unpacked.
 func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, full bool, err error) {
@@ -102,7 +74,7 @@ func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, fu
 		if err != nil {
 			return scanned, false, err
 		}
-		if full = l.choose(s, p); full {
+		if full = s.choose(p, l.lanes); full {
 			return scanned, true, nil
 		}
 		scanned, set = scanned+p.Bytes, p.Rest
@@ -111,41 +83,6 @@ func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, fu
 		err = fmt.Errorf("nothing at offset %d of partition %d", from, s.partition)
 	}
 	return scanned, false, err
-}
-
-// choose takes the records of the lane until there are enough,
-// and reports whether there are.
-func (l *laneReader) choose(s *laneBatch, p batch.Piece) (full bool) {
-	for _, r := range p.Records {
-		if r.Offset > s.last {
-			break
-		}
-		if l.lanes.of(r) != s.lane {
-			continue
-		}
-		size := l.lanes.size(r)
-		if len(s.records) > 0 && !s.taken.plus(size).within(s.limit) {
-			s.next = r.Offset
-			return true
-		}
-		s.records, s.taken = append(s.records, r.Detached()), s.taken.plus(size) // or it would keep its whole batch in memory
-	}
-	s.next = min(p.Next, s.last+1)
-	return false
-}
-
-// cut drops what exceeds a limit that was lowered after the stretch was read.
-func (s *laneBatch) cut(limit amount, lanes Lanes) {
-	taken := amount{}
-	for i, r := range s.records {
-		size := lanes.size(r)
-		if i > 0 && !taken.plus(size).within(limit) {
-			s.records, s.next = s.records[:i], r.Offset
-			break
-		}
-		taken = taken.plus(size)
-	}
-	s.taken, s.limit = taken, limit
 }
 
 // fetch asks the leader of a partition for the batches at an offset.

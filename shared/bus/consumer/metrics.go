@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -69,21 +68,21 @@ func (m consumerMetrics) took(ctx context.Context, w work, now time.Time) {
 	}
 }
 
-// standing collects the state of a consumer at a scrape.
+// standing collects the status of a consumer at a scrape.
 type standing struct {
-	consumer                      *Consumer
+	status                        *status
 	lag, halted, haltedLanes      *prometheus.Desc
 	lanes, records, bytes, oldest *prometheus.Desc
 }
 
-func newStanding(c *Consumer, labels prometheus.Labels) standing {
+func newStanding(s *status, labels prometheus.Labels) standing {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, labels) }
 	return standing{
-		consumer: c,
-		lanes:    desc("weir_bus_deferred_lanes", "Positions of lanes, each in one partition, that are behind the partition's."),
-		records:  desc("weir_bus_deferred_records", "Records that lanes have left for later, in assigned partitions."),
-		bytes:    desc("weir_bus_deferred_bytes", "Bytes of those records. They lie in the log, not here."),
-		oldest:   desc("weir_bus_deferred_age_seconds", "How long ago the oldest of them was written, or one just before it; 0: there are none."),
+		status:  s,
+		lanes:   desc("weir_bus_deferred_lanes", "Positions of lanes, each in one partition, that are behind the partition's."),
+		records: desc("weir_bus_deferred_records", "Records that lanes have left for later, in assigned partitions."),
+		bytes:   desc("weir_bus_deferred_bytes", "Bytes of those records. They lie in the log, not here."),
+		oldest:  desc("weir_bus_deferred_age_seconds", "How long ago the oldest of them was written, or one just before it; 0: there are none."),
 		lag: prometheus.NewDesc("weir_bus_lag_records",
 			"Offsets that an assigned partition is behind the end of its log, by what the brokers last answered, and records deferred in it.",
 			[]string{"partition"}, labels),
@@ -100,11 +99,11 @@ func (s standing) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (s standing) Collect(out chan<- prometheus.Metric) {
-	for partition, lag := range s.consumer.Lag() {
+	for partition, lag := range s.status.lag() {
 		out <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(lag), strconv.Itoa(partition))
 	}
-	behind := s.consumer.deferred()
-	partitions, lanes := s.consumer.stops()
+	behind := s.status.deferred()
+	partitions, lanes := s.status.stops()
 	for desc, value := range map[*prometheus.Desc]float64{
 		s.halted: float64(partitions), s.haltedLanes: float64(lanes), s.lanes: float64(behind.lanes), s.records: float64(behind.records),
 		s.bytes: float64(behind.bytes), s.oldest: behind.age.Seconds(),
@@ -113,35 +112,11 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// deferral is what lanes have left behind in all.
-type deferral struct {
-	lanes          int
-	records, bytes int64
-	age            time.Duration
-}
-
-func (c *Consumer) deferred() (d deferral) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, b := range c.behind {
-		d.lanes++
-		d.records, d.bytes, d.age = d.records+b.records, d.bytes+b.bytes, max(d.age, clock.Now().Sub(b.since))
+// measure registers the instruments of a consumer with a status.
+func measure(s *status, registerer prometheus.Registerer) consumerMetrics {
+	labels := prometheus.Labels{"group": s.group, "topic": s.topic}
+	if registerer != nil {
+		registerer.MustRegister(newStanding(s, labels))
 	}
-	return d
-}
-
-// measure registers the consumer's instruments.
-func (c *Consumer) measure() {
-	labels := prometheus.Labels{"group": c.cfg.Group, "topic": c.cfg.Topic}
-	c.metrics = newConsumerMetrics(c.cfg.Metrics, labels)
-	if c.cfg.Metrics != nil {
-		c.cfg.Metrics.MustRegister(newStanding(c, labels))
-	}
-}
-
-// stops counts what is stopped.
-func (c *Consumer) stops() (partitions, lanes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.halted), len(c.stopped)
+	return newConsumerMetrics(registerer, labels)
 }

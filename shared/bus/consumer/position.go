@@ -41,7 +41,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	a := &assignment{
 		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), asked: make(chan struct{}, 1),
 		input: newInput(c.cfg.BufferBytes), goals: newGoals(), offsets: newGroupOffsets(),
-		limit: newBatchLimit(c.cfg.Lanes), lately: newUsage(), turns: newTurns(), reader: c.laneReader(logs.ID),
+		limit: newBatchLimit(c.cfg.Lanes), lately: newUsage(), turns: newTurns(), ahead: newAhead(), reader: c.laneReader(logs.ID),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	for p, err := range halted {
 		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
 	}
-	c.note(func() { c.assigned, c.halted, c.stopped = true, halted, make(map[laneKey]error) })
+	c.status.claim(halted)
 	a.resume()
 	return a, a.check(ctx, partitions, logs)
 }
@@ -61,7 +61,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 	for _, p := range partitions {
 		claim := a.claims[p]
 		if claim == nil {
-			if a.consumer.haltedAt(p) == nil {
+			if !a.consumer.status.isHalted(p) {
 				a.fresh = append(a.fresh, p)
 				a.goals.add(p)
 			}
@@ -84,7 +84,7 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 			a.forgetBacklogs(p)
 			continue
 		}
-		a.begin(p, log)
+		a.consumer.status.begin(p, claim.next, log.End)
 		a.goals.add(p)
 	}
 	return nil
@@ -167,7 +167,7 @@ func scanClaims(rows pgx.Rows, claims map[int]*claimed) (map[int]error, error) {
 // halt stops a partition in the database and in Ready.
 func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason error) error {
 	c.logger.Error("partition stopped", "partition", partition, "error", reason)
-	c.note(func() { c.halted[partition] = reason })
+	c.status.halt(partition, reason)
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	_, err := c.cfg.Pool.Exec(ctx, `UPDATE bus_positions SET halted = $5, updated_at = now()

@@ -43,7 +43,6 @@ type shares struct {
 	limit  amount
 	most   amount // that one lane may have of it in time; all, once something is late
 	lately *usage // of the transactions before
-	filled string // the lane of which one record alone was all of the one before; "": none
 	taken  amount
 	lanes  map[string]amount // bounded by the records of a transaction
 }
@@ -61,7 +60,7 @@ type laneState struct {
 // filled the transaction before: a lane that sends little is never deferred.
 func (r *shares) admit(lane string, size amount, s laneState) decision {
 	has := r.lanes[lane]
-	over := s.elsewhere || lane == r.filled || has.records > 0 && r.exceeds(lane, has.plus(size))
+	over := s.elsewhere || lane == r.lately.filled || has.records > 0 && r.exceeds(lane, has.plus(size))
 	switch {
 	case s.behind:
 		return defers

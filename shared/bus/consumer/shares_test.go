@@ -13,7 +13,6 @@ import (
 type flow struct {
 	limit  amount
 	lately *usage
-	filled string
 	behind map[string]bool
 }
 
@@ -24,14 +23,14 @@ func newFlow(limit amount) *flow {
 // transact decides about records until the transaction is full, and returns
 // what each lane got, and how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
-	r := shares{limit: f.limit, most: f.limit, lately: f.lately, filled: f.filled, lanes: map[string]amount{}}
+	r := shares{limit: f.limit, most: f.limit, lately: f.lately, lanes: map[string]amount{}}
 	got = map[string]amount{}
 	defer func() { f.lately.add(r.lanes, f.limit) }()
 	for _, lane := range log {
 		size := amount{1, cost(lane), cost(lane)}
 		switch r.admit(lane, size, laneState{behind: f.behind[lane], late: true, mayDefer: true}) {
 		case waits:
-			f.filled = r.filling()
+			f.lately.filled = r.filling()
 			return got, read
 		case defers:
 			f.behind[lane] = true
@@ -62,7 +61,7 @@ func TestShares(t *testing.T) {
 			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first send most
 		}
 		for rest := log; len(rest) > 0; {
-			before := usage{maps.Clone(f.lately.lanes), f.lately.all}
+			before := usage{lanes: maps.Clone(f.lately.lanes), all: f.lately.all}
 			got, read := f.transact(rest, cost)
 			var all amount
 			for _, has := range got {

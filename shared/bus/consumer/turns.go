@@ -1,33 +1,21 @@
 package consumer
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
-	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// turns is the order in which lanes with backlogs get transactions,
-// and what is read ahead for the next one.
+// turns is the order in which lanes with backlogs get transactions.
 type turns struct {
 	lanes  []string               // each once
 	limits map[string]*batchLimit // bounded by Lanes.Most
 	failed map[laneKey]failure    // whose last turn came to nothing; bounded by Lanes.Most
-
-	reading bool            // the next turn is being read
-	read    chan *laneBatch // and brings it here; nil: nothing could be read yet
-	next    *laneBatch      // which has come
-
-	served time.Time     // when the last one ended
-	took   time.Duration // and how long it was
 }
 
 func newTurns() *turns {
-	return &turns{limits: make(map[string]*batchLimit), failed: make(map[laneKey]failure), read: make(chan *laneBatch, 1)}
+	return &turns{limits: make(map[string]*batchLimit), failed: make(map[laneKey]failure)}
 }
 
 // failure is how often in a row a lane's turns in one partition
@@ -74,6 +62,12 @@ func (t *turns) add(lane string) {
 // has reports whether a lane is behind anywhere.
 func (t *turns) has(lane string) bool { return t.limits[lane] != nil }
 
+// empty reports whether no lane is.
+func (t *turns) empty() bool { return len(t.lanes) == 0 }
+
+// limit is that of a lane's transactions; nil where it has no turn.
+func (t *turns) limit(lane string) *batchLimit { return t.limits[lane] }
+
 // readiness is what a lane has left to be read.
 type readiness int
 
@@ -102,123 +96,16 @@ func (t *turns) take(wants func(lane string) readiness) (string, bool) {
 	return "", false
 }
 
-// serve gives the next lane one transaction, and has the one
-// after it read meanwhile. What comes in the order of the log
-// goes first while it is late, but not for ever.
-func (a *assignment) serve(ctx context.Context) error {
-	t := a.turns
-	select {
-	case s := <-t.read: // take it also while more of the log keeps coming
-		t.readDone(s)
-	default:
-	}
-	if t.next == nil {
-		a.readAhead(ctx, nil)
-		return nil
-	}
-	if t.yields() && a.input.late(a.consumer.cfg.Lanes.Late/2) {
-		return nil
-	}
-	s := t.next
-	t.next = nil
-	if s.err != nil {
-		t.fail(s.laneKey)
-	}
-	if a.backlogs[s.laneKey].next != s.laneRead.next {
-		a.readAhead(ctx, nil) // the turn before came to nothing
-		return nil
-	}
-	if p := t.limits[s.lane]; p != nil {
-		s.cut(p.limit(a.consumer.maxBatch()), a.consumer.cfg.Lanes)
-	}
-	a.readAhead(ctx, s)
-	begun := clock.Now()
-	err := a.serveLane(ctx, s)
-	t.served = clock.Now()
-	t.took = t.served.Sub(begun)
-	return err
-}
-
-// maxWaits is how many times the duration of its last turn a lane waits
-// for what comes in the order of the log.
-const maxWaits = 4
-
-// yields reports whether the next turn may wait for the log.
-func (t *turns) yields() bool { return clock.Now().Sub(t.served) < maxWaits*t.took }
-
-func (a *assignment) serveLane(ctx context.Context, s *laneBatch) error {
-	switch {
-	case errors.Is(s.err, bus.ErrOutsideLog):
-		a.haltBacklog(ctx, s.laneKey, s.err)
-		return nil
-	case s.err != nil:
-		a.consumer.logger.Warn("cannot read deferred records yet", "lane", s.lane, "partition", s.partition, "error", s.err)
-		return nil //nolint:nilerr // it is read again at another turn
-	}
-	err := a.apply(ctx, work{records: s.records, lane: &s.laneKey, until: s.next})
-	var transient *transientError
-	if errors.As(err, &transient) {
-		a.turns.fail(s.laneKey)
-		a.turns.add(s.lane) // reading ahead has taken it out, if this was to be its last turn
-		a.readAhead(ctx, nil)
-		return nil // was logged; they come again at another turn
-	}
-	if err != nil {
-		return err
-	}
-	a.turns.succeed(s.laneKey)
-	a.settle()
-	if p := a.turns.limits[s.lane]; p != nil {
-		p.learn(a.spent, a.consumer.cfg.Lanes.Turn, s.taken, s.limit, a.consumer.maxBatch())
-	}
-	return nil
-}
-
-// readAhead reads the records of the turn after the one that is
-// served. Where all has failed it waits.
-func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
-	t := a.turns
-	if t.reading {
-		return
-	}
-	e, ok := a.nextLaneRead(served)
-	if !ok && len(t.lanes) == 0 {
-		return
-	}
-	t.reading = true
-	if ok {
-		a.wg.Go(func() { t.read <- a.reader.run(ctx, e) })
-		return
-	}
-	rest := t.rest()
-	a.wg.Go(func() {
-		lifecycle.Pause(ctx, rest)
-		t.read <- nil
-	})
-}
-
-// readDone takes what was read.
-func (t *turns) readDone(s *laneBatch) {
-	t.reading, t.next = false, s
-}
-
-// nextLaneRead is what to read next: the oldest backlog of the
-// lane whose turn it is.
-func (a *assignment) nextLaneRead(served *laneBatch) (laneRead, bool) {
+// nextRead is what to read next, and of it at most a part of most: the
+// oldest backlog of the lane whose turn it is.
+func (t *turns) nextRead(all backlogs, served *laneBatch, most amount) (laneRead, bool) {
 	var oldest backlog
-	lane, ok := a.turns.take(func(lane string) (w readiness) {
-		oldest, w = a.backlogs.oldest(lane, served, a.turns.pausing)
+	lane, ok := t.take(func(lane string) (w readiness) {
+		oldest, w = all.oldest(lane, served, t.pausing)
 		return w
 	})
 	if !ok {
 		return laneRead{}, false
 	}
-	limit := a.turns.limits[lane].limit(a.consumer.maxBatch())
-	return laneRead{laneKey: oldest.laneKey, next: oldest.next, last: oldest.last, spans: slices.Clone(oldest.spans), limit: limit}, true
-}
-
-// stopLane stops a lane in a partition, in the log and in Ready.
-func (c *Consumer) stopLane(at laneKey, reason error) {
-	c.logger.Error("lane stopped until somebody clears bus_deferred.halted", "lane", at.lane, "partition", at.partition, "error", reason)
-	c.note(func() { c.stopped[at] = reason })
+	return laneRead{laneKey: oldest.laneKey, next: oldest.next, last: oldest.last, spans: slices.Clone(oldest.spans), limit: t.limits[lane].limit(most)}, true
 }

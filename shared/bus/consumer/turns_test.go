@@ -24,11 +24,9 @@ import (
 func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: Lanes{Of: func(bus.Record) string { return "a" }}.withDefaults()}
-	c := &Consumer{
-		cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), behind: map[laneKey]backlog{}, stopped: map[laneKey]error{},
-	}
+	c := &Consumer{cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), status: newStatus("", "")}
 	a := &assignment{
-		consumer: c, backlogs: backlogs{}, turns: newTurns(), reader: c.laneReader(wire.TopicID{}), input: newInput(1), claims: map[int]*claimed{},
+		consumer: c, backlogs: backlogs{}, turns: newTurns(), ahead: newAhead(), reader: c.laneReader(wire.TopicID{}), input: newInput(1), claims: map[int]*claimed{},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
@@ -48,7 +46,7 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
 	wantNext := func(want int) {
 		t.Helper()
-		if e, ok := a.nextLaneRead(nil); !ok || e.partition != want {
+		if e, ok := a.turns.nextRead(a.backlogs, nil, a.consumer.maxBatch()); !ok || e.partition != want {
 			t.Fatalf("partition %d is next (%v), want %d", e.partition, ok, want)
 		}
 	}
@@ -56,7 +54,7 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a.turns.fail(laneKey{"a", 0})
 	wantNext(1)
 	a.turns.fail(laneKey{"a", 1})
-	if e, ok := a.nextLaneRead(nil); ok {
+	if e, ok := a.turns.nextRead(a.backlogs, nil, a.consumer.maxBatch()); ok {
 		t.Fatalf("partition %d is next although both have just failed", e.partition)
 	}
 	if !a.turns.has("a") || a.turns.rest() > maxRest {
@@ -72,16 +70,16 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.fail(laneKey{"a", 0})
 	a.readAhead(ctx, nil)
-	s := <-a.turns.read
-	if a.turns.readDone(s); s != nil {
+	s := <-a.ahead.read
+	if a.ahead.done(s); s != nil {
 		t.Fatalf("read %+v", s)
 	}
 	for a.turns.pausing(laneKey{"a", 0}) {
 		a.readAhead(ctx, nil)
-		a.turns.readDone(<-a.turns.read)
+		a.ahead.done(<-a.ahead.read)
 	}
 	a.readAhead(ctx, nil)
-	if s := <-a.turns.read; s == nil || s.partition != 0 || s.err == nil { // there is no broker
+	if s := <-a.ahead.read; s == nil || s.partition != 0 || s.err == nil { // there is no broker
 		t.Errorf("read %+v", s)
 	}
 }
@@ -90,11 +88,11 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 // again: the turn before failed.
 func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 15, last: 19}, next: 20}
-	if err := a.serve(ctx); err != nil || a.turns.next != nil || !a.turns.reading {
-		t.Fatalf("error %v, next %v, reading %v", err, a.turns.next, a.turns.reading)
+	a.ahead.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 15, last: 19}, next: 20}
+	if err := a.serve(ctx); err != nil || a.ahead.next != nil || !a.ahead.reading {
+		t.Fatalf("error %v, next %v, reading %v", err, a.ahead.next, a.ahead.reading)
 	}
-	if s := <-a.turns.read; s.laneRead.next != 10 {
+	if s := <-a.ahead.read; s.laneRead.next != 10 {
 		t.Errorf("read again from %d, want 10", s.laneRead.next)
 	}
 }
@@ -105,13 +103,13 @@ func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.input.chunks <- follow.Chunk{}
 	a.input.newest = clock.Now().Add(-time.Hour)
-	a.turns.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
-	a.turns.served, a.turns.took = clock.Now(), time.Hour
-	if err := a.serve(ctx); err != nil || a.turns.next == nil {
+	a.ahead.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
+	a.ahead.served, a.ahead.took = clock.Now(), time.Hour
+	if err := a.serve(ctx); err != nil || a.ahead.next == nil {
 		t.Fatalf("the turn did not wait: error %v", err)
 	}
-	a.turns.served = clock.Now().Add(-maxWaits * time.Hour)
-	if err := a.serve(ctx); err != nil || a.turns.next != nil {
+	a.ahead.served = clock.Now().Add(-maxWaits * time.Hour)
+	if err := a.serve(ctx); err != nil || a.ahead.next != nil {
 		t.Errorf("the turn still waits: error %v", err)
 	}
 }

@@ -4,8 +4,9 @@ package consumer
 // limits. One transaction alone would show equals as floods: it holds what
 // happened to come together, often of one partition and few lanes.
 type usage struct {
-	lanes map[string]float64 // bounded by leastUsage
-	all   float64
+	lanes  map[string]float64 // bounded by leastUsage
+	all    float64
+	filled string // the lane of which one record alone was all of the last one; "": none
 }
 
 // Bounds of what is remembered of transactions.
@@ -17,7 +18,13 @@ const (
 
 func newUsage() *usage { return &usage{lanes: make(map[string]float64)} }
 
-// add remembers a transaction.
+// remember notes a transaction with records to apply.
+func (u *usage) remember(g *gathering) {
+	u.add(g.shares.lanes, g.shares.limit)
+	u.filled = g.shares.filling()
+}
+
+// add notes how much of a transaction each lane had.
 func (u *usage) add(lanes map[string]amount, limit amount) {
 	u.all = 0
 	for lane, had := range u.lanes {

@@ -1,11 +1,7 @@
 package consumer
 
 import (
-	"context"
-	"maps"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
 )
@@ -64,28 +60,4 @@ func (w work) ends() map[int]int64 {
 		ends[w.lane.partition] = max(ends[w.lane.partition], w.until)
 	}
 	return ends
-}
-
-// A mover moves the positions of some work, in the transaction of its effect.
-type mover interface {
-	move(ctx context.Context, tx pgx.Tx) error // the first statements: lock, refuse who lost the positions, refuse repetition
-	moved(ctx context.Context) (bool, error)   // whether an earlier commit did, whose answer was lost
-	committed()                                // notes it
-}
-
-// moverOf returns the mover that commits this work.
-func (a *assignment) moverOf(w work) mover {
-	ends := w.ends()
-	if w.lane != nil {
-		from := a.backlogs[*w.lane]
-		return &catchUp{a: a, from: from, to: from.advanced(w.records, ends[w.lane.partition])}
-	}
-	m := &advance{a: a, deferring: a.backlogs.extended(a.topic, w.deferred)}
-	for _, p := range slices.Sorted(maps.Keys(ends)) { // one order for all, so that members don't deadlock
-		m.partitions = append(m.partitions, p)
-		m.since = append(m.since, a.claims[p].next)
-		m.until = append(m.until, ends[p])
-		m.epochs = append(m.epochs, a.claims[p].epoch)
-	}
-	return m
 }

@@ -12,14 +12,13 @@ import (
 // A lane that is left behind in a transaction stays so to its end, also where
 // what comes next is not late any more: its records keep their order.
 func TestALaneThatIsPassedStaysPassed(t *testing.T) {
-	a := assigned(Lanes{Of: func(r bus.Record) string { return string(r.Key) }})
 	written := func(from, to int, at time.Time, lane func(i int) string) (records []bus.Record) {
 		for i := from; i < to; i++ {
 			records = append(records, bus.Record{Offset: int64(i), Key: []byte(lane(i)), Time: at})
 		}
 		return records
 	}
-	g := a.gather()
+	g := gatheringOf(Lanes{Of: func(r bus.Record) string { return string(r.Key) }})
 	g.take(written(0, 60, clock.Now().Add(-time.Hour), func(int) string { return "flood" }))
 	if len(g.deferred) == 0 {
 		t.Fatal("the flood is not held to its share")
@@ -50,7 +49,7 @@ func TestALaneInTimeHasAQuarter(t *testing.T) {
 		"one": {lanes, 1, 0, 25}, "two": {lanes, 2, 0, 50}, "many": {lanes, 150, 0, 100},
 		"many, late": {lanes, 150, time.Hour, 100}, "without lanes": {Lanes{}, 1, 0, 100},
 	} {
-		g := assigned(c.config).gather()
+		g := gatheringOf(c.config)
 		records := make([]bus.Record, 150)
 		for i := range records {
 			records[i] = bus.Record{Offset: int64(i), Key: []byte{byte(i % c.lanes)}, Time: clock.Now().Add(-c.age)}
@@ -72,10 +71,7 @@ func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
 	}
 }
 
-// assigned is an assignment whose transactions hold 100 records.
-func assigned(lanes Lanes) *assignment {
-	return &assignment{
-		consumer: &Consumer{cfg: Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes.withDefaults()}},
-		backlogs: backlogs{}, turns: newTurns(), limit: &batchLimit{1}, lately: newUsage(), input: newInput(1 << 20),
-	}
+// gatheringOf is a transaction that holds 100 records.
+func gatheringOf(lanes Lanes) *gathering {
+	return newGathering(lanes.withDefaults(), amount{100, 1 << 20, 1 << 20}, newUsage(), backlogs{}, newTurns())
 }
