@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/tracing"
@@ -28,15 +29,15 @@ const maxLaneFailures = 3
 
 // apply applies or parks all of w, in order. It fails only when
 // the assignment is over.
-func (a *assignment) apply(ctx context.Context, w work) error {
-	if w.empty() || a.through(w) {
+func (a *assignment) apply(ctx context.Context, w lanes.Work) error {
+	if w.Empty() || a.through(w) {
 		return nil
 	}
 	err := a.persist(ctx, w, a.consumer.handle)
 	if err == nil {
-		if len(w.records) > 0 {
+		if len(w.Records) > 0 {
 			a.consumer.metrics.took(trace.ContextWithSpanContext(ctx, a.span), w, clock.Now())
-			a.consumer.cfg.Committed(w.records)
+			a.consumer.cfg.Committed(w.Records)
 		}
 		return nil
 	}
@@ -44,7 +45,7 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 	if !errors.As(err, &blame) {
 		return err
 	}
-	if len(w.records) == 1 {
+	if len(w.Records) == 1 {
 		return a.park(ctx, w, blame.Err)
 	}
 	return a.divide(ctx, w, blame)
@@ -52,24 +53,24 @@ func (a *assignment) apply(ctx context.Context, w work) error {
 
 // through reports whether the part before of divided work went
 // as far as its lane goes.
-func (a *assignment) through(w work) bool {
-	if w.lane == nil || len(w.records) > 0 {
+func (a *assignment) through(w lanes.Work) bool {
+	if w.Lane == nil || len(w.Records) > 0 {
 		return false
 	}
-	b, behind := a.backlogs[*w.lane]
-	return !behind || b.next >= w.until
+	b, behind := a.backlogs[*w.Lane]
+	return !behind || b.Next >= w.Until
 }
 
 // divide applies smaller groups: around the record that the
 // handler blamed, else halves.
-func (a *assignment) divide(ctx context.Context, w work, blame *bus.PermanentError) error {
-	low, high := len(w.records)/2, len(w.records)/2
-	for i, r := range w.records {
+func (a *assignment) divide(ctx context.Context, w lanes.Work, blame *bus.PermanentError) error {
+	low, high := len(w.Records)/2, len(w.Records)/2
+	for i, r := range w.Records {
 		if blame.Record && r.Partition == blame.Partition && r.Offset == blame.Offset {
 			low, high = i, i+1
 		}
 	}
-	for _, part := range w.divided(low, high) {
+	for _, part := range w.Divided(low, high) {
 		if err := a.apply(ctx, part); err != nil {
 			return err
 		}
@@ -85,15 +86,15 @@ func (e *transientError) Error() string { return e.err.Error() }
 
 // persist retries one transaction until it is committed, refused for
 // good or fenced; a lane's, a few times.
-func (a *assignment) persist(ctx context.Context, w work, effect Handler) error {
+func (a *assignment) persist(ctx context.Context, w lanes.Work, effect Handler) error {
 	m := a.moverOf(w)
 	for failures := 1; ; failures++ {
 		begun := clock.Now()
-		traced, span := a.traced(ctx, w.records)
-		took, err := a.transact(traced, m, w.records, effect)
+		traced, span := a.traced(ctx, w.Records)
+		took, err := a.transact(traced, m, w.Records, effect)
 		tracing.End(span, err)
 		a.span = span.SpanContext()
-		a.spent = timing{effect: took, overhead: clock.Now().Sub(begun) - took}
+		a.spent = lanes.Timing{Effect: took, Overhead: clock.Now().Sub(begun) - took}
 		a.consumer.metrics.transacted(clock.Now().Sub(begun), err)
 		if errors.Is(err, bus.ErrFenced) {
 			err = fenced(ctx, m, err)
@@ -101,18 +102,18 @@ func (a *assignment) persist(ctx context.Context, w work, effect Handler) error 
 		switch {
 		case err == nil:
 			m.committed()
-			a.consumer.metrics.deferred.Add(float64(len(w.deferred)))
+			a.consumer.metrics.deferred.Add(float64(len(w.Deferred)))
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, bus.ErrFenced) || bus.IsPermanent(err):
 			return err
-		case failures >= maxDataFailures && len(w.records) > 0 && blamesData(err):
+		case failures >= maxDataFailures && len(w.Records) > 0 && blamesData(err):
 			return bus.Permanent(err)
-		case failures >= maxLaneFailures && w.lane != nil:
+		case failures >= maxLaneFailures && w.Lane != nil:
 			return a.giveUp(ctx, m, err)
 		}
-		tracing.Logger(traced, a.consumer.logger).Warn("cannot apply records yet", "records", len(w.records), "failures", failures, "error", err)
+		tracing.Logger(traced, a.consumer.logger).Warn("cannot apply records yet", "records", len(w.Records), "failures", failures, "error", err)
 		lifecycle.Pause(ctx, clock.Backoff(failures, 20*time.Millisecond, 5*time.Second))
 	}
 }

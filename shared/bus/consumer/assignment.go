@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
@@ -29,13 +30,13 @@ type assignment struct {
 	due        bool          // asked was received
 	fresh      []int         // never consumed, without a leader: the start is not known
 	input      *input
-	backlogs   backlogs
-	turns      *turns
+	backlogs   lanes.Backlogs
+	turns      *lanes.Turns
 	ahead      *ahead
 	reader     *laneReader
-	limit      *batchLimit       // of transactions with what comes in the order of the log
-	lately     *usage            // of those
-	spent      timing            // of the last transaction
+	limit      *lanes.BatchLimit // of transactions with what comes in the order of the log
+	lately     *lanes.Usage      // of those
+	spent      lanes.Timing      // of the last transaction
 	span       trace.SpanContext // of the last transaction; invalid: it had none
 	goals      goals
 	offsets    *groupOffsets
@@ -90,18 +91,18 @@ func (a *assignment) runOnce(ctx context.Context) error {
 	return err
 }
 
-func (a *assignment) applyGathered(ctx context.Context, g *gathering) error {
+func (a *assignment) applyGathered(ctx context.Context, g *lanes.Gathering) error {
 	begun := clock.Now()
-	if err := a.apply(ctx, g.work); err != nil {
+	if err := a.apply(ctx, g.Work); err != nil {
 		return err
 	}
-	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.records) > 0 {
-		a.limit.learn(a.spent, c.cfg.Lanes.target(begun.Sub(g.records[0].Time)), g.taken(), g.limit(), c.maxBatch())
+	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.Records) > 0 {
+		a.limit.Learn(a.spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
 	}
-	if len(g.records) > 0 {
-		a.lately.remember(g)
+	if len(g.Records) > 0 {
+		a.lately.Remember(g)
 	}
-	a.arrived(g.reached)
+	a.arrived(g.Reached)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
 // asNobody undoes asSystem: a handler chooses by itself whose rows it sees.
@@ -32,20 +33,20 @@ WITH d AS (
 SELECT (SELECT count(*) FROM extended) + (SELECT count(*) FROM made)`
 
 // queueBacklogs writes backlogs of one topic, and counts those that were written.
-func (a *assignment) queueBacklogs(batch *pgx.Batch, all []backlog, saved *int) {
+func (a *assignment) queueBacklogs(batch *pgx.Batch, all []lanes.Backlog, saved *int) {
 	var lanes []string
 	var partitions []int
 	var written []bool
 	var next, last, records, bytes []int64
 	var since []time.Time
 	for _, b := range all {
-		_, known := a.backlogs[b.laneKey]
-		lanes, partitions, written, since = append(lanes, b.lane), append(partitions, b.partition), append(written, known), append(since, b.since)
-		next, last, records, bytes = append(next, b.next), append(last, b.last), append(records, b.records), append(bytes, b.bytes)
+		_, known := a.backlogs[b.Key]
+		lanes, partitions, written, since = append(lanes, b.Lane), append(partitions, b.Partition), append(written, known), append(since, b.Since)
+		next, last, records, bytes = append(next, b.Next), append(last, b.Last), append(records, b.Records), append(bytes, b.Bytes)
 	}
 	cfg := a.consumer.cfg
 	batch.Queue(asSystem)
-	batch.Queue(saveBacklogs, cfg.Group, cfg.Topic, [16]byte(all[0].topic), lanes, partitions, written, next, last, records, bytes, since).
+	batch.Queue(saveBacklogs, cfg.Group, cfg.Topic, [16]byte(all[0].Topic), lanes, partitions, written, next, last, records, bytes, since).
 		QueryRow(func(row pgx.Row) error { return row.Scan(saved) })
 	batch.Queue(asNobody)
 }
@@ -60,20 +61,20 @@ func (a *assignment) takeBacklogs(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	a.backlogs = make(backlogs, len(found))
+	a.backlogs = make(lanes.Backlogs, len(found))
 	for _, b := range found {
-		if b.topic != a.claims[b.partition].topic {
+		if b.Topic != a.claims[b.Partition].topic {
 			err = errors.Join(err, a.dropBacklog(ctx, tx, b))
 			continue
 		}
-		a.backlogs[b.laneKey] = b
+		a.backlogs[b.Key] = b
 	}
 	return err
 }
 
 // readBacklogs reads the backlogs of the claimed partitions as
 // they are written down.
-func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]backlog, error) {
+func (a *assignment) readBacklogs(ctx context.Context, tx pgx.Tx) ([]lanes.Backlog, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
 		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.working())
 	if err != nil {
@@ -98,10 +99,10 @@ func (a *assignment) clearedSome(ctx context.Context, tx pgx.Tx) (some bool, err
 // takeUpCleared resumes stopped lanes that were cleared, where they are set
 // to, and drops those that were deleted.
 func (a *assignment) takeUpCleared(ctx context.Context) error {
-	if !a.backlogs.anyHalted() {
+	if !a.backlogs.AnyHalted() {
 		return nil
 	}
-	var found []backlog
+	var found []lanes.Backlog
 	err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 		found, err = a.readBacklogs(ctx, tx)
 		return err
@@ -110,13 +111,13 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 		a.consumer.logger.Debug("cannot look for lanes that were cleared", "error", err)
 		return ctx.Err()
 	}
-	written := make(map[laneKey]backlog, len(found))
+	written := make(map[lanes.Key]lanes.Backlog, len(found))
 	for _, b := range found {
-		written[b.laneKey] = b
+		written[b.Key] = b
 	}
 	for at, b := range maps.Clone(a.backlogs) {
 		now, there := written[at]
-		if b.halted == "" || now.halted != "" {
+		if b.Halted == "" || now.Halted != "" {
 			continue
 		}
 		a.finish(at)
@@ -139,35 +140,35 @@ func (a *assignment) resume() {
 			continue
 		}
 		a.keep(b)
-		if b.halted != "" {
-			a.consumer.stopLane(at, errors.New(b.halted))
+		if b.Halted != "" {
+			a.consumer.stopLane(at, errors.New(b.Halted))
 		}
 	}
 }
 
 // refuse leaves a partition to a consumer that has lanes.
-func (a *assignment) refuse(at laneKey) {
+func (a *assignment) refuse(at lanes.Key) {
 	c := a.consumer
 	delete(a.backlogs, at)
-	if a.claims[at.partition] == nil {
+	if a.claims[at.Partition] == nil {
 		return
 	}
-	delete(a.claims, at.partition)
-	c.logger.Error("partition stopped", "partition", at.partition, "error", errNoLanes)
-	c.status.halt(at.partition, errNoLanes)
+	delete(a.claims, at.Partition)
+	c.logger.Error("partition stopped", "partition", at.Partition, "error", errNoLanes)
+	c.status.halt(at.Partition, errNoLanes)
 }
 
-func scanBacklog(row pgx.CollectableRow) (b backlog, err error) {
+func scanBacklog(row pgx.CollectableRow) (b lanes.Backlog, err error) {
 	var topic [16]byte
-	err = row.Scan(&b.lane, &b.partition, &topic, &b.next, &b.last, &b.records, &b.bytes, &b.since, &b.halted)
-	b.topic, b.spans = topic, []span{{b.next, b.last}}
+	err = row.Scan(&b.Lane, &b.Partition, &topic, &b.Next, &b.Last, &b.Records, &b.Bytes, &b.Since, &b.Halted)
+	b.Topic, b.Spans = topic, []lanes.Span{{First: b.Next, Last: b.Last}}
 	return b, err
 }
 
-func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b backlog) error {
-	a.consumer.logger.Error("deferred records are gone", "lane", b.lane, "partition", b.partition, "first", b.next, "last", b.last, "records", b.records,
+func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b lanes.Backlog) error {
+	a.consumer.logger.Error("deferred records are gone", "lane", b.Lane, "partition", b.Partition, "first", b.Next, "last", b.Last, "records", b.Records,
 		"error", bus.ErrTopicReplaced)
-	_, err := tx.Exec(ctx, `DELETE FROM bus_deferred`+ofBacklog, a.consumer.laneArgs(b.laneKey)...)
+	_, err := tx.Exec(ctx, `DELETE FROM bus_deferred`+ofBacklog, a.consumer.laneArgs(b.Key)...)
 	return err
 }
 
@@ -175,40 +176,40 @@ func (a *assignment) dropBacklog(ctx context.Context, tx pgx.Tx, b backlog) erro
 // the turns; their rows stay.
 func (a *assignment) forgetBacklogs(partition int) {
 	for at := range a.backlogs {
-		if at.partition == partition {
+		if at.Partition == partition {
 			a.finish(at)
 		}
 	}
 }
 
 // keep notes a backlog that is written down.
-func (a *assignment) keep(b backlog) {
-	a.backlogs[b.laneKey] = b
-	a.turns.add(b.lane)
+func (a *assignment) keep(b lanes.Backlog) {
+	a.backlogs[b.Key] = b
+	a.turns.Add(b.Lane)
 	a.consumer.status.keep(b)
 }
 
 // finish notes that a lane is back with the others in a partition.
-func (a *assignment) finish(at laneKey) {
+func (a *assignment) finish(at lanes.Key) {
 	delete(a.backlogs, at)
-	a.turns.succeed(at)
+	a.turns.Succeed(at)
 	a.consumer.status.finish(at)
 }
 
 // haltBacklog stops a lane in one partition: its records are gone from the log,
 // and to continue would lose them silently.
-func (a *assignment) haltBacklog(ctx context.Context, at laneKey, reason error) {
+func (a *assignment) haltBacklog(ctx context.Context, at lanes.Key, reason error) {
 	c, b := a.consumer, a.backlogs[at]
-	b.halted = reason.Error()
+	b.Halted = reason.Error()
 	a.keep(b)
 	c.stopLane(at, reason)
 	if err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := a.own(ctx, tx, at.partition); err != nil {
+		if err := a.own(ctx, tx, at.Partition); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE bus_deferred SET halted = $5`+ofBacklog, append(c.laneArgs(at), b.halted)...)
+		_, err := tx.Exec(ctx, `UPDATE bus_deferred SET halted = $5`+ofBacklog, append(c.laneArgs(at), b.Halted)...)
 		return err
 	}); err != nil {
-		c.logger.Error("cannot write down that a lane is stopped", "lane", at.lane, "partition", at.partition, "error", err)
+		c.logger.Error("cannot write down that a lane is stopped", "lane", at.Lane, "partition", at.Partition, "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -83,7 +84,7 @@ func (c Config) withDefaults() Config {
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 8*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 15*time.Second)
 	c.JoinBackoff = cmp.Or(c.JoinBackoff, 500*time.Millisecond)
-	c.Lanes = c.Lanes.withDefaults()
+	c.Lanes = c.Lanes.WithDefaults()
 	c.PartitionWatch = cmp.Or(c.PartitionWatch, 5*time.Second)
 	c.ParkedWatch = cmp.Or(c.ParkedWatch, 2*time.Second)
 	c.EndWatch = cmp.Or(c.EndWatch, 10*time.Second)
@@ -110,6 +111,10 @@ func (c Config) validate() error {
 	}
 	return errors.Join(missing...)
 }
+
+// Lanes divide a consumer's work, so that no tenant waits for another's
+// records.
+type Lanes = lanes.Config
 
 // Consumer applies the records of a topic once each: a transaction of the handler's database moves
 // the positions and has the effect, or neither. The Kafka group only assigns partitions. Any number
@@ -199,7 +204,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 	return failed
 }
 
-// work claims the assigned partitions and applies what they hold.
+// lanes.Work claims the assigned partitions and applies what they hold.
 func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error {
 	var partitions []int
 	for _, a := range generation.Assignments[c.cfg.Topic] {

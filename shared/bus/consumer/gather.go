@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
@@ -12,23 +13,23 @@ import (
 const deferringWait = 50 * time.Millisecond
 
 // maxBatch is the largest transaction.
-func (c *Consumer) maxBatch() amount {
-	return amount{c.cfg.MaxRecords, cmp.Or(c.cfg.Lanes.MaxCost, c.cfg.MaxBytes), c.cfg.MaxBytes}
+func (c *Consumer) maxBatch() lanes.Amount {
+	return lanes.Amount{Records: c.cfg.MaxRecords, Cost: cmp.Or(c.cfg.Lanes.MaxCost, c.cfg.MaxBytes), Bytes: c.cfg.MaxBytes}
 }
 
-func (a *assignment) gather() *gathering {
-	return newGathering(a.consumer.cfg.Lanes, a.limit.limit(a.consumer.maxBatch()), a.lately, a.backlogs, a.turns)
+func (a *assignment) gather() *lanes.Gathering {
+	return lanes.NewGathering(a.consumer.cfg.Lanes, a.limit.Limit(a.consumer.maxBatch()), a.lately, a.backlogs, a.turns)
 }
 
 // collect gathers records until there are enough or the first has waited long
 // enough. While lanes wait for their turn, it does not wait.
-func (a *assignment) collect(ctx context.Context) (*gathering, error) {
+func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
 	g := a.gather()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
-	for !g.full {
-		c, err := a.nextChunk(ctx, timer, g.begun())
+	for !g.Full {
+		c, err := a.nextChunk(ctx, timer, g.Begun())
 		if err != nil {
 			return nil, err
 		}
@@ -36,15 +37,15 @@ func (a *assignment) collect(ctx context.Context) (*gathering, error) {
 			break
 		}
 		a.see(*c)
-		records, begun := len(g.records), g.begun()
+		records, begun := len(g.Records), g.Begun()
 		a.consume(c, g)
 		switch {
-		case records == 0 && len(g.records) > 0:
+		case records == 0 && len(g.Records) > 0:
 			timer.Reset(a.consumer.cfg.MaxWait)
-		case !begun && g.begun():
+		case !begun && g.Begun():
 			timer.Reset(max(a.consumer.cfg.MaxWait, deferringWait))
 		}
-		if !g.begun() && len(g.reached) > 0 {
+		if !g.Begun() && len(g.Reached) > 0 {
 			break // nothing but holes or an empty partition: worth knowing
 		}
 	}
@@ -86,8 +87,8 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 }
 
 // consume moves records out of the held chunk as far as the limits allow.
-func (a *assignment) consume(c *follow.Chunk, g *gathering) {
-	if a.input.took(g.take(c.Records)) {
-		g.reached[c.Partition] = c.Next
+func (a *assignment) consume(c *follow.Chunk, g *lanes.Gathering) {
+	if a.input.took(g.Take(c.Records)) {
+		g.Reached[c.Partition] = c.Next
 	}
 }

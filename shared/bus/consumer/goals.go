@@ -1,6 +1,10 @@
 package consumer
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+)
 
 // goals are the ends that partitions had when they were assigned. Once all is
 // applied that far, lanes included, the consumer is ready.
@@ -37,9 +41,9 @@ func (g goals) reached(until map[int]int64) {
 
 // met closes the goals of partitions that are as far, and
 // reports whether none is left.
-func (g goals) met(behind backlogs) bool {
+func (g goals) met(behind lanes.Backlogs) bool {
 	applied := maps.Clone(g.read)
-	behind.lower(applied)
+	behind.Lower(applied)
 	for p, goal := range g.ends {
 		if next, read := applied[p]; read && goal != unknown && next >= goal {
 			delete(g.ends, p)

@@ -1,6 +1,10 @@
 package consumer
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+)
 
 func TestGoalsAreMetOnceAllIsApplied(t *testing.T) {
 	g := newGoals()
@@ -13,12 +17,12 @@ func TestGoalsAreMetOnceAllIsApplied(t *testing.T) {
 	g.seen(0, 7)
 	g.seen(0, 9) // written later
 	g.seen(1, 0)
-	behind := backlogs{{"a", 0}: {next: 3, last: 5}}
+	behind := lanes.Backlogs{{Lane: "a", Partition: 0}: {Next: 3, Last: 5}}
 	g.reached(map[int]int64{1: 0})
 	if g.met(behind) {
 		t.Fatal("met while a lane is behind")
 	}
-	behind[laneKey{"a", 0}] = backlog{next: 7, last: 8}
+	behind[lanes.Key{Lane: "a", Partition: 0}] = lanes.Backlog{Next: 7, Last: 8}
 	if !g.met(behind) || g.open() {
 		t.Errorf("open: %v", g.ends)
 	}

@@ -7,6 +7,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/wire"
@@ -18,7 +19,7 @@ type laneReader struct {
 	cluster *broker.Cluster
 	topic   string
 	id      wire.TopicID
-	lanes   Lanes
+	lanes   lanes.Config
 	decoder *batch.Decoder
 
 	seen    *broker.Layout // who leads what, until a request fails
@@ -37,22 +38,22 @@ const (
 )
 
 // run reads what is asked for. What fails is tried at another turn.
-func (l *laneReader) run(ctx context.Context, e laneRead) *laneBatch {
-	s := &laneBatch{laneRead: e, next: e.next}
-	s.err = l.read(ctx, s)
+func (l *laneReader) run(ctx context.Context, e lanes.Request) *lanes.Batch {
+	s := &lanes.Batch{Request: e, Next: e.Next}
+	s.Err = l.read(ctx, s)
 	switch {
-	case s.err != nil && len(s.records) > 0:
-		s.err = nil // what was read is applied; what is wrong shows again
-	case s.err != nil:
+	case s.Err != nil && len(s.Records) > 0:
+		s.Err = nil // what was read is applied; what is wrong shows again
+	case s.Err != nil:
 		l.close()
 	}
 	return s
 }
 
-func (l *laneReader) read(ctx context.Context, s *laneBatch) error {
-	for scanned := 0; s.next <= s.last && scanned < maxScanned && !s.taken.fills(s.limit); {
-		s.skip()
-		answer, err := l.fetch(ctx, s.partition, s.next)
+func (l *laneReader) read(ctx context.Context, s *lanes.Batch) error {
+	for scanned := 0; s.Next <= s.Last && scanned < maxScanned && !s.Taken.Fills(s.Limit); {
+		s.Skip()
+		answer, err := l.fetch(ctx, s.Partition, s.Next)
 		if err != nil {
 			return err
 		}
@@ -67,20 +68,20 @@ func (l *laneReader) read(ctx context.Context, s *laneBatch) error {
 
 // unpack takes the lane's records out of an answer, batch by batch, until there
 // are enough or most bytes are unpacked.
-func (l *laneReader) unpack(s *laneBatch, set []byte, most int) (scanned int, full bool, err error) {
-	from := s.next
-	for set != nil && s.next <= s.last && scanned < most {
-		p, err := l.decoder.Piece(set, s.partition, s.next, 1)
+func (l *laneReader) unpack(s *lanes.Batch, set []byte, most int) (scanned int, full bool, err error) {
+	from := s.Next
+	for set != nil && s.Next <= s.Last && scanned < most {
+		p, err := l.decoder.Piece(set, s.Partition, s.Next, 1)
 		if err != nil {
 			return scanned, false, err
 		}
-		if full = s.choose(p, l.lanes); full {
+		if full = s.Choose(p, l.lanes); full {
 			return scanned, true, nil
 		}
 		scanned, set = scanned+p.Bytes, p.Rest
 	}
-	if s.next == from {
-		err = fmt.Errorf("nothing at offset %d of partition %d", from, s.partition)
+	if s.Next == from {
+		err = fmt.Errorf("nothing at offset %d of partition %d", from, s.Partition)
 	}
 	return scanned, false, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -52,15 +53,15 @@ func (m consumerMetrics) transacted(took time.Duration, err error) {
 // took counts what is committed. Deferred records do not count
 // as late: they were so on purpose. Those of sampled requests have the trace of
 // ctx, their transaction, as an exemplar.
-func (m consumerMetrics) took(ctx context.Context, w work, now time.Time) {
-	m.applied.Add(float64(len(w.records)))
-	if w.lane != nil {
+func (m consumerMetrics) took(ctx context.Context, w lanes.Work, now time.Time) {
+	m.applied.Add(float64(len(w.Records)))
+	if w.Lane != nil {
 		return
 	}
 	traced := trace.SpanContextFromContext(ctx).IsSampled()
-	for i := range w.records {
-		delay := now.Sub(w.records[i].Time).Seconds()
-		if traced && tracing.IsSampled(w.records[i].Header(contract.HeaderTraceparent)) {
+	for i := range w.Records {
+		delay := now.Sub(w.Records[i].Time).Seconds()
+		if traced && tracing.IsSampled(w.Records[i].Header(contract.HeaderTraceparent)) {
 			tracing.Observe(ctx, m.delay, delay)
 		} else {
 			m.delay.Observe(delay)

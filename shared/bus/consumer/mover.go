@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
 // A mover moves the positions of some work, in the transaction of its effect.
@@ -22,13 +23,13 @@ type mover interface {
 }
 
 // moverOf returns the mover that commits this work.
-func (a *assignment) moverOf(w work) mover {
-	ends := w.ends()
-	if w.lane != nil {
-		from := a.backlogs[*w.lane]
-		return &catchUp{a: a, from: from, to: from.advanced(w.records, ends[w.lane.partition])}
+func (a *assignment) moverOf(w lanes.Work) mover {
+	ends := w.Ends()
+	if w.Lane != nil {
+		from := a.backlogs[*w.Lane]
+		return &catchUp{a: a, from: from, to: from.Advanced(w.Records, ends[w.Lane.Partition])}
 	}
-	m := &advance{a: a, deferring: a.backlogs.extended(a.topic, w.deferred)}
+	m := &advance{a: a, deferring: a.backlogs.Extended(a.topic, w.Deferred)}
 	for _, p := range slices.Sorted(maps.Keys(ends)) { // one order for all, so that members don't deadlock
 		m.partitions = append(m.partitions, p)
 		m.since = append(m.since, a.claims[p].next)
@@ -52,7 +53,7 @@ type advance struct {
 	a                    *assignment
 	partitions           []int
 	since, until, epochs []int64
-	deferring            []backlog
+	deferring            []lanes.Backlog
 }
 
 func (m *advance) move(ctx context.Context, tx pgx.Tx) error {
@@ -119,7 +120,7 @@ func (m *advance) committed() {
 // and the lane is back with the others.
 type catchUp struct {
 	a        *assignment
-	from, to backlog
+	from, to lanes.Backlog
 }
 
 func (m *catchUp) move(ctx context.Context, tx pgx.Tx) error {
@@ -130,12 +131,12 @@ func (m *catchUp) move(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return err
 	}
-	if err := m.a.own(ctx, tx, m.from.partition); err != nil {
+	if err := m.a.own(ctx, tx, m.from.Partition); err != nil {
 		return err
 	}
 	tag, err := tx.Exec(ctx, m.statement(), m.args()...)
 	if err == nil && tag.RowsAffected() != 1 {
-		err = fmt.Errorf("%w: lane %q in partition %d", bus.ErrFenced, m.from.lane, m.from.partition)
+		err = fmt.Errorf("%w: lane %q in partition %d", bus.ErrFenced, m.from.Lane, m.from.Partition)
 	}
 	if err == nil {
 		_, err = tx.Exec(ctx, asNobody)
@@ -150,49 +151,49 @@ const (
 )
 
 func (m *catchUp) statement() string {
-	if m.to.over() {
+	if m.to.Over() {
 		return finishBacklog
 	}
 	return moveBacklog
 }
 
 func (m *catchUp) args() []any {
-	args := append(m.a.consumer.laneArgs(m.from.laneKey), m.from.next)
-	if !m.to.over() {
-		args = append(args, m.to.next, m.to.records, m.to.bytes, m.to.since)
+	args := append(m.a.consumer.laneArgs(m.from.Key), m.from.Next)
+	if !m.to.Over() {
+		args = append(args, m.to.Next, m.to.Records, m.to.Bytes, m.to.Since)
 	}
 	return args
 }
 
-func (c *Consumer) laneArgs(p laneKey) []any {
-	return []any{p.lane, c.cfg.Group, c.cfg.Topic, p.partition}
+func (c *Consumer) laneArgs(p lanes.Key) []any {
+	return []any{p.Lane, c.cfg.Group, c.cfg.Topic, p.Partition}
 }
 
 // moved reports whether the lane is at its goal, and the partition still ours.
 func (m *catchUp) moved(ctx context.Context) (moved bool, err error) {
 	err = m.a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := m.a.own(ctx, tx, m.from.partition); err != nil {
+		if err := m.a.own(ctx, tx, m.from.Partition); err != nil {
 			return err
 		}
 		next := int64(-1)
-		err := tx.QueryRow(ctx, `SELECT next FROM bus_deferred`+ofBacklog, m.a.consumer.laneArgs(m.from.laneKey)...).Scan(&next)
+		err := tx.QueryRow(ctx, `SELECT next FROM bus_deferred`+ofBacklog, m.a.consumer.laneArgs(m.from.Key)...).Scan(&next)
 		if errors.Is(err, pgx.ErrNoRows) {
-			moved, err = m.to.over(), nil
+			moved, err = m.to.Over(), nil
 			return err
 		}
-		moved = !m.to.over() && next == m.to.next
+		moved = !m.to.Over() && next == m.to.Next
 		return err
 	})
 	return moved, err
 }
 
 func (m *catchUp) committed() {
-	if m.to.over() {
-		m.a.finish(m.to.laneKey)
+	if m.to.Over() {
+		m.a.finish(m.to.Key)
 	} else {
 		m.a.keep(m.to)
 	}
-	m.a.report(m.to.partition)
+	m.a.report(m.to.Partition)
 }
 
 // report notes how far the partitions are applied, lanes
@@ -202,6 +203,6 @@ func (a *assignment) report(partitions ...int) {
 	for _, p := range partitions {
 		low[p] = a.claims[p].next
 	}
-	a.backlogs.lower(low)
+	a.backlogs.Lower(low)
 	a.offsets.note(low)
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
 // park sets a record aside with the reason, or its place alone,
 // and moves on, in one transaction.
-func (a *assignment) park(ctx context.Context, w work, reason error) error {
-	c, r := a.consumer, w.records[0]
+func (a *assignment) park(ctx context.Context, w lanes.Work, reason error) error {
+	c, r := a.consumer, w.Records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
 	err := a.persist(ctx, w, func(ctx context.Context, tx pgx.Tx, _ []bus.Record) error {
 		if _, err := tx.Exec(ctx, asSystem); err != nil {

@@ -70,7 +70,7 @@ func (s *status) lag() map[int]int64 {
 		lag[p] = max(0, r.end-r.next)
 	}
 	for at, b := range s.behind {
-		lag[at.partition] += b.records
+		lag[at.Partition] += b.Records
 	}
 	return lag
 }

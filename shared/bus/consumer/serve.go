@@ -6,21 +6,22 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // ahead is what is read for the next lane's turn while another one is served.
 type ahead struct {
-	reading bool            // it is being read
-	read    chan *laneBatch // and brings it here; nil: nothing could be read yet
-	next    *laneBatch      // which has come
+	reading bool              // it is being read
+	read    chan *lanes.Batch // and brings it here; nil: nothing could be read yet
+	next    *lanes.Batch      // which has come
 
 	served time.Time     // when the last turn ended
 	took   time.Duration // and how long it was
 }
 
-func newAhead() *ahead { return &ahead{read: make(chan *laneBatch, 1)} }
+func newAhead() *ahead { return &ahead{read: make(chan *lanes.Batch, 1)} }
 
 // serve gives the next lane one transaction, and has the one
 // after it read meanwhile. What comes in the order of the log
@@ -40,15 +41,15 @@ func (a *assignment) serve(ctx context.Context) error {
 	}
 	s := a.ahead.next
 	a.ahead.next = nil
-	if s.err != nil {
-		a.turns.fail(s.laneKey)
+	if s.Err != nil {
+		a.turns.Fail(s.Key)
 	}
-	if a.backlogs[s.laneKey].next != s.laneRead.next {
+	if a.backlogs[s.Key].Next != s.Request.Next {
 		a.readAhead(ctx, nil) // the turn before came to nothing
 		return nil
 	}
-	if p := a.turns.limit(s.lane); p != nil {
-		s.cut(p.limit(a.consumer.maxBatch()), a.consumer.cfg.Lanes)
+	if p := a.turns.Limit(s.Lane); p != nil {
+		s.Cut(p.Limit(a.consumer.maxBatch()), a.consumer.cfg.Lanes)
 	}
 	a.readAhead(ctx, s)
 	begun := clock.Now()
@@ -65,42 +66,42 @@ const maxWaits = 4
 // yields reports whether the next turn may wait for the log.
 func (h *ahead) yields() bool { return clock.Now().Sub(h.served) < maxWaits*h.took }
 
-func (a *assignment) serveLane(ctx context.Context, s *laneBatch) error {
+func (a *assignment) serveLane(ctx context.Context, s *lanes.Batch) error {
 	switch {
-	case errors.Is(s.err, bus.ErrOutsideLog):
-		a.haltBacklog(ctx, s.laneKey, s.err)
+	case errors.Is(s.Err, bus.ErrOutsideLog):
+		a.haltBacklog(ctx, s.Key, s.Err)
 		return nil
-	case s.err != nil:
-		a.consumer.logger.Warn("cannot read deferred records yet", "lane", s.lane, "partition", s.partition, "error", s.err)
+	case s.Err != nil:
+		a.consumer.logger.Warn("cannot read deferred records yet", "lane", s.Lane, "partition", s.Partition, "error", s.Err)
 		return nil //nolint:nilerr // it is read again at another turn
 	}
-	err := a.apply(ctx, work{records: s.records, lane: &s.laneKey, until: s.next})
+	err := a.apply(ctx, lanes.Work{Records: s.Records, Lane: &s.Key, Until: s.Next})
 	var transient *transientError
 	if errors.As(err, &transient) {
-		a.turns.fail(s.laneKey)
-		a.turns.add(s.lane) // reading ahead has taken it out, if this was to be its last turn
+		a.turns.Fail(s.Key)
+		a.turns.Add(s.Lane) // reading ahead has taken it out, if this was to be its last turn
 		a.readAhead(ctx, nil)
 		return nil // was logged; they come again at another turn
 	}
 	if err != nil {
 		return err
 	}
-	a.turns.succeed(s.laneKey)
+	a.turns.Succeed(s.Key)
 	a.settle()
-	if p := a.turns.limit(s.lane); p != nil {
-		p.learn(a.spent, a.consumer.cfg.Lanes.Turn, s.taken, s.limit, a.consumer.maxBatch())
+	if p := a.turns.Limit(s.Lane); p != nil {
+		p.Learn(a.spent, a.consumer.cfg.Lanes.Turn, s.Taken, s.Limit, a.consumer.maxBatch())
 	}
 	return nil
 }
 
 // readAhead reads the records of the turn after the one that is
 // served. Where all has failed it waits.
-func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
+func (a *assignment) readAhead(ctx context.Context, served *lanes.Batch) {
 	if a.ahead.reading {
 		return
 	}
-	e, ok := a.turns.nextRead(a.backlogs, served, a.consumer.maxBatch())
-	if !ok && a.turns.empty() {
+	e, ok := a.turns.NextRead(a.backlogs, served, a.consumer.maxBatch())
+	if !ok && a.turns.Empty() {
 		return
 	}
 	a.ahead.reading = true
@@ -108,7 +109,7 @@ func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 		a.wg.Go(func() { a.ahead.read <- a.reader.run(ctx, e) })
 		return
 	}
-	rest := a.turns.rest()
+	rest := a.turns.Rest()
 	a.wg.Go(func() {
 		lifecycle.Pause(ctx, rest)
 		a.ahead.read <- nil
@@ -116,12 +117,12 @@ func (a *assignment) readAhead(ctx context.Context, served *laneBatch) {
 }
 
 // done takes what was read.
-func (h *ahead) done(s *laneBatch) {
+func (h *ahead) done(s *lanes.Batch) {
 	h.reading, h.next = false, s
 }
 
 // stopLane stops a lane in a partition, in the log and in Ready.
-func (c *Consumer) stopLane(at laneKey, reason error) {
-	c.logger.Error("lane stopped until somebody clears bus_deferred.halted", "lane", at.lane, "partition", at.partition, "error", reason)
+func (c *Consumer) stopLane(at lanes.Key, reason error) {
+	c.logger.Error("lane stopped until somebody clears bus_deferred.halted", "lane", at.Lane, "partition", at.Partition, "error", reason)
 	c.status.stop(at, reason)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
@@ -16,15 +17,15 @@ type status struct {
 	assigned bool // it has its partitions, or others have all
 	caughtUp bool // it was once as far as they reached when they were assigned
 	halted   map[int]error
-	stopped  map[laneKey]error // lanes; bounded by Lanes.Most
+	stopped  map[lanes.Key]error // lanes; bounded by Lanes.Most
 	reach    map[int]reach
-	behind   map[laneKey]backlog // bounded by Lanes.Most
+	behind   map[lanes.Key]lanes.Backlog // bounded by Lanes.Most
 }
 
 func newStatus(group, topic string) *status {
 	return &status{
 		group: group, topic: topic,
-		halted: make(map[int]error), stopped: make(map[laneKey]error), reach: make(map[int]reach), behind: make(map[laneKey]backlog),
+		halted: make(map[int]error), stopped: make(map[lanes.Key]error), reach: make(map[int]reach), behind: make(map[lanes.Key]lanes.Backlog),
 	}
 }
 
@@ -36,7 +37,7 @@ func (s *status) ready() error {
 		return fmt.Errorf("consumer %q has stopped partition %d of %q: %w", s.group, p, s.topic, err)
 	}
 	for at, err := range s.stopped {
-		return fmt.Errorf("consumer %q has stopped a lane in partition %d of %q: %w", s.group, at.partition, s.topic, err)
+		return fmt.Errorf("consumer %q has stopped a lane in partition %d of %q: %w", s.group, at.Partition, s.topic, err)
 	}
 	switch {
 	case s.caughtUp:
@@ -52,7 +53,7 @@ func (s *status) ready() error {
 func (s *status) claim(halted map[int]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assigned, s.halted, s.stopped = true, halted, make(map[laneKey]error)
+	s.assigned, s.halted, s.stopped = true, halted, make(map[lanes.Key]error)
 }
 
 // idle notes that other members have all partitions.
@@ -65,7 +66,7 @@ func (s *status) idle() {
 func (s *status) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assigned, s.reach, s.behind = false, make(map[int]reach), make(map[laneKey]backlog)
+	s.assigned, s.reach, s.behind = false, make(map[int]reach), make(map[lanes.Key]lanes.Backlog)
 }
 
 // catchUp notes that all is applied that there was at first.
@@ -90,7 +91,7 @@ func (s *status) isHalted(partition int) bool {
 }
 
 // stop notes why a lane is stopped in a partition.
-func (s *status) stop(at laneKey, reason error) {
+func (s *status) stop(at lanes.Key, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped[at] = reason
@@ -104,14 +105,14 @@ func (s *status) stops() (partitions, lanes int) {
 }
 
 // keep notes what a lane has deferred.
-func (s *status) keep(b backlog) {
+func (s *status) keep(b lanes.Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.behind[b.laneKey] = b
+	s.behind[b.Key] = b
 }
 
 // finish notes that a lane is back with the others in a partition.
-func (s *status) finish(at laneKey) {
+func (s *status) finish(at lanes.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.behind, at)
@@ -130,7 +131,7 @@ func (s *status) deferred() (d deferral) {
 	defer s.mu.Unlock()
 	for _, b := range s.behind {
 		d.lanes++
-		d.records, d.bytes, d.age = d.records+b.records, d.bytes+b.bytes, max(d.age, clock.Now().Sub(b.since))
+		d.records, d.bytes, d.age = d.records+b.Records, d.bytes+b.Bytes, max(d.age, clock.Now().Sub(b.Since))
 	}
 	return d
 }

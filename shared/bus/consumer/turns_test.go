@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
@@ -23,14 +24,14 @@ import (
 // given partitions, in the lowest one longest ago.
 func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
-	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: Lanes{Of: func(bus.Record) string { return "a" }}.withDefaults()}
+	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes.Config{Of: func(bus.Record) string { return "a" }}.WithDefaults()}
 	c := &Consumer{cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), status: newStatus("", "")}
 	a := &assignment{
-		consumer: c, backlogs: backlogs{}, turns: newTurns(), ahead: newAhead(), reader: c.laneReader(wire.TopicID{}), input: newInput(1), claims: map[int]*claimed{},
+		consumer: c, backlogs: lanes.Backlogs{}, turns: lanes.NewTurns(), ahead: newAhead(), reader: c.laneReader(wire.TopicID{}), input: newInput(1), claims: map[int]*claimed{},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
-		a.keep(backlog{laneKey: laneKey{"a", p}, next: 10, last: 19, records: 10, since: began.Add(time.Duration(p) * time.Second)})
+		a.keep(lanes.Backlog{Key: lanes.Key{Lane: "a", Partition: p}, Next: 10, Last: 19, Records: 10, Since: began.Add(time.Duration(p) * time.Second)})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
@@ -46,40 +47,40 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
 	wantNext := func(want int) {
 		t.Helper()
-		if e, ok := a.turns.nextRead(a.backlogs, nil, a.consumer.maxBatch()); !ok || e.partition != want {
-			t.Fatalf("partition %d is next (%v), want %d", e.partition, ok, want)
+		if e, ok := a.turns.NextRead(a.backlogs, nil, a.consumer.maxBatch()); !ok || e.Partition != want {
+			t.Fatalf("partition %d is next (%v), want %d", e.Partition, ok, want)
 		}
 	}
 	wantNext(0)
-	a.turns.fail(laneKey{"a", 0})
+	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
 	wantNext(1)
-	a.turns.fail(laneKey{"a", 1})
-	if e, ok := a.turns.nextRead(a.backlogs, nil, a.consumer.maxBatch()); ok {
-		t.Fatalf("partition %d is next although both have just failed", e.partition)
+	a.turns.Fail(lanes.Key{Lane: "a", Partition: 1})
+	if e, ok := a.turns.NextRead(a.backlogs, nil, a.consumer.maxBatch()); ok {
+		t.Fatalf("partition %d is next although both have just failed", e.Partition)
 	}
-	if !a.turns.has("a") || a.turns.rest() > maxRest {
-		t.Errorf("the lane is forgotten, or rests for %v", a.turns.rest())
+	if !a.turns.Has("a") || a.turns.Rest() > lanes.MaxRest {
+		t.Errorf("the lane is forgotten, or rests for %v", a.turns.Rest())
 	}
-	a.turns.succeed(laneKey{"a", 0})
+	a.turns.Succeed(lanes.Key{Lane: "a", Partition: 0})
 	wantNext(0)
 }
 
 // While all that is left to read has failed a moment ago, the
-// turns rest, and then go on.
+// lanes.Turns rest, and then go on.
 func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.turns.fail(laneKey{"a", 0})
+	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
 	a.readAhead(ctx, nil)
 	s := <-a.ahead.read
 	if a.ahead.done(s); s != nil {
 		t.Fatalf("read %+v", s)
 	}
-	for a.turns.pausing(laneKey{"a", 0}) {
+	for a.turns.Pausing(lanes.Key{Lane: "a", Partition: 0}) {
 		a.readAhead(ctx, nil)
 		a.ahead.done(<-a.ahead.read)
 	}
 	a.readAhead(ctx, nil)
-	if s := <-a.ahead.read; s == nil || s.partition != 0 || s.err == nil { // there is no broker
+	if s := <-a.ahead.read; s == nil || s.Partition != 0 || s.Err == nil { // there is no broker
 		t.Errorf("read %+v", s)
 	}
 }
@@ -88,12 +89,12 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 // again: the turn before failed.
 func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.ahead.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 15, last: 19}, next: 20}
+	a.ahead.next = &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a", Partition: 0}, Next: 15, Last: 19}, Next: 20}
 	if err := a.serve(ctx); err != nil || a.ahead.next != nil || !a.ahead.reading {
 		t.Fatalf("error %v, next %v, reading %v", err, a.ahead.next, a.ahead.reading)
 	}
-	if s := <-a.ahead.read; s.laneRead.next != 10 {
-		t.Errorf("read again from %d, want 10", s.laneRead.next)
+	if s := <-a.ahead.read; s.Request.Next != 10 {
+		t.Errorf("read again from %d, want 10", s.Request.Next)
 	}
 }
 
@@ -103,7 +104,7 @@ func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.input.chunks <- follow.Chunk{}
 	a.input.newest = clock.Now().Add(-time.Hour)
-	a.ahead.next = &laneBatch{laneRead: laneRead{laneKey: laneKey{"a", 0}, next: 10, last: 19}, err: errors.New("read in vain")}
+	a.ahead.next = &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a", Partition: 0}, Next: 10, Last: 19}, Err: errors.New("read in vain")}
 	a.ahead.served, a.ahead.took = clock.Now(), time.Hour
 	if err := a.serve(ctx); err != nil || a.ahead.next == nil {
 		t.Fatalf("the turn did not wait: error %v", err)
@@ -178,12 +179,12 @@ func TestAnAnswerIsNotUnpackedBeyondItsBound(t *testing.T) {
 		binary.BigEndian.PutUint64(one.Buffer[4:], uint64(i))
 		set = append(set, one.Buffer[4:]...)
 	}
-	l := &laneReader{lanes: Lanes{Of: func(bus.Record) string { return "other" }}.withDefaults(), decoder: batch.NewDecoder("t")}
+	l := &laneReader{lanes: lanes.Config{Of: func(bus.Record) string { return "other" }}.WithDefaults(), decoder: batch.NewDecoder("t")}
 	for _, c := range []struct{ most, next int }{{1, 1}, {5 * size, 5}, {batches * 2 * size, batches}} {
-		s := &laneBatch{laneRead: laneRead{laneKey: laneKey{lane: "a"}, last: batches, limit: amount{100, 1 << 20, 1 << 20}}}
+		s := &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a"}, Last: batches, Limit: lanes.Amount{Records: 100, Cost: 1 << 20, Bytes: 1 << 20}}}
 		scanned, full, err := l.unpack(s, set, c.most)
-		if err != nil || full || s.next != int64(c.next) || scanned < min(c.most, batches*size) {
-			t.Errorf("at most %d bytes: unpacked %d up to offset %d, want %d; full %v, error %v", c.most, scanned, s.next, c.next, full, err)
+		if err != nil || full || s.Next != int64(c.next) || scanned < min(c.most, batches*size) {
+			t.Errorf("at most %d bytes: unpacked %d up to offset %d, want %d; full %v, error %v", c.most, scanned, s.Next, c.next, full, err)
 		}
 	}
 }

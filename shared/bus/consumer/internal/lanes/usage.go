@@ -1,9 +1,9 @@
-package consumer
+package lanes
 
-// usage is what each lane had of the transactions lately, as parts of their
+// Usage is what each lane had of the transactions lately, as parts of their
 // limits. One transaction alone would show equals as floods: it holds what
 // happened to come together, often of one partition and few lanes.
-type usage struct {
+type Usage struct {
 	lanes  map[string]float64 // bounded by leastUsage
 	all    float64
 	filled string // the lane of which one record alone was all of the last one; "": none
@@ -16,16 +16,17 @@ const (
 	someUsage  = 2          // transactions: where it is less, shares are of so many
 )
 
-func newUsage() *usage { return &usage{lanes: make(map[string]float64)} }
+// NewUsage remembers nothing.
+func NewUsage() *Usage { return &Usage{lanes: make(map[string]float64)} }
 
-// remember notes a transaction with records to apply.
-func (u *usage) remember(g *gathering) {
+// Remember notes a transaction with records to apply.
+func (u *Usage) Remember(g *Gathering) {
 	u.add(g.shares.lanes, g.shares.limit)
 	u.filled = g.shares.filling()
 }
 
 // add notes how much of a transaction each lane had.
-func (u *usage) add(lanes map[string]amount, limit amount) {
+func (u *Usage) add(lanes map[string]Amount, limit Amount) {
 	u.all = 0
 	for lane, had := range u.lanes {
 		if had *= usageKept; had < leastUsage {

@@ -1,4 +1,4 @@
-package consumer
+package lanes
 
 import (
 	"fmt"
@@ -11,23 +11,23 @@ import (
 // flow is a log of records by their lanes, and what a consumer that is late
 // makes of it, transaction by transaction.
 type flow struct {
-	limit  amount
-	lately *usage
+	limit  Amount
+	lately *Usage
 	behind map[string]bool
 }
 
-func newFlow(limit amount) *flow {
-	return &flow{limit: limit, lately: newUsage(), behind: map[string]bool{}}
+func newFlow(limit Amount) *flow {
+	return &flow{limit: limit, lately: NewUsage(), behind: map[string]bool{}}
 }
 
 // transact decides about records until the transaction is full, and returns
 // what each lane got, and how far the log is read.
-func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]amount, read int) {
-	r := shares{limit: f.limit, most: f.limit, lately: f.lately, lanes: map[string]amount{}}
-	got = map[string]amount{}
+func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]Amount, read int) {
+	r := shares{limit: f.limit, most: f.limit, lately: f.lately, lanes: map[string]Amount{}}
+	got = map[string]Amount{}
 	defer func() { f.lately.add(r.lanes, f.limit) }()
 	for _, lane := range log {
-		size := amount{1, cost(lane), cost(lane)}
+		size := Amount{1, cost(lane), cost(lane)}
 		switch r.admit(lane, size, laneState{behind: f.behind[lane], late: true, mayDefer: true}) {
 		case waits:
 			f.lately.filled = r.filling()
@@ -55,27 +55,27 @@ func TestShares(t *testing.T) {
 			costs[fmt.Sprint(i)] = 1 + random.IntN(200)
 		}
 		cost := func(lane string) int { return costs[lane] }
-		f := newFlow(amount{4 + random.IntN(100), 100 + random.IntN(5000), 1 << 20})
+		f := newFlow(Amount{4 + random.IntN(100), 100 + random.IntN(5000), 1 << 20})
 		log := make([]string, 3000)
 		for i := range log {
 			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first send most
 		}
 		for rest := log; len(rest) > 0; {
-			before := usage{lanes: maps.Clone(f.lately.lanes), all: f.lately.all}
+			before := Usage{lanes: maps.Clone(f.lately.lanes), all: f.lately.all}
 			got, read := f.transact(rest, cost)
-			var all amount
+			var all Amount
 			for _, has := range got {
 				all = all.plus(has)
 			}
 			for lane, has := range got {
-				if most := max(someUsage, before.all+all.part(f.limit)) / minShares; has.records > 1 && before.lanes[lane]+has.part(f.limit) > most {
+				if most := max(someUsage, before.all+all.part(f.limit)) / minShares; has.Records > 1 && before.lanes[lane]+has.part(f.limit) > most {
 					t.Fatalf("seed %d: lane %s has %v of %v after %v, at most %v", seed, lane, has, f.limit, before.lanes[lane], most)
 				}
 			}
-			if all.records > 1 && !all.within(f.limit) || read == 0 {
+			if all.Records > 1 && !all.within(f.limit) || read == 0 {
 				t.Fatalf("seed %d: transaction of %v, limit %v, %d read", seed, all, f.limit, read)
 			}
-			if first := rest[0]; !f.behind[first] && got[first].records == 0 {
+			if first := rest[0]; !f.behind[first] && got[first].Records == 0 {
 				t.Fatalf("seed %d: the first record of lane %s was refused", seed, first)
 			}
 			rest = rest[read:]
@@ -88,7 +88,7 @@ func TestShares(t *testing.T) {
 // them are not: nobody would gain by it.
 func TestEqualFloodsAreHeldBack(t *testing.T) {
 	for _, floods := range []int{1, 2, 4, 5, 7} {
-		f := newFlow(amount{1000, 1 << 20, 1 << 20})
+		f := newFlow(Amount{1000, 1 << 20, 1 << 20})
 		transactions := 0
 		for len(f.behind) < floods {
 			log := make([]string, 2000)
@@ -105,7 +105,7 @@ func TestEqualFloodsAreHeldBack(t *testing.T) {
 
 func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 	for _, lanes := range []int{maxShares + 1, 20, 50} {
-		f := newFlow(amount{1000, 1 << 20, 1 << 20})
+		f := newFlow(Amount{1000, 1 << 20, 1 << 20})
 		log := make([]string, 2000)
 		for i := range log {
 			log[i] = fmt.Sprint(i % lanes)
@@ -123,7 +123,7 @@ func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 // come partition by partition: what each had lately counts.
 func TestManyEqualLanesInFewPartitionsAreNotHeldBack(t *testing.T) {
 	for _, c := range []struct{ lanes, partitions, run, limit int }{{24, 12, 10, 100}, {24, 12, 10, 30}, {24, 12, 40, 150}, {100, 12, 100, 250}, {1000, 50, 40, 1000}} {
-		f := newFlow(amount{c.limit, 1 << 20, 1 << 20})
+		f := newFlow(Amount{c.limit, 1 << 20, 1 << 20})
 		var log []string
 		for run := range 1000 {
 			for i := range c.run {
@@ -147,8 +147,8 @@ func TestNoShares(t *testing.T) {
 		lane string
 		s    laneState
 	}{"not late": {"a", laneState{mayDefer: true}}, "no lane": {"", laneState{late: true, mayDefer: true}}, "no room": {"a", laneState{late: true}}} {
-		r, n := shares{limit: amount{100, 1000, 1000}, most: amount{100, 1000, 1000}, lately: newUsage(), lanes: map[string]amount{}}, 0
-		for r.admit(c.lane, amount{1, 1, 1}, c.s) == applies {
+		r, n := shares{limit: Amount{100, 1000, 1000}, most: Amount{100, 1000, 1000}, lately: NewUsage(), lanes: map[string]Amount{}}, 0
+		for r.admit(c.lane, Amount{1, 1, 1}, c.s) == applies {
 			n++
 		}
 		if n != 100 {
@@ -162,10 +162,10 @@ func TestNoShares(t *testing.T) {
 func TestSharesOfRecordsLargerThanTransactions(t *testing.T) {
 	log := strings.Split(strings.Repeat("noisy ", 100)+"quiet quiet", " ")
 	cost := func(lane string) int { return map[string]int{"noisy": 1000, "quiet": 1}[lane] }
-	f := newFlow(amount{100, 100, 1 << 20})
+	f := newFlow(Amount{100, 100, 1 << 20})
 	for transaction := 1; len(log) > 0; transaction++ {
 		got, read := f.transact(log, cost)
-		if got["quiet"].records > 0 {
+		if got["quiet"].Records > 0 {
 			if transaction > 2 {
 				t.Errorf("the quiet lane waits for %d transactions", transaction-1)
 			}

@@ -1,4 +1,4 @@
-package consumer
+package lanes
 
 import (
 	"slices"
@@ -18,20 +18,20 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 		}
 		return records
 	}
-	g := gatheringOf(Lanes{Of: func(r bus.Record) string { return string(r.Key) }})
-	g.take(written(0, 60, clock.Now().Add(-time.Hour), func(int) string { return "flood" }))
-	if len(g.deferred) == 0 {
+	g := gatheringOf(Config{Of: func(r bus.Record) string { return string(r.Key) }})
+	g.Take(written(0, 60, clock.Now().Add(-time.Hour), func(int) string { return "flood" }))
+	if len(g.Deferred) == 0 {
 		t.Fatal("the flood is not held to its share")
 	}
-	g.take(written(60, 70, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }))
-	first, overtook := g.deferred[0].offset, []int64{}
-	for _, r := range g.records {
+	g.Take(written(60, 70, clock.Now(), func(i int) string { return []string{"flood", "quiet"}[i%2] }))
+	first, overtook := g.Deferred[0].offset, []int64{}
+	for _, r := range g.Records {
 		if string(r.Key) == "flood" && r.Offset > first {
 			overtook = append(overtook, r.Offset)
 		}
 	}
-	if len(overtook) > 0 || g.records[len(g.records)-1].Offset != 69 {
-		t.Errorf("records %v of the flood are applied before %d; the last one applied is %d", overtook, first, g.records[len(g.records)-1].Offset)
+	if len(overtook) > 0 || g.Records[len(g.Records)-1].Offset != 69 {
+		t.Errorf("records %v of the flood are applied before %d; the last one applied is %d", overtook, first, g.Records[len(g.Records)-1].Offset)
 	}
 }
 
@@ -39,23 +39,23 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 // a transaction may hold: the first records of a flood can be dearer by far.
 // Many lanes fill all of it.
 func TestALaneInTimeHasAQuarter(t *testing.T) {
-	lanes := Lanes{Of: func(r bus.Record) string { return string(r.Key) }}
+	lanes := Config{Of: func(r bus.Record) string { return string(r.Key) }}
 	for name, c := range map[string]struct {
-		config Lanes
+		config Config
 		lanes  int
 		age    time.Duration
 		want   int
 	}{
 		"one": {lanes, 1, 0, 25}, "two": {lanes, 2, 0, 50}, "many": {lanes, 150, 0, 100},
-		"many, late": {lanes, 150, time.Hour, 100}, "without lanes": {Lanes{}, 1, 0, 100},
+		"many, late": {lanes, 150, time.Hour, 100}, "without lanes": {Config{}, 1, 0, 100},
 	} {
 		g := gatheringOf(c.config)
 		records := make([]bus.Record, 150)
 		for i := range records {
 			records[i] = bus.Record{Offset: int64(i), Key: []byte{byte(i % c.lanes)}, Time: clock.Now().Add(-c.age)}
 		}
-		if n := g.take(records); n != c.want || len(g.records) != c.want {
-			t.Errorf("%s: %d records are taken, %d of them to be applied, want %d", name, n, len(g.records), c.want)
+		if n := g.Take(records); n != c.want || len(g.Records) != c.want {
+			t.Errorf("%s: %d records are taken, %d of them to be applied, want %d", name, n, len(g.Records), c.want)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func TestALaneInTimeHasAQuarter(t *testing.T) {
 // A record larger than a lane's quarter shares its transaction with small
 // ones of other lanes, not with another such record.
 func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
-	r := shares{limit: amount{100, 1000, 1000}, most: amount{25, 250, 1000}, lately: newUsage(), lanes: map[string]amount{}}
-	large, small := amount{1, 300, 300}, amount{1, 10, 10}
+	r := shares{limit: Amount{100, 1000, 1000}, most: Amount{25, 250, 1000}, lately: NewUsage(), lanes: map[string]Amount{}}
+	large, small := Amount{1, 300, 300}, Amount{1, 10, 10}
 	got := []decision{r.admit("a", large, laneState{}), r.admit("b", small, laneState{}), r.admit("c", large, laneState{}), r.admit("a", small, laneState{})}
 	if want := []decision{applies, applies, waits, waits}; !slices.Equal(got, want) {
 		t.Errorf("decisions %v, want %v", got, want)
@@ -72,6 +72,6 @@ func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
 }
 
 // gatheringOf is a transaction that holds 100 records.
-func gatheringOf(lanes Lanes) *gathering {
-	return newGathering(lanes.withDefaults(), amount{100, 1 << 20, 1 << 20}, newUsage(), backlogs{}, newTurns())
+func gatheringOf(lanes Config) *Gathering {
+	return NewGathering(lanes.WithDefaults(), Amount{100, 1 << 20, 1 << 20}, NewUsage(), Backlogs{}, NewTurns())
 }

@@ -1,4 +1,4 @@
-package consumer
+package lanes
 
 import (
 	"cmp"
@@ -9,13 +9,13 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Lanes divide a consumer's work, so that no tenant waits for
+// A Config divides a consumer's work, so that no tenant waits for
 // another's records. While a consumer is late, a lane over its share
 // of a transaction is deferred: it gets a position of its own, in the
 // table bus_deferred, and continues from there in turn with other such
 // lanes. The consumer continues with the rest of the log. Records of
 // one lane in one partition keep their order.
-type Lanes struct {
+type Config struct {
 	// Of names the lane of a record, in at most 255 bytes of text,
 	// always the same one. Records of no lane, "", are never
 	// deferred. nil: no lanes, everything in order.
@@ -33,7 +33,8 @@ type Lanes struct {
 	Most   int           // most positions of lanes that a member keeps; beyond, no more lanes are deferred; default 10,000
 }
 
-func (l Lanes) withDefaults() Lanes {
+// WithDefaults has the defaults for what is zero.
+func (l Config) WithDefaults() Config {
 	l.Late = cmp.Or(l.Late, 100*time.Millisecond)
 	l.Target = cmp.Or(l.Target, 75*time.Millisecond)
 	l.Turn = cmp.Or(l.Turn, 25*time.Millisecond)
@@ -49,7 +50,7 @@ const maxLaneName = 255
 
 // of is the lane of a record; "" where there are none, or the
 // database can't store the name.
-func (l Lanes) of(r bus.Record) string {
+func (l Config) of(r bus.Record) string {
 	if l.Of == nil {
 		return ""
 	}
@@ -65,9 +66,11 @@ func (l Lanes) of(r bus.Record) string {
 // and larger transactions catch up sooner.
 const lateParts = 4
 
-// target is how long a transaction may take whose first record
+// TargetAfter is how long a transaction may take whose first record
 // has waited for so long.
-func (l Lanes) target(waited time.Duration) time.Duration { return max(l.Target, waited/lateParts) }
+func (l Config) TargetAfter(waited time.Duration) time.Duration {
+	return max(l.Target, waited/lateParts)
+}
 
 // inTimeParts: while nothing is late, a lane has at most one such part of a
 // transaction. Its limit was learned from the records of before: those that
@@ -75,11 +78,11 @@ func (l Lanes) target(waited time.Duration) time.Duration { return max(l.Target,
 const inTimeParts = 4
 
 // inTime is how much of a transaction's limit a lane has while nothing is late.
-func (l Lanes) inTime(limit amount) amount {
+func (l Config) inTime(limit Amount) Amount {
 	if l.Of == nil {
 		return limit
 	}
-	return amount{max(1, limit.records/inTimeParts), max(1, limit.cost/inTimeParts), limit.bytes}
+	return Amount{max(1, limit.Records/inTimeParts), max(1, limit.Cost/inTimeParts), limit.Bytes}
 }
 
-func (l Lanes) size(r bus.Record) amount { return amount{1, l.Cost(r), r.Size()} }
+func (l Config) size(r bus.Record) Amount { return Amount{1, l.Cost(r), r.Size()} }

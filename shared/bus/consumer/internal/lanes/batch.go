@@ -1,0 +1,69 @@
+package lanes
+
+import (
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/internal/batch"
+)
+
+// Request is what is to be read of a backlog.
+type Request struct {
+	Key
+	Next, Last int64
+	spans      []Span
+	Limit      Amount
+}
+
+// Batch is what was read of a backlog: its lane's records
+// from where it stood to next.
+type Batch struct {
+	Request
+	Records []bus.Record
+	Taken   Amount
+	Next    int64
+	Err     error
+}
+
+// Skip goes to where the next records are.
+func (s *Batch) Skip() {
+	for len(s.spans) > 0 && s.spans[0].Last < s.Next {
+		s.spans = s.spans[1:]
+	}
+	if len(s.spans) > 0 {
+		s.Next = max(s.Next, s.spans[0].First)
+	}
+}
+
+// Choose takes the records of the lane until there are enough,
+// and reports whether there are.
+func (s *Batch) Choose(p batch.Piece, lanes Config) (full bool) {
+	for _, r := range p.Records {
+		if r.Offset > s.Last {
+			break
+		}
+		if lanes.of(r) != s.Lane {
+			continue
+		}
+		size := lanes.size(r)
+		if len(s.Records) > 0 && !s.Taken.plus(size).within(s.Limit) {
+			s.Next = r.Offset
+			return true
+		}
+		s.Records, s.Taken = append(s.Records, r.Detached()), s.Taken.plus(size) // or it would keep its whole batch in memory
+	}
+	s.Next = min(p.Next, s.Last+1)
+	return false
+}
+
+// Cut drops what exceeds a limit that was lowered after the stretch was read.
+func (s *Batch) Cut(limit Amount, lanes Config) {
+	taken := Amount{}
+	for i, r := range s.Records {
+		size := lanes.size(r)
+		if i > 0 && !taken.plus(size).within(limit) {
+			s.Records, s.Next = s.Records[:i], r.Offset
+			break
+		}
+		taken = taken.plus(size)
+	}
+	s.Taken, s.Limit = taken, limit
+}
