@@ -64,14 +64,15 @@ var busParts = map[string][]string{
 	"topics":          {"internal/broker", "internal/clock"},
 	"parked":          {},
 	"publisher":       {"internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/wire"},
-	"consumer": {"consumer/internal/lanes", "internal/batch", "internal/broker", "internal/budget", "internal/clock", "internal/follow", "internal/wire",
-		"parked"},
-	"consumer/internal/lanes": {"internal/batch", "internal/clock", "internal/wire"},
-	"state":                   {"internal/broker", "internal/clock", "internal/follow", "internal/wire"},
-	"logrange":                {"internal/broker", "internal/follow"},
-	"logend":                  {"internal/batch", "internal/broker", "internal/clock", "logrange"},
-	"relay":                   {"internal/clock", "publisher"},
-	"watermillbus":            {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
+	"consumer": {"consumer/internal/deferred", "consumer/internal/lanes", "internal/broker", "internal/budget", "internal/clock", "internal/follow",
+		"internal/wire", "parked"},
+	"consumer/internal/deferred": {"consumer/internal/lanes", "internal/batch", "internal/broker", "internal/wire"},
+	"consumer/internal/lanes":    {"internal/batch", "internal/clock", "internal/wire"},
+	"state":                      {"internal/broker", "internal/clock", "internal/follow", "internal/wire"},
+	"logrange":                   {"internal/broker", "internal/follow"},
+	"logend":                     {"internal/batch", "internal/broker", "internal/clock", "logrange"},
+	"relay":                      {"internal/clock", "publisher"},
+	"watermillbus":               {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
 }
 
 // busPart is which part of the bus a package is; its tests and bustest see all of it.

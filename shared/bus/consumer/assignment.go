@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
@@ -33,7 +34,7 @@ type assignment struct {
 	backlogs   lanes.Backlogs
 	turns      *lanes.Turns
 	ahead      *ahead
-	reader     *laneReader
+	reader     *deferred.Reader
 	limit      *lanes.BatchLimit // of transactions with what comes in the order of the log
 	lately     *lanes.Usage      // of those
 	spent      lanes.Timing      // of the last transaction
@@ -55,7 +56,7 @@ type claimed struct {
 func (a *assignment) run(ctx context.Context, generation *kafka.Generation) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer a.reader.close()
+	defer a.reader.Close()
 	defer a.wg.Wait()
 	defer cancel(nil)
 	a.wg.Go(func() { cancel(a.follower().Run(ctx)) })

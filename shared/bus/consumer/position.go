@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
@@ -42,7 +43,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	a := &assignment{
 		consumer: c, topic: logs.ID, claims: make(map[int]*claimed), asked: make(chan struct{}, 1),
 		input: newInput(c.cfg.BufferBytes), goals: newGoals(), offsets: newGroupOffsets(),
-		limit: lanes.NewBatchLimit(c.cfg.Lanes), lately: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(), reader: c.laneReader(logs.ID),
+		limit: lanes.NewBatchLimit(c.cfg.Lanes), lately: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(), reader: deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes),
 	}
 	halted, err := c.takeOver(ctx, a, owner, partitions, logs)
 	if err != nil {

@@ -106,7 +106,7 @@ func (a *assignment) readAhead(ctx context.Context, served *lanes.Batch) {
 	}
 	a.ahead.reading = true
 	if ok {
-		a.wg.Go(func() { a.ahead.read <- a.reader.run(ctx, e) })
+		a.wg.Go(func() { a.ahead.read <- a.reader.Read(ctx, e) })
 		return
 	}
 	rest := a.turns.Rest()

@@ -1,4 +1,4 @@
-package consumer
+package deferred
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// laneReader reads deferred records in the log again. It belongs
+// A Reader reads deferred records in the log again. It belongs
 // to one goroutine at a time.
-type laneReader struct {
+type Reader struct {
 	cluster *broker.Cluster
 	topic   string
 	id      wire.TopicID
@@ -27,8 +27,9 @@ type laneReader struct {
 	address string
 }
 
-func (c *Consumer) laneReader(id wire.TopicID) *laneReader {
-	return &laneReader{cluster: c.cluster, topic: c.cfg.Topic, id: id, lanes: c.cfg.Lanes, decoder: batch.NewDecoder(c.cfg.Topic)}
+// NewReader makes one of a topic, by its name and id.
+func NewReader(cluster *broker.Cluster, topic string, id wire.TopicID, lanes lanes.Config) *Reader {
+	return &Reader{cluster: cluster, topic: topic, id: id, lanes: lanes, decoder: batch.NewDecoder(topic)}
 }
 
 // Bounds of what is read for one turn.
@@ -37,20 +38,20 @@ const (
 	maxScanned = 64 << 20 // unpacked, of whichever lane: then it is another lane's turn
 )
 
-// run reads what is asked for. What fails is tried at another turn.
-func (l *laneReader) run(ctx context.Context, e lanes.Request) *lanes.Batch {
+// Read reads what is asked for. What fails is tried at another turn.
+func (l *Reader) Read(ctx context.Context, e lanes.Request) *lanes.Batch {
 	s := &lanes.Batch{Request: e, Next: e.Next}
-	s.Err = l.read(ctx, s)
+	s.Err = l.readAll(ctx, s)
 	switch {
 	case s.Err != nil && len(s.Records) > 0:
 		s.Err = nil // what was read is applied; what is wrong shows again
 	case s.Err != nil:
-		l.close()
+		l.Close()
 	}
 	return s
 }
 
-func (l *laneReader) read(ctx context.Context, s *lanes.Batch) error {
+func (l *Reader) readAll(ctx context.Context, s *lanes.Batch) error {
 	for scanned := 0; s.Next <= s.Last && scanned < maxScanned && !s.Taken.Fills(s.Limit); {
 		s.Skip()
 		answer, err := l.fetch(ctx, s.Partition, s.Next)
@@ -68,7 +69,7 @@ func (l *laneReader) read(ctx context.Context, s *lanes.Batch) error {
 
 // unpack takes the lane's records out of an answer, batch by batch, until there
 // are enough or most bytes are unpacked.
-func (l *laneReader) unpack(s *lanes.Batch, set []byte, most int) (scanned int, full bool, err error) {
+func (l *Reader) unpack(s *lanes.Batch, set []byte, most int) (scanned int, full bool, err error) {
 	from := s.Next
 	for set != nil && s.Next <= s.Last && scanned < most {
 		p, err := l.decoder.Piece(set, s.Partition, s.Next, 1)
@@ -87,7 +88,7 @@ func (l *laneReader) unpack(s *lanes.Batch, set []byte, most int) (scanned int, 
 }
 
 // fetch asks the leader of a partition for the batches at an offset.
-func (l *laneReader) fetch(ctx context.Context, partition int, offset int64) ([]byte, error) {
+func (l *Reader) fetch(ctx context.Context, partition int, offset int64) ([]byte, error) {
 	if err := l.connect(ctx, partition); err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (l *laneReader) fetch(ctx context.Context, partition int, offset int64) ([]
 		Partitions: []broker.FetchPartition{{Partition: int32(partition), Offset: offset, MaxBytes: laneFetch}}, //nolint:gosec // brokers number them so
 	}
 	if _, err := l.conn.RoundTrip(ctx, broker.RequestTimeout, asked); err != nil {
-		l.close()
+		l.Close()
 		return nil, err
 	}
 	for _, a := range asked.Answers {
@@ -114,7 +115,7 @@ func (l *laneReader) fetch(ctx context.Context, partition int, offset int64) ([]
 }
 
 // connect goes to the leader of a partition.
-func (l *laneReader) connect(ctx context.Context, partition int) error {
+func (l *Reader) connect(ctx context.Context, partition int) error {
 	if l.seen == nil {
 		seen, err := l.cluster.Layout(ctx, l.topic)
 		if err != nil {
@@ -137,13 +138,13 @@ func (l *laneReader) connect(ctx context.Context, partition int) error {
 	return err
 }
 
-// close drops the connection and the metadata.
-func (l *laneReader) close() {
+// Close drops the connection and the metadata.
+func (l *Reader) Close() {
 	l.seen = nil
 	l.hangUp()
 }
 
-func (l *laneReader) hangUp() {
+func (l *Reader) hangUp() {
 	if l.conn != nil {
 		l.conn.Close()
 		l.conn = nil
@@ -152,7 +153,7 @@ func (l *laneReader) hangUp() {
 
 // outside asks the leader before it reports that records are gone:
 // the broker that answered may be behind.
-func (l *laneReader) outside(ctx context.Context, partition int, offset int64) error {
+func (l *Reader) outside(ctx context.Context, partition int, offset int64) error {
 	logs, err := l.cluster.AllLogs(ctx, l.topic, []int{partition})
 	log := logs.Bounds[partition]
 	switch {

@@ -2,18 +2,16 @@ package consumer
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
-	"github.com/weirlog/weir/shared/bus/internal/batch"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
@@ -27,7 +25,7 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes.Config{Of: func(bus.Record) string { return "a" }}.WithDefaults()}
 	c := &Consumer{cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), status: newStatus("", "")}
 	a := &assignment{
-		consumer: c, backlogs: lanes.Backlogs{}, turns: lanes.NewTurns(), ahead: newAhead(), reader: c.laneReader(wire.TopicID{}), input: newInput(1), claims: map[int]*claimed{},
+		consumer: c, backlogs: lanes.Backlogs{}, turns: lanes.NewTurns(), ahead: newAhead(), reader: deferred.NewReader(c.cluster, "", wire.TopicID{}, cfg.Lanes), input: newInput(1), claims: map[int]*claimed{},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
@@ -165,26 +163,5 @@ func TestGivingUpALaneAsksFirst(t *testing.T) {
 	cancel()
 	if err := a.giveUp(ctx, &answers{moves: []error{silent}}, failed); !errors.Is(err, context.Canceled) {
 		t.Errorf("at its end it returns %v", err)
-	}
-}
-
-// One answer that compresses well is not unpacked beyond what a turn may read.
-func TestAnAnswerIsNotUnpackedBeyondItsBound(t *testing.T) {
-	const batches, size = 20, 10_000
-	var set []byte
-	for i := range batches {
-		one := batch.New(time.Time{}, size)
-		one.Add(batch.NewOutgoing(message.NewMessage("", make([]byte, size)), nil), 0)
-		one.Seal(batch.Identity{}, 0, nil)
-		binary.BigEndian.PutUint64(one.Buffer[4:], uint64(i))
-		set = append(set, one.Buffer[4:]...)
-	}
-	l := &laneReader{lanes: lanes.Config{Of: func(bus.Record) string { return "other" }}.WithDefaults(), decoder: batch.NewDecoder("t")}
-	for _, c := range []struct{ most, next int }{{1, 1}, {5 * size, 5}, {batches * 2 * size, batches}} {
-		s := &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a"}, Last: batches, Limit: lanes.Amount{Records: 100, Cost: 1 << 20, Bytes: 1 << 20}}}
-		scanned, full, err := l.unpack(s, set, c.most)
-		if err != nil || full || s.Next != int64(c.next) || scanned < min(c.most, batches*size) {
-			t.Errorf("at most %d bytes: unpacked %d up to offset %d, want %d; full %v, error %v", c.most, scanned, s.Next, c.next, full, err)
-		}
 	}
 }
