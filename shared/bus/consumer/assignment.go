@@ -8,11 +8,13 @@ import (
 	"time"
 
 	kafka "github.com/segmentio/kafka-go"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/transaction"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
@@ -25,30 +27,22 @@ import (
 type assignment struct {
 	consumer   *Consumer
 	topic      wire.TopicID
-	claims     map[int]*claimed
+	claims     map[int]*positions.Position
 	partitions []int         // that have a claim, in order
 	asked      chan struct{} // a replay of parked records was requested
 	due        bool          // asked was received
 	fresh      []int         // never consumed, without a leader: the start is not known
-	input      *input
+	input      *follow.Buffer
 	backlogs   lanes.Backlogs
 	turns      *lanes.Turns
 	ahead      *ahead
 	reader     *deferred.Reader
 	limit      *lanes.BatchLimit // of transactions with what comes in the order of the log
 	lately     *lanes.Usage      // of those
-	spent      lanes.Timing      // of the last transaction
-	span       trace.SpanContext // of the last transaction; invalid: it had none
-	goals      goals
+	tx         *transaction.Runner
+	goals      status.Goals
 	offsets    *groupOffsets
 	wg         sync.WaitGroup
-}
-
-// claimed is one partition of an assignment.
-type claimed struct {
-	next  int64 // as in the database
-	epoch int64
-	topic wire.TopicID
 }
 
 // run reads ahead and applies until ctx ends or another member
@@ -98,7 +92,7 @@ func (a *assignment) applyGathered(ctx context.Context, g *lanes.Gathering) erro
 		return err
 	}
 	if c := a.consumer; c.cfg.Lanes.Of != nil && len(g.Records) > 0 {
-		a.limit.Learn(a.spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
+		a.limit.Learn(a.tx.Spent, c.cfg.Lanes.TargetAfter(begun.Sub(g.Records[0].Time)), g.Taken(), g.Limit(), c.maxBatch())
 	}
 	if len(g.Records) > 0 {
 		a.lately.Remember(g)
@@ -121,13 +115,13 @@ func cmpErr(cause, err error) error {
 
 func (a *assignment) follower() *follow.Follower {
 	c := a.consumer
-	positions := make(map[int]int64, len(a.claims))
+	from := make(map[int]int64, len(a.claims))
 	for p, claim := range a.claims {
-		positions[p] = claim.next
+		from[p] = claim.Next
 	}
 	return &follow.Follower{
-		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: positions, Wait: c.cfg.FetchWait,
-		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: c.status.fetched,
+		Cluster: c.cluster, Logger: c.logger, Topic: c.cfg.Topic, ID: a.topic, Positions: from, Wait: c.cfg.FetchWait,
+		MaxBytes: min(c.cfg.MaxBytes, c.cfg.BufferBytes), Deliver: a.receive, Outside: a.outside, AtEnd: c.status.Reach.Fetched,
 	}
 }
 
@@ -138,7 +132,7 @@ func (a *assignment) outside(ctx context.Context, partition int, position int64,
 	if log.Replaced {
 		err = fmt.Errorf("%w: at %d of the one before", bus.ErrTopicReplaced, position)
 	}
-	if writing := a.consumer.halt(ctx, partition, a.claims[partition].epoch, err); writing != nil {
+	if writing := a.consumer.halt(ctx, partition, a.claims[partition].Epoch, err); writing != nil {
 		a.consumer.logger.Error("cannot write down that a partition is stopped", "partition", partition, "error", writing)
 	}
 	return 0, false
@@ -171,20 +165,20 @@ func (a *assignment) replaysDue() bool {
 
 // see notes that a chunk's turn has come.
 func (a *assignment) see(c follow.Chunk) {
-	a.consumer.status.applied(map[int]int64{c.Partition: a.claims[c.Partition].next})
-	a.goals.seen(c.Partition, c.HighWatermark)
+	a.consumer.status.Reach.Applied(map[int]int64{c.Partition: a.claims[c.Partition].Next})
+	a.goals.Seen(c.Partition, c.HighWatermark)
 }
 
 // arrived notes how far partitions are read.
 func (a *assignment) arrived(reached map[int]int64) {
-	a.consumer.status.applied(reached)
-	a.goals.reached(reached)
+	a.consumer.status.Reach.Applied(reached)
+	a.goals.Reached(reached)
 	a.settle()
 }
 
 // settle notes when the partitions are applied as far as they reached at first.
 func (a *assignment) settle() {
-	if a.goals.open() && a.goals.met(a.backlogs) {
-		a.consumer.status.catchUp()
+	if a.goals.Open() && a.goals.Met(a.backlogs) {
+		a.consumer.status.CatchUp()
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/lifecycle"
@@ -123,8 +125,9 @@ type Consumer struct {
 	cfg     Config
 	logger  *slog.Logger
 	cluster *broker.Cluster
-	status  *status
-	metrics consumerMetrics
+	store   *positions.Store
+	status  *status.Status
+	metrics status.Metrics
 }
 
 // New returns a consumer that joins its group when Run is called.
@@ -134,20 +137,24 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	}
 	cfg = cfg.withDefaults()
 	logger = logger.With("group", cfg.Group, "topic", cfg.Topic)
-	status := newStatus(cfg.Group, cfg.Topic)
-	return &Consumer{
-		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), status: status, metrics: measure(status, cfg.Metrics),
-	}, nil
+	store := &positions.Store{
+		Pool: cfg.Pool, Group: cfg.Group, Topic: cfg.Topic, Timeout: cfg.TransactionTimeout, IdleTimeout: cfg.SessionTimeout, Logger: logger,
+	}
+	c := &Consumer{
+		cfg: cfg, logger: logger, cluster: broker.NewCluster(cfg.Brokers, cfg.Dialer), store: store, status: status.New(cfg.Group, cfg.Topic),
+	}
+	c.metrics = status.NewMetrics(c.status, cfg.Metrics)
+	return c, nil
 }
 
 // Ready is nil once the consumer has its partitions and has applied everything that was in them
 // then. It is an error again, with the reason, when a partition, or a lane in one, is stopped
 // because its position is outside the log.
-func (c *Consumer) Ready() error { return c.status.ready() }
+func (c *Consumer) Ready() error { return c.status.Ready() }
 
 // Lag returns how many offsets each assigned partition is behind the end of its log, with its
 // deferred records.
-func (c *Consumer) Lag() map[int]int64 { return c.status.lag() }
+func (c *Consumer) Lag() map[int]int64 { return c.status.Lag() }
 
 // Run waits for the topic, joins the group and applies records until ctx ends, through all failures
 // of brokers and database, and then returns nil.
@@ -200,7 +207,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 		}
 	})
 	<-done
-	c.status.leave()
+	c.status.Leave()
 	return failed
 }
 
@@ -231,7 +238,7 @@ func (c *Consumer) idle(ctx context.Context) error {
 			c.logger.Debug("cannot see whether all partitions are worked on", "error", err)
 		case claimed:
 			unclaimed = 0
-			c.status.idle()
+			c.status.Idle()
 		case unclaimed < 2:
 			unclaimed++
 		default:
@@ -252,16 +259,5 @@ func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 	if t.Err != nil {
 		return false, t.Err
 	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	var n int
-	err = c.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM bus_positions
-		WHERE group_name = $1 AND topic = $2 AND partition < $3 AND (topic_id = $4 OR halted IS NOT NULL)`,
-		c.cfg.Group, c.cfg.Topic, len(t.Leaders), [16]byte(t.ID)).Scan(&n)
-	return n == len(t.Leaders), err
-}
-
-// bounded is for everything that asks the database: it may go silent without closing a connection.
-func (c *Consumer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.cfg.TransactionTimeout)
+	return c.store.AllClaimed(ctx, t.ID, len(t.Leaders))
 }

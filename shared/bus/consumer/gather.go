@@ -64,15 +64,15 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 		return nil, nil
 	default:
 	}
-	if c := a.input.ready(); c != nil {
+	if c := a.input.Ready(); c != nil {
 		return c, nil
 	}
 	if a.ahead.next != nil {
 		return nil, nil
 	}
 	select {
-	case c := <-a.input.chunks:
-		return a.input.hold(c), nil
+	case c := <-a.input.Chunks:
+		return a.input.Hold(c), nil
 	case s := <-a.ahead.read:
 		a.ahead.done(s)
 		return nil, nil
@@ -88,7 +88,7 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 
 // consume moves records out of the held chunk as far as the limits allow.
 func (a *assignment) consume(c *follow.Chunk, g *lanes.Gathering) {
-	if a.input.took(g.Take(c.Records)) {
+	if a.input.Took(g.Take(c.Records)) {
 		g.Reached[c.Partition] = c.Next
 	}
 }

@@ -10,8 +10,8 @@ import (
 // receive notes where the log ended when a chunk was fetched, and adds that to
 // the input: there it may wait for long.
 func (a *assignment) receive(ctx context.Context, c follow.Chunk) error {
-	a.consumer.status.see(c.Partition, c.HighWatermark)
-	return a.input.receive(ctx, c)
+	a.consumer.status.Reach.See(c.Partition, c.HighWatermark)
+	return a.input.Receive(ctx, c)
 }
 
 // watchEnds asks where the logs end that are not applied to their end: while
@@ -19,7 +19,7 @@ func (a *assignment) receive(ctx context.Context, c follow.Chunk) error {
 func (a *assignment) watchEnds(ctx context.Context) {
 	for ctx.Err() == nil {
 		lifecycle.Pause(ctx, a.consumer.cfg.EndWatch)
-		if behind := a.consumer.status.lagging(a.consumer.cfg.EndWatch); len(behind) > 0 {
+		if behind := a.consumer.status.Reach.Lagging(a.consumer.cfg.EndWatch); len(behind) > 0 {
 			a.readEnds(ctx, behind)
 		}
 	}
@@ -32,5 +32,5 @@ func (a *assignment) readEnds(ctx context.Context, partitions []int) {
 		c.logger.Debug("cannot see where the log ends", "error", err)
 		return
 	}
-	c.status.ends(logs.Bounds)
+	c.status.Reach.Ends(logs.Bounds)
 }

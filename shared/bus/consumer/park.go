@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
@@ -15,8 +16,8 @@ import (
 func (a *assignment) park(ctx context.Context, w lanes.Work, reason error) error {
 	c, r := a.consumer, w.Records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)
-	err := a.persist(ctx, w, func(ctx context.Context, tx pgx.Tx, _ []bus.Record) error {
-		if _, err := tx.Exec(ctx, asSystem); err != nil {
+	err := a.tx.Run(ctx, a.moverOf(w), w, func(ctx context.Context, tx pgx.Tx, _ []bus.Record) error {
+		if err := positions.AsSystem(ctx, tx); err != nil {
 			return err
 		}
 		erased, err := c.cfg.Erased(ctx, tx, r)
@@ -29,7 +30,7 @@ func (a *assignment) park(ctx context.Context, w lanes.Work, reason error) error
 		return parked.Add(ctx, tx, c.cfg.Group, r, reason)
 	})
 	if err == nil {
-		c.metrics.parked.Inc()
+		c.metrics.Parked.Inc()
 	}
 	return err
 }

@@ -3,13 +3,14 @@ package consumer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/transaction"
 	"github.com/weirlog/weir/shared/bus/parked"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
@@ -33,19 +34,14 @@ func (a *assignment) lookForReplays(ctx context.Context) {
 	}
 }
 
-const asSystem = `SELECT set_config('weir.organization', '*', true)`
-
 func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
-	ctx, cancel := a.consumer.bounded(ctx)
-	defer cancel()
-	err = pgx.BeginTxFunc(ctx, a.consumer.cfg.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, asSystem); err != nil {
+	c := a.consumer
+	_, stopped := c.status.Stops()
+	err = c.store.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if asked, err = parked.ReplayRequested(ctx, tx, c.cfg.Group, c.cfg.Topic, a.partitions); asked || err != nil {
 			return err
 		}
-		if asked, err = parked.ReplayRequested(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions); asked || err != nil {
-			return err
-		}
-		asked, err = a.clearedSome(ctx, tx)
+		asked, err = c.store.FewerHalted(ctx, tx, a.partitions, stopped)
 		return err
 	})
 	return asked, err
@@ -89,7 +85,7 @@ func (a *assignment) replay(ctx context.Context) error {
 func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Position, error) {
 	at := bus.Position{Partition: -1}
 	var record bus.Record
-	err := a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := a.consumer.store.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var found bool
 		var err error
 		record, found, err = parked.NextToReplay(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, a.partitions, after)
@@ -101,60 +97,38 @@ func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Po
 	})
 	if err == nil && at.Partition >= 0 {
 		a.consumer.logger.Info("parked record applied", "partition", at.Partition, "offset", at.Offset)
-		a.consumer.metrics.replayed.Inc()
+		a.consumer.metrics.Replayed.Inc()
 		a.consumer.cfg.Committed([]bus.Record{record})
 	}
-	if err != nil && blamesData(err) && !bus.IsPermanent(err) {
+	if err != nil && transaction.BlamesData(err) && !bus.IsPermanent(err) {
 		err = bus.Permanent(err)
 	}
 	return at, err
 }
 
-func (a *assignment) replayOnce(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := a.consumer.bounded(ctx)
-	defer cancel()
-	return pgx.BeginFunc(ctx, a.consumer.cfg.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '*', true), set_config('idle_in_transaction_session_timeout', $1, true)`,
-			a.consumer.idleLimit()); err != nil {
-			return err
-		}
-		return do(ctx, tx)
-	})
-}
-
 // applyParked applies a parked record under the epoch of its
 // partition, and removes it.
 func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r bus.Record) error {
-	if err := a.own(ctx, tx, r.Partition); err != nil {
+	if err := a.consumer.store.Own(ctx, tx, r.Partition, a.claims[r.Partition].Epoch); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `SELECT set_config('weir.organization', '', true)`); err != nil {
+	if err := positions.AsNobody(ctx, tx); err != nil {
 		return err
 	}
 	if err := a.consumer.handle(ctx, tx, []bus.Record{r}); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, asSystem); err != nil {
+	if err := positions.AsSystem(ctx, tx); err != nil {
 		return err
 	}
 	return parked.Remove(ctx, tx, a.consumer.cfg.Group, r.Topic, bus.Position{Partition: r.Partition, Offset: r.Offset})
 }
 
-// own locks a position and refuses a member that lost it.
-func (a *assignment) own(ctx context.Context, tx pgx.Tx, partition int) error {
-	tag, err := tx.Exec(ctx, `SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = $3 AND epoch = $4 FOR UPDATE`,
-		a.consumer.cfg.Group, a.consumer.cfg.Topic, partition, a.claims[partition].epoch)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("%w: partition %d", bus.ErrFenced, partition)
-	}
-	return err
-}
-
 // parkAgain notes that a replay failed. It has to be requested anew.
 func (a *assignment) parkAgain(ctx context.Context, at bus.Position, reason error) error {
 	a.consumer.logger.Error("parked record cannot be applied", "partition", at.Partition, "offset", at.Offset, "error", reason)
-	return a.replayOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := a.own(ctx, tx, at.Partition); err != nil {
+	return a.consumer.store.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := a.consumer.store.Own(ctx, tx, at.Partition, a.claims[at.Partition].Epoch); err != nil {
 			return err
 		}
 		return parked.FailAgain(ctx, tx, a.consumer.cfg.Group, a.consumer.cfg.Topic, at, reason)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/transaction"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
@@ -36,7 +37,7 @@ func (a *assignment) serve(ctx context.Context) error {
 		a.readAhead(ctx, nil)
 		return nil
 	}
-	if a.ahead.yields() && a.input.late(a.consumer.cfg.Lanes.Late/2) {
+	if a.ahead.yields() && a.input.Late(a.consumer.cfg.Lanes.Late/2) {
 		return nil
 	}
 	s := a.ahead.next
@@ -76,7 +77,7 @@ func (a *assignment) serveLane(ctx context.Context, s *lanes.Batch) error {
 		return nil //nolint:nilerr // it is read again at another turn
 	}
 	err := a.apply(ctx, lanes.Work{Records: s.Records, Lane: &s.Key, Until: s.Next})
-	var transient *transientError
+	var transient *transaction.TransientError
 	if errors.As(err, &transient) {
 		a.turns.Fail(s.Key)
 		a.turns.Add(s.Lane) // reading ahead has taken it out, if this was to be its last turn
@@ -89,7 +90,7 @@ func (a *assignment) serveLane(ctx context.Context, s *lanes.Batch) error {
 	a.turns.Succeed(s.Key)
 	a.settle()
 	if p := a.turns.Limit(s.Lane); p != nil {
-		p.Learn(a.spent, a.consumer.cfg.Lanes.Turn, s.Taken, s.Limit, a.consumer.maxBatch())
+		p.Learn(a.tx.Spent, a.consumer.cfg.Lanes.Turn, s.Taken, s.Limit, a.consumer.maxBatch())
 	}
 	return nil
 }
@@ -124,5 +125,5 @@ func (h *ahead) done(s *lanes.Batch) {
 // stopLane stops a lane in a partition, in the log and in Ready.
 func (c *Consumer) stopLane(at lanes.Key, reason error) {
 	c.logger.Error("lane stopped until somebody clears bus_deferred.halted", "lane", at.Lane, "partition", at.Partition, "error", reason)
-	c.status.stop(at, reason)
+	c.status.Stop(at, reason)
 }

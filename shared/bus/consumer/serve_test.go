@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
@@ -23,9 +23,9 @@ import (
 func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes.Config{Of: func(bus.Record) string { return "a" }}.WithDefaults()}
-	c := &Consumer{cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), status: newStatus("", "")}
+	c := &Consumer{cfg: cfg, logger: slog.New(slog.DiscardHandler), cluster: broker.NewCluster(nil, nil), status: status.New("", "")}
 	a := &assignment{
-		consumer: c, backlogs: lanes.Backlogs{}, turns: lanes.NewTurns(), ahead: newAhead(), reader: deferred.NewReader(c.cluster, "", wire.TopicID{}, cfg.Lanes), input: newInput(1), claims: map[int]*claimed{},
+		consumer: c, backlogs: lanes.Backlogs{}, turns: lanes.NewTurns(), ahead: newAhead(), reader: deferred.NewReader(c.cluster, "", wire.TopicID{}, cfg.Lanes), input: follow.NewBuffer(1 << 10), claims: map[int]*positions.Position{},
 	}
 	began := clock.Now().Add(-time.Hour)
 	for _, p := range partitions {
@@ -100,8 +100,11 @@ func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 // but no longer than some of its kind take.
 func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
-	a.input.chunks <- follow.Chunk{}
-	a.input.newest = clock.Now().Add(-time.Hour)
+	if err := a.input.Receive(ctx, follow.Chunk{Records: []bus.Record{{Time: clock.Now().Add(-time.Hour)}, {}}}); err != nil {
+		t.Fatal(err)
+	}
+	a.input.Ready()
+	a.input.Took(1)
 	a.ahead.next = &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a", Partition: 0}, Next: 10, Last: 19}, Err: errors.New("read in vain")}
 	a.ahead.served, a.ahead.took = clock.Now(), time.Hour
 	if err := a.serve(ctx); err != nil || a.ahead.next == nil {
@@ -110,58 +113,5 @@ func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a.ahead.served = clock.Now().Add(-maxWaits * time.Hour)
 	if err := a.serve(ctx); err != nil || a.ahead.next != nil {
 		t.Errorf("the turn still waits: error %v", err)
-	}
-}
-
-// answers is a mover whose commits can't be seen; asked whether one has
-// succeeded, it gives these answers in turn.
-type answers struct {
-	moves []error // nil: the positions have moved
-	done  bool
-}
-
-var errNotMoved = errors.New("not moved")
-
-func (m *answers) move(context.Context, pgx.Tx) error { return nil }
-func (m *answers) committed()                         { m.done = true }
-func (m *answers) moved(context.Context) (bool, error) {
-	err := m.moves[0]
-	m.moves = m.moves[1:]
-	if errors.Is(err, errNotMoved) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// Before giving up, a lane asks whether an attempt was
-// committed, and records it if so.
-func TestGivingUpALaneAsksFirst(t *testing.T) {
-	failed, silent := errors.New("the effect failed"), errors.New("the database does not answer")
-	for name, c := range map[string]struct {
-		moves []error
-		want  error
-		done  bool
-	}{
-		"its answer was lost": {[]error{nil}, nil, true}, "none was": {[]error{errNotMoved}, failed, false},
-		"the database comes back": {[]error{silent, silent, nil}, nil, true}, "another has the partition": {[]error{silent, bus.ErrFenced}, bus.ErrFenced, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, ctx := behind(t, 0)
-			m := &answers{moves: c.moves}
-			err := a.giveUp(ctx, m, failed)
-			var transient *transientError
-			if errors.As(err, &transient) {
-				err = transient.err
-			}
-			if !errors.Is(err, c.want) || m.done != c.done || len(m.moves) > 0 {
-				t.Errorf("error %v, noted %v, %d answers not asked for", err, m.done, len(m.moves))
-			}
-		})
-	}
-	a, ctx := behind(t, 0)
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	if err := a.giveUp(ctx, &answers{moves: []error{silent}}, failed); !errors.Is(err, context.Canceled) {
-		t.Errorf("at its end it returns %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package consumer
+package status
 
 import (
 	"context"
@@ -14,22 +14,22 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// consumerMetrics measure the transactions of one consumer.
+// Metrics measure the transactions of one consumer.
 // standing collects its lag at a scrape.
-type consumerMetrics struct {
-	applied, deferred, parked, replayed, failed prometheus.Counter
+type Metrics struct {
+	applied, Deferred, Parked, Replayed, failed prometheus.Counter
 	duration, delay                             prometheus.Histogram
 }
 
-func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labels) consumerMetrics {
+func newMetrics(registerer prometheus.Registerer, labels prometheus.Labels) Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return promauto.With(registerer).NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
 	}
-	return consumerMetrics{
+	return Metrics{
 		applied:  counter("weir_bus_applied_records_total", "Records whose effect is committed."),
-		deferred: counter("weir_bus_deferred_records_total", "Records over their lanes' shares that were left for later; each is applied once as well."),
-		replayed: counter("weir_bus_replayed_records_total", "Parked records that were applied after all."),
-		parked:   counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
+		Deferred: counter("weir_bus_deferred_records_total", "Records over their lanes' shares that were left for later; each is applied once as well."),
+		Replayed: counter("weir_bus_replayed_records_total", "Parked records that were applied after all."),
+		Parked:   counter("weir_bus_parked_records_total", "Records that can never be applied and were set aside."),
 		failed:   counter("weir_bus_failed_transactions_total", "Transactions that were rolled back, for whatever reason; most come again."),
 		duration: promauto.With(registerer).NewHistogram(prometheus.HistogramOpts{
 			Name: "weir_bus_transaction_duration_seconds", Help: "How long transactions that apply records take.",
@@ -42,18 +42,18 @@ func newConsumerMetrics(registerer prometheus.Registerer, labels prometheus.Labe
 	}
 }
 
-// transacted measures one attempt.
-func (m consumerMetrics) transacted(took time.Duration, err error) {
+// Transacted measures one attempt.
+func (m Metrics) Transacted(took time.Duration, err error) {
 	m.duration.Observe(took.Seconds())
 	if err != nil {
 		m.failed.Inc()
 	}
 }
 
-// took counts what is committed. Deferred records do not count
+// Took counts what is committed. Deferred records do not count
 // as late: they were so on purpose. Those of sampled requests have the trace of
 // ctx, their transaction, as an exemplar.
-func (m consumerMetrics) took(ctx context.Context, w lanes.Work, now time.Time) {
+func (m Metrics) Took(ctx context.Context, w lanes.Work, now time.Time) {
 	m.applied.Add(float64(len(w.Records)))
 	if w.Lane != nil {
 		return
@@ -71,12 +71,12 @@ func (m consumerMetrics) took(ctx context.Context, w lanes.Work, now time.Time) 
 
 // standing collects the status of a consumer at a scrape.
 type standing struct {
-	status                        *status
+	status                        *Status
 	lag, halted, haltedLanes      *prometheus.Desc
 	lanes, records, bytes, oldest *prometheus.Desc
 }
 
-func newStanding(s *status, labels prometheus.Labels) standing {
+func newStanding(s *Status, labels prometheus.Labels) standing {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, labels) }
 	return standing{
 		status:  s,
@@ -93,18 +93,20 @@ func newStanding(s *status, labels prometheus.Labels) standing {
 	}
 }
 
+// Describe implements prometheus.Collector.
 func (s standing) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{s.lag, s.halted, s.haltedLanes, s.lanes, s.records, s.bytes, s.oldest} {
 		out <- desc
 	}
 }
 
+// Collect implements prometheus.Collector.
 func (s standing) Collect(out chan<- prometheus.Metric) {
-	for partition, lag := range s.status.lag() {
+	for partition, lag := range s.status.Lag() {
 		out <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(lag), strconv.Itoa(partition))
 	}
 	behind := s.status.deferred()
-	partitions, lanes := s.status.stops()
+	partitions, lanes := s.status.Stops()
 	for desc, value := range map[*prometheus.Desc]float64{
 		s.halted: float64(partitions), s.haltedLanes: float64(lanes), s.lanes: float64(behind.lanes), s.records: float64(behind.records),
 		s.bytes: float64(behind.bytes), s.oldest: behind.age.Seconds(),
@@ -113,11 +115,11 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// measure registers the instruments of a consumer with a status.
-func measure(s *status, registerer prometheus.Registerer) consumerMetrics {
+// NewMetrics registers the instruments of a consumer with a status.
+func NewMetrics(s *Status, registerer prometheus.Registerer) Metrics {
 	labels := prometheus.Labels{"group": s.group, "topic": s.topic}
 	if registerer != nil {
 		registerer.MustRegister(newStanding(s, labels))
 	}
-	return newConsumerMetrics(registerer, labels)
+	return newMetrics(registerer, labels)
 }

@@ -1,4 +1,4 @@
-package consumer
+package transaction
 
 import (
 	"context"
@@ -12,13 +12,12 @@ import (
 
 // traced begins the span of one transaction, linked to the requests that the
 // records came by.
-func (a *assignment) traced(ctx context.Context, records []bus.Record) (context.Context, trace.Span) {
-	c := a.consumer
+func (r *Runner) traced(ctx context.Context, records []bus.Record) (context.Context, trace.Span) {
 	var parents []string
-	if c.cfg.Tracer != nil {
+	if r.Tracer != nil {
 		parents = traceparents(records)
 	}
-	return c.cfg.Tracer.Transaction(ctx, c.cfg.Group, c.cfg.Topic, len(records), parents)
+	return r.Tracer.Transaction(ctx, r.Store.Group, r.Store.Topic, len(records), parents)
 }
 
 // traceparents are those of the first sampled requests among records. The parts

@@ -1,4 +1,4 @@
-package consumer
+package status
 
 import (
 	"fmt"
@@ -9,28 +9,30 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// status is what a consumer shows of itself. Safe for concurrent use.
-type status struct {
+// Status is what a consumer shows of itself. Safe for concurrent use.
+type Status struct {
+	Reach *Reach // of its partitions
+
 	group, topic string
 
 	mu       sync.Mutex
 	assigned bool // it has its partitions, or others have all
 	caughtUp bool // it was once as far as they reached when they were assigned
 	halted   map[int]error
-	stopped  map[lanes.Key]error // lanes; bounded by Lanes.Most
-	reach    map[int]reach
+	stopped  map[lanes.Key]error         // lanes; bounded by Lanes.Most
 	behind   map[lanes.Key]lanes.Backlog // bounded by Lanes.Most
 }
 
-func newStatus(group, topic string) *status {
-	return &status{
-		group: group, topic: topic,
-		halted: make(map[int]error), stopped: make(map[lanes.Key]error), reach: make(map[int]reach), behind: make(map[lanes.Key]lanes.Backlog),
+// New is the status of a consumer that has no partitions.
+func New(group, topic string) *Status {
+	return &Status{
+		Reach: newReach(), group: group, topic: topic,
+		halted: make(map[int]error), stopped: make(map[lanes.Key]error), behind: make(map[lanes.Key]lanes.Backlog),
 	}
 }
 
-// ready is the error of Consumer.Ready.
-func (s *status) ready() error {
+// Ready is the error of Consumer.Ready.
+func (s *Status) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p, err := range s.halted {
@@ -49,74 +51,86 @@ func (s *status) ready() error {
 	}
 }
 
-// claim notes an assignment, some of whose partitions are stopped.
-func (s *status) claim(halted map[int]error) {
+// Claim notes an assignment, some of whose partitions are stopped.
+func (s *Status) Claim(halted map[int]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.assigned, s.halted, s.stopped = true, halted, make(map[lanes.Key]error)
 }
 
-// idle notes that other members have all partitions.
-func (s *status) idle() {
-	s.claim(make(map[int]error))
-	s.catchUp()
+// Idle notes that other members have all partitions.
+func (s *Status) Idle() {
+	s.Claim(make(map[int]error))
+	s.CatchUp()
 }
 
-// leave notes the end of an assignment.
-func (s *status) leave() {
+// Leave notes the end of an assignment.
+func (s *Status) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.assigned, s.reach, s.behind = false, make(map[int]reach), make(map[lanes.Key]lanes.Backlog)
+	s.assigned, s.behind = false, make(map[lanes.Key]lanes.Backlog)
+	s.Reach.forget()
 }
 
-// catchUp notes that all is applied that there was at first.
-func (s *status) catchUp() {
+// CatchUp notes that all is applied that there was at first.
+func (s *Status) CatchUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.caughtUp = true
 }
 
-// halt notes why a partition is stopped.
-func (s *status) halt(partition int, reason error) {
+// Halt notes why a partition is stopped.
+func (s *Status) Halt(partition int, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.halted[partition] = reason
 }
 
-// isHalted reports whether a partition is stopped.
-func (s *status) isHalted(partition int) bool {
+// IsHalted reports whether a partition is stopped.
+func (s *Status) IsHalted(partition int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.halted[partition] != nil
 }
 
-// stop notes why a lane is stopped in a partition.
-func (s *status) stop(at lanes.Key, reason error) {
+// Stop notes why a lane is stopped in a partition.
+func (s *Status) Stop(at lanes.Key, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped[at] = reason
 }
 
-// stops counts what is stopped.
-func (s *status) stops() (partitions, lanes int) {
+// Stops counts what is stopped.
+func (s *Status) Stops() (partitions, lanes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.halted), len(s.stopped)
 }
 
-// keep notes what a lane has deferred.
-func (s *status) keep(b lanes.Backlog) {
+// Keep notes what a lane has deferred.
+func (s *Status) Keep(b lanes.Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind[b.Key] = b
 }
 
-// finish notes that a lane is back with the others in a partition.
-func (s *status) finish(at lanes.Key) {
+// Finish notes that a lane is back with the others in a partition.
+func (s *Status) Finish(at lanes.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.behind, at)
 	delete(s.stopped, at)
+}
+
+// Lag is what Consumer.Lag returns.
+func (s *Status) Lag() map[int]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lag := s.Reach.lag()
+	for at, b := range s.behind {
+		lag[at.Partition] += b.Records
+	}
+	return lag
 }
 
 // deferral is what lanes have left behind in all.
@@ -126,7 +140,7 @@ type deferral struct {
 	age            time.Duration
 }
 
-func (s *status) deferred() (d deferral) {
+func (s *Status) deferred() (d deferral) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.behind {

@@ -1,0 +1,101 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus/consumer/internal/deferred"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/positions"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/status"
+	"github.com/weirlog/weir/shared/bus/consumer/internal/transaction"
+	"github.com/weirlog/weir/shared/bus/internal/broker"
+	"github.com/weirlog/weir/shared/bus/internal/clock"
+	"github.com/weirlog/weir/shared/bus/internal/follow"
+	"github.com/weirlog/weir/shared/lifecycle"
+)
+
+// claim takes the partitions over under new epochs, which fences
+// their former members. A partition that was never consumed starts
+// where its log does; without a leader it waits for one. It is
+// stopped if its log was cut. One whose position is outside its log,
+// or in a deleted topic's, is stopped as well.
+func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
+	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := c.takeOver(ctx, positions.Claim{Owner: owner, Partitions: partitions, Logs: logs, AcceptLost: c.cfg.AcceptLost})
+	if err != nil {
+		return nil, err
+	}
+	a := &assignment{
+		consumer: c, topic: logs.ID, claims: claimed.Positions, backlogs: claimed.Backlogs, asked: make(chan struct{}, 1),
+		input: follow.NewBuffer(c.cfg.BufferBytes), goals: status.NewGoals(), offsets: newGroupOffsets(),
+		limit: lanes.NewBatchLimit(c.cfg.Lanes), lately: lanes.NewUsage(), turns: lanes.NewTurns(), ahead: newAhead(),
+		tx:     &transaction.Runner{Store: c.store, Metrics: c.metrics, Tracer: c.cfg.Tracer, Logger: c.logger},
+		reader: deferred.NewReader(c.cluster, c.cfg.Topic, logs.ID, c.cfg.Lanes),
+	}
+	for p, err := range claimed.Halted {
+		c.logger.Error("partition stays stopped until somebody clears bus_positions.halted", "partition", p, "error", err)
+	}
+	c.status.Claim(claimed.Halted)
+	a.resume()
+	return a, a.check(ctx, partitions, logs)
+}
+
+// check stops what can't continue where it is, and sets the
+// status.Goals of the others.
+func (a *assignment) check(ctx context.Context, partitions []int, logs broker.TopicLogs) error {
+	for _, p := range partitions {
+		claim := a.claims[p]
+		if claim == nil {
+			if !a.consumer.status.IsHalted(p) {
+				a.fresh = append(a.fresh, p)
+				a.goals.Add(p)
+			}
+			continue
+		}
+		log, known := logs.Bounds[p]
+		if claim.Topic != logs.ID {
+			replaced, err := a.consumer.cluster.Replaced(ctx, a.consumer.cfg.Topic, claim.Topic)
+			if err != nil {
+				return err
+			}
+			if !replaced {
+				return fmt.Errorf("brokers do not agree which topic %q is", a.consumer.cfg.Topic)
+			}
+			log.Replaced = true
+		}
+		if log.Replaced || known && (claim.Next < log.Start || claim.Next > log.End) {
+			a.outside(ctx, p, claim.Next, log)
+			delete(a.claims, p)
+			a.forgetBacklogs(p)
+			continue
+		}
+		a.consumer.status.Reach.Begin(p, claim.Next, log.End)
+		a.goals.Add(p)
+	}
+	return nil
+}
+
+// takeOver waits for the rows as long as ctx lives: a stalled member may
+// hold them until its session times out.
+func (c *Consumer) takeOver(ctx context.Context, claim positions.Claim) (positions.Claimed, error) {
+	for failures := 1; ; failures++ {
+		claimed, err := c.store.Claim(ctx, claim)
+		if err == nil || ctx.Err() != nil {
+			return claimed, err
+		}
+		c.logger.Warn("cannot take the partitions over yet", "error", err)
+		lifecycle.Pause(ctx, clock.Backoff(failures, 50*time.Millisecond, 2*time.Second))
+	}
+}
+
+// halt stops a partition in the database and in Ready.
+func (c *Consumer) halt(ctx context.Context, partition int, epoch int64, reason error) error {
+	c.logger.Error("partition stopped", "partition", partition, "error", reason)
+	c.status.Halt(partition, reason)
+	return c.store.Halt(ctx, partition, epoch, reason)
+}
