@@ -80,5 +80,7 @@ func TestAPlanOfOnesOwn(t *testing.T) {
 		v.sees("host", "owner", "/plan?"+query.Encode(), http.StatusUnprocessableEntity, `id="fault-`+field+`"`, `value="`+value+`"`, "no Change the plan")
 		v.posts("host", "owner", "/plan", query, http.StatusUnprocessableEntity, `id="fault-`+field+`"`)
 	}
-	v.sees("host", "owner", "/plan?organization=acme&tier=scale&on_exhausted=refuse&overage_cap=7", http.StatusUnprocessableEntity, `id="fault-overage_cap"`)
+	page = v.sees("host", "owner", "/plan?organization=acme&tier=scale&on_exhausted=refuse&overage_cap=7", http.StatusOK, "Change to scale")
+	form = url.Values{"organization": {"acme"}, "key": {keyOfForm.FindStringSubmatch(page)[1]}, "tier": {"scale"}, "on_exhausted": {"refuse"}, "overage_cap": {"7"}}
+	v.posts("host", "owner", "/plan", form, http.StatusSeeOther) // a cap that was left in the form
 }

@@ -62,8 +62,10 @@ func (f planForm) wanted() (wanted ledger.Subscription, err error) {
 	if plan.Quota, err = f.size(quotaField); err != nil {
 		return wanted, err
 	}
-	if plan.OverageCap, err = f.size(capField); err != nil {
-		return wanted, err
+	if plan.Overage { // else a cap that was filled in before means nothing
+		if plan.OverageCap, err = f.size(capField); err != nil {
+			return wanted, err
+		}
 	}
 	if plan.RequestsPerMinute, err = f.number(requestsField, ledger.MaxRequestsPerMinute); err != nil {
 		return wanted, err
@@ -114,7 +116,7 @@ func planFields(form planForm, fault ledger.Invalid) []ui.Field {
 		{Name: quotaField, Label: "Quota of a period", Optional: true, Hint: "A size, such as 1.5 GiB. Empty: the tier's."},
 		{Name: requestsField, Label: "Requests per minute", Optional: true, Hint: "Empty: the tier's."},
 		{Name: beyondField, Label: "Beyond the allowance", Choices: ui.Choose(form[beyondField], beyond...)},
-		{Name: capField, Label: "Most overage of a period", Optional: true, Hint: "A size. Empty: as much as comes."},
+		{Name: capField, Label: "Most overage of a period", Optional: true, Hint: "A size, where requests are accepted as overage. Empty: as much as comes."},
 		{Name: anchorField, Label: "Periods begin on day", Optional: true, Hint: "1 to 31, from the next period on. A shorter month has its last day instead."},
 	}
 	for i := range fields {
