@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// Retention is for how long modules know what was deleted. Zero means the default.
+// Retention is for how long modules know what was deleted: 3 to 1200 months.
+// Zero means the default.
 type Retention struct {
 	DeletionsMonths int `help:"For how many months it is known which organizations and projects were deleted, by their ids: longer than the log keeps records of them, and than a backup is restored." env:"WEIR_DELETIONS_MONTHS" default:"25"`
 }
@@ -16,13 +17,14 @@ type Retention struct {
 const (
 	// DefaultMonths is as long as the ledger keeps transfers.
 	DefaultMonths = 25
-	leastMonths   = 3 // facts are kept for 30 days, and what is parked for 90
+	leastMonths   = 3    // facts are kept for 30 days, and what is parked for 90
+	mostMonths    = 1200 // a century: no backup is older
 )
 
 // Validate returns what is wrong.
 func (r Retention) Validate() error {
-	if r.DeletionsMonths != 0 && r.DeletionsMonths < leastMonths {
-		return fmt.Errorf("WEIR_DELETIONS_MONTHS is %d: what was deleted is known for at least %d months", r.DeletionsMonths, leastMonths)
+	if r.DeletionsMonths != 0 && (r.DeletionsMonths < leastMonths || r.DeletionsMonths > mostMonths) {
+		return fmt.Errorf("WEIR_DELETIONS_MONTHS is %d: what was deleted is known for %d to %d months", r.DeletionsMonths, leastMonths, mostMonths)
 	}
 	return nil
 }
