@@ -42,11 +42,15 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	gone, err := registry.TakePastDeletions(ctx, tx, p.before(), deletionsAtOnce)
-	if err != nil || len(gone) == 0 {
+	before := p.before()
+	if oldest, err := registry.OldestDeletion(ctx, tx); err != nil || oldest.IsZero() || !oldest.Before(before) {
 		return 0, false, err
 	}
-	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+	if err := eventstorepg.TakeTurn(ctx, tx); err != nil { // before any row, as all do who append
+		return 0, false, err
+	}
+	gone, err := registry.TakePastDeletions(ctx, tx, before, deletionsAtOnce)
+	if err != nil || len(gone) == 0 {
 		return 0, false, err
 	}
 	for _, of := range gone {
