@@ -1,11 +1,10 @@
 package pg
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 	"time"
 
@@ -13,27 +12,47 @@ import (
 )
 
 // Copy copies n rows into columns of a table: fill appends the values of row i,
-// in the order and of the types of the columns. pgx's own CopyFrom boxes each
-// value and looks its type up, at several times the cost.
+// in the order and of the types of the columns. PostgreSQL stores some rows
+// while the next are filled in, by another goroutine. pgx's own CopyFrom boxes
+// each value and looks its type up, at several times the cost.
 func Copy(ctx context.Context, tx pgx.Tx, table string, columns []string, n int, fill func(i int, row *CopyRow)) error {
 	names := make([]string, len(columns))
 	for i, column := range columns {
 		names[i] = pgx.Identifier{column}.Sanitize()
 	}
-	rows := CopyRow{encoded: []byte(copyHeader)}
-	for i := range n {
-		rows.encoded = binary.BigEndian.AppendUint16(rows.encoded, uint16(len(columns))) //nolint:gosec // a table has few
-		fill(i, &rows)
-		if i == 0 {
-			rows.encoded = slices.Grow(rows.encoded, n*len(rows.encoded)) // rows are about as long as each other
-		}
-	}
-	rows.encoded = append(rows.encoded, copyEnd...)
+	rows := &copyRows{columns: uint16(len(columns)), n: n, fill: fill} //nolint:gosec // a table has few
+	rows.coming.encoded = append(rows.coming.encoded, copyHeader...)
 	statement := fmt.Sprintf(`COPY %s (%s) FROM STDIN BINARY`, pgx.Identifier{table}.Sanitize(), strings.Join(names, ", "))
-	if _, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(rows.encoded), statement); err != nil {
+	if _, err := tx.Conn().PgConn().CopyFrom(ctx, rows, statement); err != nil {
 		return fmt.Errorf("cannot copy %d rows into %q: %w", n, table, err)
 	}
 	return nil
+}
+
+// copyRows encodes rows as they are read.
+type copyRows struct {
+	columns uint16
+	n, next int
+	fill    func(i int, row *CopyRow)
+	coming  CopyRow // what is encoded and was not read
+	ended   bool
+}
+
+// Read implements io.Reader.
+func (r *copyRows) Read(p []byte) (n int, err error) {
+	for ; r.next < r.n && len(r.coming.encoded) < len(p); r.next++ {
+		r.coming.encoded = binary.BigEndian.AppendUint16(r.coming.encoded, r.columns)
+		r.fill(r.next, &r.coming)
+	}
+	if r.next == r.n && !r.ended {
+		r.coming.encoded, r.ended = append(r.coming.encoded, copyEnd...), true
+	}
+	if len(r.coming.encoded) == 0 {
+		return 0, io.EOF
+	}
+	n = copy(p, r.coming.encoded)
+	r.coming.encoded = append(r.coming.encoded[:0], r.coming.encoded[n:]...)
+	return n, nil
 }
 
 // copyHeader is the signature of the binary format, without flags and extensions.
