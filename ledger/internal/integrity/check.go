@@ -91,24 +91,11 @@ func (c *Checker) runOnce(ctx context.Context) error {
 	if err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot begin to check ranges: %w", err)
 	}
-	if err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return summarize(ctx, tx) }); err != nil && !pg.IsTransient(err) {
-		return fmt.Errorf("cannot have the transfers to check found: %w", err)
-	}
 	for {
 		if more, err := c.checkSome(ctx); !more || err != nil {
 			return errors.Join(err, c.endRound(ctx))
 		}
 	}
-}
-
-// summarize has what is to be checked found by its booking,
-// without reading all of its day.
-func summarize(ctx context.Context, tx pgx.Tx) error {
-	from, to, found, err := postgres.Unchecked(ctx, tx)
-	if err != nil || !found {
-		return err
-	}
-	return postgres.Summarize(ctx, tx, from, to)
 }
 
 // checkSome claims ranges and checks them, and reports whether it had to leave

@@ -60,7 +60,7 @@ func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	if err != nil || len(found.Violations) != 3 || found.Violations[0].Invariant != ledger.RangeIsTransfers {
 		t.Errorf("found %+v, %v, want that no range has transfers", found.Violations, err)
 	}
-	if asked, spanning := traced.asked.Load(), traced.spanning.Load(); asked != 2 || spanning != 0 {
-		t.Errorf("%d questions, %d of them about more than one booking, want one for each of two", asked, spanning)
+	if asked, spanning := traced.asked.Load(), traced.spanning.Load(); asked != 4 || spanning != 0 {
+		t.Errorf("%d questions, %d of them about more than one booking, want for each of two one about where they lie and one about all", asked, spanning)
 	}
 }

@@ -95,7 +95,8 @@ func (s *Sealer) isDue(ctx context.Context, tx pgx.Tx, by time.Time) (bool, erro
 }
 
 // sealDue seals the hours that ended by an instant. To look first
-// spares those who book the lock of a cut.
+// spares those who book the lock of a cut. Charges of an hour are
+// found by their booking.
 func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 	var due bool
 	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
@@ -103,6 +104,10 @@ func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 		return err
 	})
 	if err != nil || !due {
+		return err
+	}
+	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error { return postgres.Summarize(ctx, tx, by.Add(-24*time.Hour), by) })
+	if err != nil {
 		return err
 	}
 	return Seal(ctx, s.Pool, by)

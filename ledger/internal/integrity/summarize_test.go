@@ -2,7 +2,6 @@ package integrity_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -10,27 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirlog/weir/ledger"
+	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/integrity"
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
-	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv"
 )
 
-// soundLog is as the ledger has it.
-type soundLog struct{}
-
-func (soundLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) { return nil, nil }
-
-// What is to be checked is found by its booking, on each of its
-// days, and not by reading these whole.
-func TestChecksFindTransfersByBooking(t *testing.T) {
+// What an hour is sealed with is found by its booking, and not
+// by reading its day whole.
+func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)
-	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ($1, $2, 0, 0, 1, '')`,
-			contract.GroupLedger, contract.TopicLogs)
-		return err
-	})
+	sealer := &integrity.Sealer{
+		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
+		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
+		End:  func(context.Context) (horizon.End, error) { return horizon.End{}, nil },
+	}
 	const days, perDay = 2, 3000 // more than the index has of an empty day
 	for day := range int64(days) {
 		charges := make([]ledger.Charge, perDay)
@@ -39,19 +32,9 @@ func TestChecksFindTransfersByBooking(t *testing.T) {
 		}
 		l.Apply(t, charges...)
 		l.Pass(24 * time.Hour)
-	}
-	checker := integrity.NewChecker(integrity.CheckerConfig{
-		Pool: l.Pool, Log: soundLog{}, Interval: time.Hour, Clock: l.Now, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
-	})
-	testenv.Run(t, checker.Run)
-	testenv.Eventually(t, 30*time.Second, func() error {
-		if checker.Report().Rounds == 0 {
-			return errors.New("no round has ended")
+		if err := sealer.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if report := checker.Report(); report.Ranges != days || len(report.Violations) > 0 {
-		t.Errorf("the checks end with %+v", report)
 	}
 	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		var left, indexes int

@@ -78,27 +78,35 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 // fromTouched is how many transfers TouchedBy reads.
 const fromTouched = 500
 
-// byIndex has transfers found by their booking: the planner takes those for few
-// who read a limited number from the beginning of a day.
-const byIndex = `SELECT set_config('enable_seqscan', 'off', true)`
-
 // TouchedBy finds books that the transaction of a range wrote to, at most
 // limit of them: those of some transfers that lie together, wherever
-// among them, as they lie by organization.
+// among those of its last day, as they lie by organization.
 func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	whole, err := bookedWith(ctx, tx, r)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, byIndex); err != nil {
+	if _, err := tx.Exec(ctx, readingTails); err != nil {
+		return nil, err
+	}
+	days, err := daysBetween(ctx, tx, whole.From, whole.To)
+	if err != nil || len(days) == 0 {
+		return nil, err
+	}
+	day := days[len(days)-1]
+	end, err := tailOf(ctx, tx, day, whole.Booked)
+	if err != nil {
 		return nil, err
 	}
 	skipped := rand.Float64() * float64(max(whole.Charged-fromTouched, 0)) //nolint:gosec // a sample
-	keys, err := touchedAfter(ctx, tx, whole, int64(skipped), limit)
-	if err == nil && len(keys) == 0 && skipped > 0 { // not each charge has left a transfer there
-		return touchedAfter(ctx, tx, whole, 0, limit)
+	keys, err := end.touchedAfter(ctx, tx, whole, int64(skipped), limit)
+	if err != nil || len(keys) > 0 {
+		return keys, err
 	}
-	return keys, err
+	if end, err = safeTailOf(ctx, tx, day, whole.Booked); err != nil { // not each charge has left a transfer there
+		return nil, err
+	}
+	return end.touchedAfter(ctx, tx, whole, 0, limit)
 }
 
 // bookedWith widens a range to all partitions of its transaction, so that
@@ -110,10 +118,9 @@ func bookedWith(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Range, e
 }
 
 // touchedAfter finds books by transfers of a booking, but for the first of them.
-func touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM transfers
-			WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 LIMIT $4 OFFSET $5) sample LIMIT $6`,
-		planned, r.Booked, r.From, r.To, fromTouched, skipped, limit)
+func (t tail) touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
+	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM `+t.partition+`
+			WHERE ctid >= $1 AND booked_at = $2 LIMIT $3 OFFSET $4) sample LIMIT $5`, planned, t.first, r.Booked, fromTouched, skipped, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -14,24 +14,40 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// CheckRanges compares ranges with the transfers that their transactions wrote.
-// tx holds the days.
+// CheckRanges compares ranges with the transfers that their transactions wrote:
+// with those that lie where these wrote and, where that differs, with all that
+// there are. tx holds the days.
 func CheckRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]ledger.Violation, error) {
-	found, err := chargedIn(ctx, tx, ranges)
-	if err != nil {
-		return nil, fmt.Errorf("cannot add up the transfers of %d ranges: %w", len(ranges), err)
+	_, differing, err := compareRanges(ctx, tx, ranges, addTail)
+	if err != nil || len(differing) == 0 {
+		return nil, err
 	}
-	var violations []ledger.Violation
+	from, to := acceptedIn(differing)
+	if err := Summarize(ctx, tx, from, to); err != nil {
+		return nil, err
+	}
+	violations, _, err := compareRanges(ctx, tx, differing, addIndexed)
+	return violations, err
+}
+
+// compareRanges compares ranges with transfers as they are added
+// up, and returns those that differ.
+func compareRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder) (violations []ledger.Violation, differing []ledger.Range, err error) {
+	found, err := chargedIn(ctx, tx, ranges, add)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot add up the transfers of %d ranges: %w", len(ranges), err)
+	}
 	for key, want := range stretchesOf(ranges) {
 		got := found[key]
 		if got.bytes == want.ChargedBytes && got.charges <= want.Charged && (got.charges == 0 || got.first >= want.First && got.next <= want.Next) {
 			continue
 		}
+		differing = append(differing, want)
 		violations = append(violations, ledger.Violation{Invariant: ledger.RangeIsTransfers, Detail: fmt.Sprintf(
 			"partition %d, offsets [%d, %d): %d bytes of %d records were charged, the transfers are %d bytes of %d in [%d, %d)",
 			key.partition, want.First, want.Next, want.ChargedBytes, want.Charged, got.bytes, got.charges, got.first, got.next)})
 	}
-	return violations, nil
+	return violations, differing, nil
 }
 
 // A stretchKey is a partition and the instant at which a
@@ -71,36 +87,38 @@ type charged struct {
 	first, next int64
 }
 
-// unsorted has sums made by a hash: nothing is known of a day on which nobody
-// has booked before, and a sort of what is taken for few goes to disk.
-const unsorted = `SELECT set_config('enable_sort', 'off', true)`
-
 // chargedIn adds up the transfers of ranges, which lie together in the order of
 // their booking: they are read once, whatever the partitions.
-func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) (map[stretchKey]charged, error) {
+func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder) (map[stretchKey]charged, error) {
 	if len(ranges) == 0 {
 		return nil, nil
 	}
 	all := ranges[0]
+	all.From, all.To = acceptedIn(ranges)
 	latest := all.Booked
 	for _, r := range ranges {
-		all.From, all.To = calendar.Earlier(all.From, r.From), calendar.Later(all.To, r.To)
 		all.Booked, latest = calendar.Earlier(all.Booked, r.Booked), calendar.Later(latest, r.Booked)
 	}
 	days, err := daysBetween(ctx, tx, all.From, all.To)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, unsorted); err != nil {
-		return nil, err
-	}
 	found := map[stretchKey]charged{}
 	for _, day := range days {
-		if err := addCharged(ctx, tx, day, all, latest, found); err != nil {
+		if err := add(ctx, tx, day, all, latest, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// acceptedIn is between which instants ranges were accepted, both inclusive.
+func acceptedIn(ranges []ledger.Range) (from, to time.Time) {
+	from, to = ranges[0].From, ranges[0].To
+	for _, r := range ranges {
+		from, to = calendar.Earlier(from, r.From), calendar.Later(to, r.To)
+	}
+	return from, to
 }
 
 // daysBetween are the days of transfers from that of one instant to that of
@@ -111,13 +129,33 @@ func daysBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]time.Tim
 	return slices.DeleteFunc(days, func(day time.Time) bool { return day.Before(first) || day.After(to) }), err
 }
 
-// addCharged adds what a day has of ranges that were booked until latest. It
-// reads the day's partition itself: row level security, which lets the system
-// see every row, would take a third of the time.
-func addCharged(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
+// An adder adds what a day has of ranges that were booked until latest.
+type adder func(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error
+
+// addTail reads the end of the day.
+func addTail(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
+	if _, err := tx.Exec(ctx, readingTails); err != nil {
+		return err
+	}
+	end, err := safeTailOf(ctx, tx, day, all.Booked)
+	if err != nil {
+		return err
+	}
+	return end.addCharged(ctx, tx, all, latest, found)
+}
+
+// addIndexed reads what the index of bookings finds of the day.
+func addIndexed(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
+	if _, err := tx.Exec(ctx, `SELECT set_config('enable_bitmapscan', 'on', true)`); err != nil {
+		return err
+	}
+	return wholeDay(day).addCharged(ctx, tx, all, latest, found)
+}
+
+func (t tail) addCharged(ctx context.Context, tx pgx.Tx, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
 	rows, err := tx.Query(ctx, `SELECT partition, booked_at, sum(amount)::bigint, count(*) FILTER (WHERE entries > 0), min("offset"), max("offset") + 1
-		FROM `+pg.DayPartition("transfers", day)+` WHERE booked_at BETWEEN $1 AND $2 AND effective_at BETWEEN $3 AND $4 AND `+ofCharges+` GROUP BY 1, 2`,
-		all.Booked, latest, all.From, all.To)
+		FROM `+t.partition+` WHERE ctid >= $5 AND booked_at BETWEEN $1 AND $2 AND effective_at BETWEEN $3 AND $4 AND `+ofCharges+` GROUP BY 1, 2`,
+		all.Booked, latest, all.From, all.To, t.first)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,30 @@ func TestCheckRangesOverDays(t *testing.T) {
 	l.wantRange(t, r, 1)
 }
 
+// A range whose transfers lie before some that were booked earlier is found all
+// the same, and so is what was changed in it.
+func TestCheckRangesOutOfOrder(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.Start(t, "acme", ledger.Scale)
+	booked := l.Now()
+	first := l.chargeRange(t, "acme", 1000, booked)
+	charges := make([]ledger.Charge, 200) // on several pages
+	for i := range charges {
+		charges[i] = l.NewCharge("acme", 1)
+	}
+	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := l.Booking.Charge(ctx, tx, booked.Add(-time.Hour), charges)
+		return err
+	})
+	last := l.chargeRange(t, "acme", 10, booked.Add(time.Hour))
+	l.wantRange(t, first, 0)
+	l.wantRange(t, last, 0)
+	for _, r := range []ledger.Range{first, last} {
+		l.exec(t, `UPDATE transfers SET amount = amount + 1 WHERE "offset" = $1 AND reason = 2`, r.First)
+		l.wantRange(t, r, 1)
+	}
+}
+
 // wantRange compares a range, of which that much does not hold.
 func (l checkedLedger) wantRange(t *testing.T, r ledger.Range, violations int) {
 	t.Helper()
