@@ -1,0 +1,50 @@
+//go:build promtool
+
+package film
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// shot is a film of one process, which is up or not in each scene.
+func shot(t *testing.T, up ...float64) *Film {
+	t.Helper()
+	f, err := of("../alerts.yaml", "../slo.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range up {
+		minutes := calm
+		if i > 0 {
+			minutes = Lasting / (len(up) - 1)
+		}
+		f.add(minutes, []look{{time.Now(), map[string]float64{`up{instance="a",job="weir"}`: value}}})
+	}
+	return f
+}
+
+// The judge takes what the rules raise and nothing else, whenever it was
+// raised, and nothing before the fault.
+func TestJudge(t *testing.T) {
+	promtool, down := os.Getenv("WEIR_PROMTOOL"), []string{"WeirTargetDown"}
+	if promtool == "" {
+		t.Fatal("WEIR_PROMTOOL names no promtool: make verify does")
+	}
+	for _, c := range []struct {
+		what   string
+		up     []float64
+		alerts []string
+		right  bool
+	}{
+		{"a process is down", []float64{1, 0}, down, true},
+		{"an alert that nobody expects, and that is gone at the end", []float64{1, 0, 1}, nil, false},
+		{"an alert that is not raised, beside one that is", []float64{1, 0}, append(down, "WeirStateStale"), false},
+		{"an alert before the fault", []float64{0, 0}, down, false},
+	} {
+		if err := shot(t, c.up...).Judge(t.Context(), promtool, c.alerts); (err == nil) != c.right {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}

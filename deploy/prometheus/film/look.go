@@ -1,0 +1,70 @@
+package film
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// A look is what processes show at one time, by series as
+// Prometheus has them.
+type look struct {
+	at    time.Time
+	shown map[string]float64
+}
+
+// job is the name that the rules know processes by.
+const job = "weir"
+
+// take looks at processes, by the addresses where they show their
+// metrics. One that does not answer is down.
+func take(ctx context.Context, processes []string) look {
+	seen := look{at: time.Now(), shown: map[string]float64{}}
+	for _, address := range processes {
+		target := model.LabelSet{model.InstanceLabel: model.LabelValue(address), model.JobLabel: job}
+		samples, err := scrape(ctx, address)
+		up := &model.Sample{Metric: model.Metric{model.MetricNameLabel: "up"}, Value: 1}
+		if err != nil {
+			up.Value = 0
+		}
+		seen.add(target, append(samples, up))
+	}
+	return seen
+}
+
+func (l look) add(target model.LabelSet, samples model.Vector) {
+	for _, sample := range samples {
+		series := model.Metric(target.Merge(model.LabelSet(sample.Metric)))
+		l.shown[series.String()] = float64(sample.Value)
+	}
+}
+
+func scrape(ctx context.Context, address string) (model.Vector, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	return expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+}
+
+// nameOf is the name of a series' metric.
+func nameOf(series string) string {
+	name, _, _ := strings.Cut(series, "{")
+	return name
+}
