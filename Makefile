@@ -151,9 +151,10 @@ RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)
 
+EXCEPT   = # packages that another target tries with the race detector, e.g. make test-race EXCEPT=./shared/bus
 test-race: ## of the same tests those in which the race detector can find something; it needs a C compiler
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
-	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS),$(LISTED))
+	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(EXCEPT:./%=github.com/weirlog/weir/%),$(LISTED))
 
 # The race detector only in what runs on Apache Kafka alone, three nodes as well; the rest of the bus has it in `make test-race`. Tests take turns
 # on a node that they are given, so the bus has one of its own.
