@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
@@ -45,18 +45,12 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// failure is an entry with a trace of 12 lines; the nth is one
-// of kinds, or of a kind of its own.
+// failure is the nth error, of so many kinds; each is of its own where kinds is 0.
 func failure(n, kinds int) string {
 	if kinds > 0 {
 		n %= kinds
 	}
-	line := `{"timestamp":"2026-11-20T12:00:00.123Z","level":"error","message":"request failed","metadata":{"request":"7f3a9c21","user":"alice"},` +
-		`"error":{"type":"java.lang.IllegalStateException","message":"cannot pay","stack_trace":[`
-	for i := range 12 {
-		line += fmt.Sprintf(`"at com.acme.pay.Gateway%s.charge%c(Gateway.java:%d)",`, letters(n), 'a'+i, 100+i)
-	}
-	return line[:len(line)-1] + `]}}`
+	return groupingtest.Failure(n)
 }
 
 // BenchmarkReplicas measures consumers side by side, each with
@@ -90,14 +84,8 @@ func BenchmarkReplicas(b *testing.B) {
 
 // replica takes transactions until b.N were taken by all.
 func replica(b *testing.B, pool *pgxpool.Pool, next *atomic.Int64, kinds int) error {
-	hot := failure(0, kinds)
 	for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-		mixed := func(i int) string {
-			if i%10 == 0 {
-				return failure(1+(int(n)*7919+i*104_729)%(kinds-1), kinds)
-			}
-			return hot
-		}
+		mixed := func(i int) string { return groupingtest.HotAndRare(int(n)*2000+i, kinds) }
 		if err := consume(b.Context(), pool, batch(100, 20, mixed)...); err != nil {
 			return err
 		}
@@ -115,13 +103,4 @@ func batch(records, entries int, entry func(n int) string) (all []sharedbus.Reco
 		all = append(all, record(logs(lines...), int64(i)))
 	}
 	return all
-}
-
-// letters writes n without digits, which would be a counter's.
-func letters(n int) string {
-	text := ""
-	for ; n > 0; n /= 26 {
-		text += string(rune('a' + n%26))
-	}
-	return text
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
 // tiny is the smallest error that people would send: its nth type is like no other.
 func tiny(n int) string {
-	return `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","error":{"type":"Flood` + letters(n+1) + `"}}`
+	return `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","error":{"type":"Flood` + groupingtest.Letters(n+1) + `"}}`
 }
 
 // flood is one request of new types, counted from first, under

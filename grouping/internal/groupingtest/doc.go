@@ -1,3 +1,3 @@
 // Package groupingtest is a service with groups on a fresh database,
-// without a broker. Only tests import it.
+// without a broker, and errors to send. Only tests import it.
 package groupingtest
