@@ -42,6 +42,9 @@ type syntax struct {
 	mark func(line string) mark
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
+	// home is the part of a module's name that its maker chose; nil
+	// where paths tell whose it is.
+	home func(module string) string
 	// own corrects inApp for all frames of an exception, the
 	// innermost first; nil: inApp suffices.
 	own func(frames []Frame)
@@ -100,13 +103,13 @@ const (
 
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
-	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, identity: javaIdentity, callees: true, at: true},
+	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, callees: true, at: true},
 	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
 		engine: javascriptEngine, place: javascriptPlace, at: true},
 	{language: Python, frame: pythonFrame, has: charsOf("\",[│(:<"), mark: pythonMark, inApp: pythonInApp, identity: pythonIdentity, crashLast: true},
 	{language: Python, frame: faultFrame, has: charsOf("\""), mark: faultMark, inApp: pythonInApp, identity: pythonIdentity},
 	{language: Go, frame: goFrame, mark: goMark, inApp: goInApp, identity: goIdentity, twoLines: true},
-	{language: DotNet, frame: dotnetFrame, has: charsOf("("), mark: dotnetMark, inApp: dotnetInApp, identity: dotnetIdentity, at: true},
+	{language: DotNet, frame: dotnetFrame, has: charsOf("("), mark: dotnetMark, inApp: dotnetInApp, home: dotnetHome, identity: dotnetIdentity, at: true},
 	{language: Ruby, frame: rubyFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyOpens, inApp: rubyInApp, identity: rubyIdentity},
 	{language: Ruby, frame: rubyTerminalFrame, has: charsOf("`'"), mark: rubyMark, opens: rubyTerminalOpens, inApp: rubyInApp,
 		identity: rubyIdentity, crashLast: true},

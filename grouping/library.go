@@ -58,6 +58,44 @@ org.mockito org.mortbay org.mozilla org.objectweb org.osgi org.postgresql org.qu
 org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml play reactor redis.clients retrofit2 rx sbt
 scala software.amazon sun sunw ch.qos zio cats monix slick`, '.')
 
+// hosts are names below which each maker has one of its own.
+var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
+
+// javaHome is "com.acme" of "com.acme.shop.Cart", and "org.apache.hive" of a
+// class there; "" without a package.
+func javaHome(class string) string {
+	home := withoutLast(class)
+	first := strings.IndexByte(home, '.')
+	if first < 0 {
+		return home
+	}
+	second := cutAt(home, first+1)
+	if hosts[home[:second]] && second < len(home) {
+		return home[:cutAt(home, second+1)]
+	}
+	return home[:second]
+}
+
+// withoutLast drops the last part of a dotted name.
+func withoutLast(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
+
+// cutAt is where the part of a dotted name ends that begins at i.
+func cutAt(name string, i int) int {
+	if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
+		return i + dot
+	}
+	return len(name)
+}
+
+// dotnetHome is "Acme" of "Acme.Shop.Cart"; "" without a namespace.
+func dotnetHome(class string) string {
+	home, _, namespaced := strings.Cut(class, ".")
+	if !namespaced {
+		return ""
+	}
+	return home
+}
+
 var dotnetLibraries = prefixesOf(`
 Autofac AutoMapper Castle Dapper Grpc Hangfire MassTransit MediatR Microsoft Mono Moq MySql Newtonsoft NHibernate
 NLog Npgsql NUnit Polly RabbitMQ RestSharp Serilog StackExchange Swashbuckle System Unity UnityEngine Xunit`, '.')

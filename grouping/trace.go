@@ -30,6 +30,8 @@ type trace struct {
 	skip  int   // indentation of the suppressed exception that is being read; -1 outside
 	aside bool  // frames belong to no exception until a new stack begins
 	place Frame // of a syntax error, which no call has
+
+	libraries Libraries // of the project
 }
 
 // ident is where an identity lies.
@@ -43,6 +45,7 @@ type span struct {
 
 func (t *trace) parse(e *Error) {
 	t.reset()
+	t.libraries = e.Libraries
 	t.collect(e.stack())
 	if t.detect(); t.syntax == &unknownSyntax && e.inMessage() {
 		t.lines = t.lines[:0] // a message of several lines, but no trace
@@ -327,7 +330,7 @@ func (t *trace) name() {
 	for _, s := range t.spans {
 		for i := s.first; i < s.end; i++ {
 			if t.syntax.own != nil || i < s.first+maxShown || !t.isMiddle(s, i) {
-				t.frames[i].InApp = t.syntax.inApp(&t.frames[i])
+				t.frames[i].InApp = t.syntax.inApp(&t.frames[i]) && !t.isLibrary(&t.frames[i])
 			}
 		}
 		if frames := t.frames[s.first:s.end]; t.syntax.own != nil && len(frames) > 0 {

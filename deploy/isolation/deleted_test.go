@@ -133,7 +133,8 @@ func isUnmarked(t *testing.T, places map[string]string, projects ...string) {
 	for _, place := range slices.Sorted(maps.Keys(places)) {
 		text := strings.ToLower(places[place])
 		wanted := []string{strings.ToLower(mark), hex.EncodeToString([]byte(mark)), hex.EncodeToString([]byte(strings.ToLower(mark)))}
-		if slices.Contains([]string{"table ingest.blocks", "table grouping.error_groups", "table grouping.group_hashes", "table grouping.group_budgets"}, place) {
+		if slices.Contains([]string{"table ingest.blocks", "table grouping.error_groups", "table grouping.group_hashes", "table grouping.group_budgets",
+			"table grouping.group_packages"}, place) {
 			wanted = append(wanted, projects...)
 		}
 		for _, each := range wanted {

@@ -273,7 +273,8 @@ func TestIsolation(t *testing.T) {
 	half.Parts = 2
 	foreign := half
 	foreign.Batch, foreign.Organization, foreign.Project = uuid.Must(uuid.NewV7()).String(), "evil", "lair"
-	r.Accept(logs("acme", "shop", 1, failure("ErrorA", 0)), logs("evil", "lair", 1, failure("ErrorA", 0)), half, foreign)
+	packaged := entry(0, "error", "", map[string]any{"type": "E", "stack_trace": []string{"at com.acme.Cart.total(Cart.java:1)"}})
+	r.Accept(logs("acme", "shop", 2, failure("ErrorA", 0), packaged), logs("evil", "lair", 2, failure("ErrorA", 0), packaged), half, foreign)
 	r.awaitApplied()
 	awaitReady(t, process)
 	awaitKeys(t, process, acme, evil, other)

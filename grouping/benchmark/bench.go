@@ -14,6 +14,7 @@ type bench struct {
 }
 
 func newBench(reports []report) *bench {
+	learn(reports)
 	b := &bench{reports: reports, levels: len(grouping.Levels)}
 	var keys [][]string
 	for _, level := range grouping.Levels {
@@ -45,8 +46,10 @@ func peerKeys(reports []report, p peer) []string {
 	var g grouping.Grouper
 	keys := make([]string, len(reports))
 	for i := range reports {
-		about := g.Fingerprint(reports[i].sent()).Describe()
-		keys[i] = p.key(&about, reports[i].sent())
+		sent := reports[i].sent()
+		sent.Libraries = nil // they don't learn
+		about := g.Fingerprint(sent).Describe()
+		keys[i] = p.key(&about, sent)
 	}
 	return keys
 }

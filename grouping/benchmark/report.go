@@ -39,10 +39,12 @@ type report struct {
 	Type       string
 	Message    string
 	StackTrace []string `json:"stack_trace"`
+
+	libraries grouping.Libraries // of its project, see learn
 }
 
 func (r *report) sent() grouping.Error {
-	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace}
+	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace, Libraries: r.libraries}
 }
 
 // moment is a time with or without a colon in its offset: trackers write both.

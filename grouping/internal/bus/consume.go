@@ -44,12 +44,18 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
+	libraries, err := c.Service.Libraries(ctx, tx, projectsOf(accepted))
+	if err != nil {
+		return err
+	}
 	tally := grouping.NewTally()
 	for i, source := range sources {
 		if judged.Verdicts[i] != inbox.Fresh {
 			continue
 		}
-		add := func(logs contract.LogsAccepted) error { return bus.PermanentRecord(source, count(tally, logs)) }
+		add := func(logs contract.LogsAccepted) error {
+			return bus.PermanentRecord(source, count(tally, logs, libraries[projectOf(logs)]))
+		}
 		if err := judged.Whole(ctx, tx, i, add); err != nil {
 			return err
 		}
@@ -84,8 +90,24 @@ func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources 
 	return accepted, sources, nil
 }
 
+func projectOf(logs contract.LogsAccepted) postgres.Project {
+	return postgres.Project{Organization: logs.Organization, Name: logs.Project}
+}
+
+// projectsOf are the projects of parts with errors, each once.
+func projectsOf(accepted []contract.LogsAccepted) (projects []postgres.Project) {
+	asked := map[postgres.Project]bool{}
+	for _, logs := range accepted {
+		if p := projectOf(logs); logs.Errors > 0 && !asked[p] {
+			asked[p] = true
+			projects = append(projects, p)
+		}
+	}
+	return projects
+}
+
 // count adds the errors of one part.
-func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
+func count(tally *grouping.Tally, logs contract.LogsAccepted, libraries grouping.Libraries) error {
 	if logs.Errors == 0 {
 		return nil
 	}
@@ -98,7 +120,9 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted) error {
 			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
 		}
 		if e.errored {
-			tally.Add(occurrence(e, logs, index))
+			o := occurrence(e, logs, index)
+			o.Error.Libraries = libraries
+			tally.Add(o)
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weirlog/weir/grouping/internal/groupingtest"
 	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/contract"
 )
@@ -107,5 +108,30 @@ func TestPoison(t *testing.T) {
 	}
 	if got := groupsOf(t, pool, "acme"); len(got) != 1 || got[0].Count != 1 {
 		t.Errorf("groups %+v: what was rolled back counts", got)
+	}
+}
+
+// What a project's errors have in common tells whose code an error is in.
+func TestOwnCodeIsLearned(t *testing.T) {
+	pool := open(t)
+	thrownAt := func(calls string) string {
+		return `{"level":"error","error":{"type":"E","stack_trace":["` + calls + `"]}}`
+	}
+	var lines []string
+	for i := range 64 {
+		own := "at com.acme.Cart.total" + groupingtest.Letters(i+1) + "(A.java:1)"
+		if i < 5 {
+			own = `at org.vendor.Client.send(C.java:1)","` + own
+		}
+		lines = append(lines, thrownAt(own))
+	}
+	if err := consume(t.Context(), pool, record(logs(lines...), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := consume(t.Context(), pool, record(logs(thrownAt(`at org.vendor.Pool.take(P.java:1)","at com.acme.Page.show(A.java:1)`)), 1)); err != nil {
+		t.Fatal(err)
+	}
+	if newest := groupsOf(t, pool, "acme")[0]; newest.Culprit != "com.acme.Page.show" {
+		t.Errorf("the culprit is %s", newest.Culprit)
 	}
 }

@@ -47,6 +47,9 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	if err := saveOccurrences(ctx, tx, changes); err != nil {
 		return Effect{}, fmt.Errorf("cannot save occurrences: %w", err)
 	}
+	if err := learn(ctx, tx, changes); err != nil {
+		return Effect{}, fmt.Errorf("cannot save what packages occur: %w", err)
+	}
 	return effectOf(changes), nil
 }
 
@@ -59,7 +62,8 @@ type change struct {
 	samples         int64  // how many it has ever had, after the change
 	about           grouping.Description
 	why             grouping.Explanation
-	calls           []int32 // of a new or an inherited group, see grouping.Outline
+	calls           []int32  // of a new or an inherited group, see grouping.Outline
+	packages        []string // of a new group, see grouping.PackagesOf
 }
 
 func effectOf(changes []*change) (e Effect) {
@@ -200,7 +204,7 @@ func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 		ch.about, ch.why = ch.DescribeOverflow(budgets)
 	case ch.created:
 		ch.about, ch.why = ch.Count.Describe(g)
-		ch.calls = callsOf(ch.about)
+		ch.calls, ch.packages = callsOf(ch.about), grouping.PackagesOf(ch.about.Language, ch.about.Exceptions)
 	case ch.inherited:
 		about, _ := ch.Count.Describe(g)
 		ch.calls = callsOf(about)

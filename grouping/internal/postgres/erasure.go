@@ -10,6 +10,7 @@ const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FR
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),
+		erasure.Rows("group_packages", erasure.OfProject),
 		erasure.Rows("facts", `organization = $1 AND ($2 = '' OR body->>'project' = $2)`), erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked(),
 		erasure.Rows("error_groups", erasure.OfProject),
 	}

@@ -25,11 +25,16 @@ type heirs map[hashKey]string
 // found like any other. The first of several counts with one deciding
 // hash that has a group brings all there.
 func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs, error) {
-	oldest, err := findOldest(ctx, tx, counts)
-	if err != nil || len(oldest) == 0 {
+	projects := projectsOf(counts)
+	oldest, err := findOldest(ctx, tx, projects)
+	if err != nil {
+		return nil, err
+	}
+	taught, err := findFormer(ctx, tx, projects)
+	if err != nil || len(oldest)+len(taught) == 0 {
 		return heirs{}, err
 	}
-	hashes, rows := formerHashes(counts, oldest)
+	hashes, rows := formerHashes(counts, oldest, taught)
 	known, err := findHashes(ctx, tx, rows)
 	if err != nil {
 		return nil, err
@@ -46,47 +51,50 @@ func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs,
 	return found, nil
 }
 
-// formerHashes returns the hashes of each count, and all as rows. Each
-// version costs as much as today's: a flood of new kinds pays
+// formerHashes returns the hashes of each count, and all as rows. Each version,
+// and each set of libraries, costs as much as today's: a flood of new kinds pays
 // only for those since its project's oldest group.
-func formerHashes(counts []*grouping.Count, oldest map[project]int) (hashes [][]grouping.ScopedHash, rows []hashRow) {
-	var g former.Grouper
+func formerHashes(counts []*grouping.Count, oldest map[Project]int, taught map[Project]learned) (hashes [][]grouping.ScopedHash, rows []hashRow) {
+	var versions former.Grouper
+	var g grouping.Grouper
 	hashes = make([][]grouping.ScopedHash, len(counts))
 	for i, c := range counts {
 		if version, ok := oldest[projectOf(c)]; ok {
-			hashes[i] = g.Hashes(c.Samples[0].Error, version)
-			rows = appendRows(rows, c, hashes[i])
+			hashes[i] = versions.Hashes(c.Samples[0].Error, version)
 		}
+		hashes[i] = append(hashes[i], taught[projectOf(c)].hashes(&g, c)...)
+		rows = appendRows(rows, c, hashes[i])
 	}
 	return hashes, rows
 }
 
-type project struct{ organization, name string }
-
-func projectOf(c *grouping.Count) project { return project{c.Organization, c.Project} }
-
-// findOldest returns the oldest version of the projects of counts
-// that have groups of a former one.
-func findOldest(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[project]int, error) {
-	if len(counts) == 0 {
-		return nil, nil
-	}
-	asked := map[project]bool{}
-	var organizations, projects []string
+// projectsOf are the projects of counts, each once.
+func projectsOf(counts []*grouping.Count) (projects []Project) {
+	asked := map[Project]bool{}
 	for _, c := range counts {
 		if p := projectOf(c); !asked[p] {
 			asked[p] = true
-			organizations, projects = append(organizations, p.organization), append(projects, p.name)
+			projects = append(projects, p)
 		}
 	}
-	rows, err := tx.Query(ctx, oldestOfProjects, organizations, projects, grouping.OverflowVersion, grouping.Version)
+	return projects
+}
+
+// findOldest returns the oldest version of the projects
+// that have groups of a former one.
+func findOldest(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]int, error) {
+	if len(projects) == 0 {
+		return nil, nil
+	}
+	organizations, names := projectColumns(projects)
+	rows, err := tx.Query(ctx, oldestOfProjects, organizations, names, grouping.OverflowVersion, grouping.Version)
 	if err != nil {
 		return nil, err
 	}
-	oldest := map[project]int{}
-	var p project
+	oldest := map[Project]int{}
+	var p Project
 	var version int
-	_, err = pgx.ForEachRow(rows, []any{&p.organization, &p.name, &version}, func() error { oldest[p] = version; return nil })
+	_, err = pgx.ForEachRow(rows, []any{&p.Organization, &p.Name, &version}, func() error { oldest[p] = version; return nil })
 	return oldest, err
 }
 

@@ -31,8 +31,8 @@ func TestOldestVersions(t *testing.T) {
 		if _, err := claimHashes(t.Context(), tx, rows); err != nil {
 			return err
 		}
-		oldest, err := findOldest(t.Context(), tx, counts)
-		if want := (map[project]int{{"acme", "old"}: grouping.Version - 1, {"acme", "older"}: 3}); !maps.Equal(oldest, want) {
+		oldest, err := findOldest(t.Context(), tx, projectsOf(counts))
+		if want := (map[Project]int{{"acme", "old"}: grouping.Version - 1, {"acme", "older"}: 3}); !maps.Equal(oldest, want) {
 			t.Errorf("asked about %v, want %v", oldest, want)
 		}
 		return err

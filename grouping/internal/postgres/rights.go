@@ -4,8 +4,9 @@ import "github.com/weirlog/weir/shared/pg"
 
 // rights are what serving needs of each table.
 var rights = pg.Rights{
-	"error_groups":  "SELECT, INSERT, UPDATE, DELETE",
-	"group_budgets": "SELECT, INSERT, UPDATE, DELETE",
-	"group_hashes":  "SELECT, INSERT, DELETE",
-	"occurrences":   "SELECT, INSERT, UPDATE, DELETE",
+	"error_groups":   "SELECT, INSERT, UPDATE, DELETE",
+	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",
+	"group_hashes":   "SELECT, INSERT, DELETE",
+	"group_packages": "SELECT, INSERT, UPDATE, DELETE",
+	"occurrences":    "SELECT, INSERT, UPDATE, DELETE",
 }

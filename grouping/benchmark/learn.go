@@ -1,0 +1,40 @@
+package main
+
+import "github.com/weirlog/weir/grouping"
+
+// learner is what is known of a project by the reports so far.
+type learner struct {
+	grouping.Packages
+	libraries grouping.Libraries
+	kinds     map[grouping.Hash]bool // bounded by the reports
+}
+
+// learn gives each report the libraries that its project's errors before it
+// tell, as the service does.
+func learn(reports []report) {
+	var g grouping.Grouper
+	projects := map[string]*learner{}
+	for i := range reports {
+		r := &reports[i]
+		if projects[r.Project] == nil {
+			projects[r.Project] = &learner{kinds: map[grouping.Hash]bool{}}
+		}
+		p := projects[r.Project]
+		r.libraries = p.libraries
+		p.see(g.Fingerprint(r.sent()))
+	}
+}
+
+// see learns from an error of a new kind.
+func (l *learner) see(f grouping.Fingerprint) {
+	kind := f.Deciding().Hash
+	if l.kinds[kind] {
+		return
+	}
+	l.kinds[kind] = true
+	since, about := l.Kinds, f.Describe()
+	l.Add(grouping.PackagesOf(about.Language, about.Exceptions))
+	if l.Due(since) {
+		l.libraries = l.Libraries()
+	}
+}

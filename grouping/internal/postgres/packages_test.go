@@ -1,0 +1,76 @@
+package postgres_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weirlog/weir/grouping"
+	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/pg"
+)
+
+// vendored is an error of its own kind, thrown in a library that no list knows.
+func vendored(kind rune, after time.Duration) grouping.Occurrence {
+	o := seen("VendoredError", after)
+	o.Accepted, o.Error.Message = noon.Add(after), ""
+	o.Error.StackTrace = []string{"at org.vendor.Client.send" + string(kind) + "(C.java:1)", "at com.acme.Cart.total" + string(kind) + "(A.java:1)"}
+	return o
+}
+
+// ownKinds are so many errors of the project's own code.
+func ownKinds(n int) (all []grouping.Occurrence) {
+	for i := range n {
+		o := seen("E", 0)
+		o.Error.StackTrace = []string{"at com.acme.Cart.total" + string(rune('a'+i/26)) + string(rune('a'+i%26)) + "(A.java:1)"}
+		all = append(all, o)
+	}
+	return all
+}
+
+func librariesOf(t *testing.T, pool *pgxpool.Pool) (found grouping.Libraries) {
+	t.Helper()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		if err := pg.AsSystem(t.Context(), tx); err != nil {
+			return err
+		}
+		shop := postgres.Project{Organization: "acme", Name: "shop"}
+		libraries, err := postgres.FindLibraries(t.Context(), tx, []postgres.Project{shop, {Organization: "acme", Name: "none"}})
+		found = libraries[shop]
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Where most errors of a project have one package in common, another
+// becomes a library's. Groups of before are found by what they were made
+// of for 30 days.
+func TestLibrariesAreLearned(t *testing.T) {
+	pool, again := open(t), time.Hour
+	mustApply(t, pool, append(ownKinds(59), vendored('a', 0), vendored('b', 0), vendored('c', 0), vendored('d', 0))...)
+	if got := librariesOf(t, pool); got != nil {
+		t.Fatalf("libraries %v of 63 errors", got)
+	}
+	mustApply(t, pool, seen("Last", 0))
+	libraries := librariesOf(t, pool)
+	if want := (grouping.Libraries{"org.vendor": true}); !maps.Equal(libraries, want) {
+		t.Fatalf("libraries %v, want %v", libraries, want)
+	}
+	for _, step := range []struct {
+		kind  rune
+		after time.Duration
+		want  int
+	}{{'a', again, 0}, {'b', 29 * day, 0}, {'a', 40 * day, 0}, {'c', 40 * day, 1}, {'e', again, 1}} {
+		o := vendored(step.kind, step.after)
+		o.Error.Libraries = libraries
+		if n, err := create(t.Context(), pool, ofProject(1000), o); err != nil || n != step.want {
+			t.Errorf("error %q created %d groups after %v, want %d: %v", step.kind, n, step.after, step.want, err)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package grouping
+
+import (
+	"cmp"
+	"maps"
+	"math/bits"
+	"slices"
+)
+
+// Libraries are packages that are not a project's own, beyond those that a list
+// or a path tells.
+type Libraries map[string]bool
+
+// Packages is what a project's errors have in common: in how many kinds of them
+// each package occurs that may be its own.
+type Packages struct {
+	Kinds int                 `json:"kinds"` // of errors with such a package
+	Seen  map[string]Presence `json:"seen"`  // by package; bounded by maxPackages
+}
+
+// Presence is how often a package was seen.
+type Presence struct {
+	Kinds int `json:"kinds"`
+	Alone int `json:"alone"` // kinds whose traces have no other package
+}
+
+// A package is taken for a library's where most kinds have another one in
+// common and it is rare, though not unique, and hardly ever alone.
+const (
+	maxPackages = 64
+	leastKinds  = 64 // of errors, before which nothing is told
+	leastSeen   = 3  // kinds with a library
+	rare        = 30 // % of all kinds at most
+	alone       = 10 // % of its own kinds at most
+)
+
+// Add counts one kind of error, by PackagesOf.
+func (p *Packages) Add(packages []string) {
+	if len(packages) == 0 {
+		return
+	}
+	if p.Kinds++; p.Seen == nil {
+		p.Seen = map[string]Presence{}
+	}
+	for _, name := range packages {
+		seen, known := p.Seen[name]
+		if !known && len(p.Seen) == maxPackages {
+			delete(p.Seen, p.rarest())
+		}
+		if seen.Kinds++; len(packages) == 1 {
+			seen.Alone++
+		}
+		p.Seen[name] = seen
+	}
+}
+
+// Due reports whether it is time to look for libraries again, since there were so
+// many kinds: whenever their number has doubled, so that hashes change seldom.
+func (p *Packages) Due(since int) bool {
+	return p.Kinds >= leastKinds && bits.Len(uint(p.Kinds)) > bits.Len(uint(since)) //nolint:gosec // counts are not negative
+}
+
+// Libraries are the packages that are not the project's own; none where no
+// package is in most of its errors.
+func (p *Packages) Libraries() Libraries {
+	found := Libraries{}
+	if p.Kinds == 0 {
+		return found
+	}
+	own := p.commonest()
+	if 2*p.Seen[own].Kinds <= p.Kinds {
+		return found
+	}
+	for name, seen := range p.Seen {
+		if name != own && seen.Kinds >= leastSeen && 100*seen.Kinds <= rare*p.Kinds && 100*seen.Alone <= alone*seen.Kinds {
+			found[name] = true
+		}
+	}
+	return found
+}
+
+// commonest is the package in most kinds, rarest the one in fewest. There is one.
+func (p *Packages) commonest() string { return slices.MaxFunc(p.names(), p.order) }
+func (p *Packages) rarest() string    { return slices.MinFunc(p.names(), p.order) }
+
+func (p *Packages) names() []string { return slices.Collect(maps.Keys(p.Seen)) }
+
+func (p *Packages) order(a, b string) int {
+	return cmp.Or(cmp.Compare(p.Seen[a].Kinds, p.Seen[b].Kinds), cmp.Compare(b, a))
+}
+
+// PackagesOf are the packages of an error's traces that may be the project's own,
+// as far as neither paths nor lists tell; none in languages whose paths do.
+func PackagesOf(language Language, exceptions []Exception) (packages []string) {
+	s := syntaxOf(language)
+	if s.home == nil {
+		return nil
+	}
+	for _, e := range exceptions {
+		for i := range e.Frames {
+			f := &e.Frames[i]
+			if name := s.home(f.Module); name != "" && s.inApp(f) && len(packages) < maxPackages && !slices.Contains(packages, name) {
+				packages = append(packages, name)
+			}
+		}
+	}
+	return packages
+}
+
+// isLibrary reports whether a frame is of a library of the project's.
+func (t *trace) isLibrary(f *Frame) bool {
+	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
+}
