@@ -24,8 +24,8 @@ const mostTriesInEvents = 20
 // installation. Nothing is lost or doubled, what should wake somebody does, and
 // outside of these events answers are fast.
 func TestAvailable(t *testing.T) {
-	a := &available{cluster: testenv.FaultyKafka(t, 3), database: newPair(t), programs: today(t)}
-	a.replicated = replicate(t, a.programs, map[string]string{"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.url})
+	a := &available{cluster: testenv.FaultyKafka(t, 3), database: testenv.NewPair(t), programs: today(t)}
+	a.replicated = replicate(t, a.programs, map[string]string{"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.URL})
 	in := a.front()
 	a.seen = in.watch()
 	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
@@ -51,7 +51,7 @@ type available struct {
 	*replicated
 	programs release
 	cluster  *testenv.Cluster
-	database *pair
+	database *testenv.Pair
 	seen     *answers
 	events   []event
 }
@@ -116,7 +116,7 @@ func (a *available) failOver() {
 	const failed = "weir_bus_failed_transactions_total"
 	before, err := a.shown(failed)
 	must(a.t, err)
-	a.database.failOver(a.t)
+	a.database.FailOver(a.t)
 	a.raises("WeirTransactionsFail", failed, func(now []float64) bool { return sum(now) > sum(before) })
 	a.awaitReady()
 }

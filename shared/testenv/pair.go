@@ -1,0 +1,127 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv/port"
+)
+
+// A Pair is a PostgreSQL server of this machine and its standby, without which
+// it commits nothing: whoever was answered loses nothing with it.
+type Pair struct {
+	Primary *postgres.Server
+	Standby string // address of its superuser
+	URL     string // of both: clients take the one that may be written to
+	Replica string // of the standby alone
+}
+
+// pairTime is how long the two may take until commits wait for the standby.
+const pairTime = time.Minute
+
+// NewPair starts the two, which end with the test.
+func NewPair(t testing.TB) *Pair {
+	t.Helper()
+	primary, err := LocalPostgres(t.Context())
+	failOn(t, err)
+	t.Cleanup(func() { _ = primary.Stop(context.Background()) })
+	free, err := port.Free()
+	failOn(t, err)
+	second := net.JoinHostPort("127.0.0.1", strconv.Itoa(free))
+	alone := func(string) string { return second }
+	p := &Pair{Primary: primary, Standby: withHost(t, primary.AdminURL(), alone), Replica: withHost(t, primary.URL(), alone)}
+	p.URL = withHost(t, primary.URL(), func(first string) string { return first + "," + second })
+	p.URL += "&target_session_attrs=read-write&pool_max_conns=5"
+	p.copy(t)
+	for _, statement := range []string{
+		`ALTER ROLE weir SET synchronous_commit = 'on'`, `ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`,
+	} {
+		p.Execute(t, primary.AdminURL(), statement)
+	}
+	Eventually(t, pairTime, p.synchronous(t))
+	return p
+}
+
+func failOn(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withHost(t testing.TB, address string, host func(string) string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	failOn(t, err)
+	u.Host = host(u.Host)
+	return u.String()
+}
+
+// copy makes the standby and starts it, by the account that runs the primary,
+// in its folder: it ends soon after that is removed.
+func (p *Pair) copy(t testing.TB) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), p.Primary.AdminURL())
+	failOn(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var data, most string
+	failOn(t, conn.QueryRow(t.Context(), `SELECT current_setting('data_directory'), current_setting('max_connections')`).Scan(&data, &most))
+	u, err := url.Parse(p.Standby)
+	failOn(t, err)
+	folder, bin := filepath.Join(filepath.Dir(data), "standby"), p.Primary.Binaries()
+	options := fmt.Sprintf("-p %s -c fsync=off -c max_connections=%s -c unix_socket_directories=%s", u.Port(), most, folder)
+	for _, command := range []string{
+		fmt.Sprintf(`%s/pg_basebackup -d "%s" -D %s -R -X stream --checkpoint=fast`, bin, p.Primary.AdminURL(), folder),
+		fmt.Sprintf(`%s/pg_ctl start -w -s -D %s -l %s/log -o "%s"`, bin, folder, folder, options),
+	} {
+		_, err := conn.Exec(t.Context(), fmt.Sprintf(`COPY (SELECT 1) TO PROGRAM '%s'`, command))
+		failOn(t, err)
+	}
+	t.Cleanup(func() {
+		if conn, err := pgx.Connect(context.Background(), p.Standby); err == nil {
+			_, _ = conn.Exec(context.Background(), fmt.Sprintf(`COPY (SELECT 1) TO PROGRAM '%s/pg_ctl stop -W -m immediate -D %s'`, bin, folder))
+		}
+	})
+}
+
+// synchronous reports whether commits wait for the standby.
+func (p *Pair) synchronous(t testing.TB) func() error {
+	return func() error {
+		conn, err := pgx.Connect(t.Context(), p.Primary.AdminURL())
+		if err != nil {
+			return err
+		}
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		var state string
+		if err := conn.QueryRow(t.Context(), `SELECT sync_state FROM pg_stat_replication`).Scan(&state); err != nil || state != "sync" {
+			return fmt.Errorf("the standby is %q: %w", state, err)
+		}
+		return nil
+	}
+}
+
+// FailOver kills the primary and promotes the standby.
+func (p *Pair) FailOver(t testing.TB) {
+	t.Helper()
+	failOn(t, p.Primary.Kill())
+	p.Execute(t, p.Standby, `SELECT pg_promote()`)
+}
+
+// Execute runs a statement as a superuser of one of the two.
+func (p *Pair) Execute(t testing.TB, address, statement string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	failOn(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	_, err = conn.Exec(t.Context(), statement)
+	failOn(t, err)
+}
