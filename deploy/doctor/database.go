@@ -31,6 +31,7 @@ func (e *examination) databases(ctx context.Context) {
 			continue
 		}
 		e.server(ctx, o, load)
+		e.replica(ctx, o)
 		e.databaseClock(ctx, o)
 		e.role(ctx, o, users)
 		e.restored(ctx, o)

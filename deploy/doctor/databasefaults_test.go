@@ -21,6 +21,12 @@ var databaseFaults = []fault{
 	{"stopped database", func(t *testing.T, i *installation, _ *Config) {
 		t.Setenv("WEIR_DATABASE_URL", i.as(t, func(u *url.URL) { u.Host = unusable }))
 	}, Finding{Check: "database", Subject: "tenants", Level: Fail, Seen: "refused"}},
+	{"replica that is none", func(t *testing.T, i *installation, _ *Config) {
+		t.Setenv("WEIR_LEDGER_REPLICA_DATABASE_URL", i.database)
+	}, Finding{Check: "replica", Subject: "ledger", Level: Warn, Seen: "no standby of the database"}},
+	{"stopped replica", func(t *testing.T, i *installation, _ *Config) {
+		t.Setenv("WEIR_REPLICA_DATABASE_URL", i.as(t, func(u *url.URL) { u.Host = unusable }))
+	}, Finding{Check: "replica", Subject: "ingest", Level: Warn, Seen: "refused"}},
 	{"too few connections", func(_ *testing.T, _ *installation, c *Config) { c.Replicas = 1000 },
 		Finding{Check: "connections", Subject: "", Level: Fail, Seen: "--replicas=1000"}},
 	{"clocks that differ", func(_ *testing.T, _ *installation, c *Config) {

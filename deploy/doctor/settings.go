@@ -63,7 +63,7 @@ func variables(all []settings.Setting) names {
 		known[s.Variable] = true
 	}
 	for _, m := range modules {
-		known[endpoint.DatabaseOf(m.name)], known[endpoint.MigratingDatabaseOf(m.name)] = true, true
+		known[endpoint.DatabaseOf(m.name)], known[endpoint.MigratingDatabaseOf(m.name)], known[endpoint.ReplicaOf(m.name)] = true, true, true
 	}
 	return known
 }

@@ -11,20 +11,25 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
+	readreplica "github.com/weirlog/weir/shared/replica"
+	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// Everything in one process.
+// Everything in one process, with a standby for what is heavy to read.
 func TestAllInOne(t *testing.T) {
 	modules, err := allinone.ModulesFromEnvironment()
 	must(t, err)
 	modules.Ledger.TierBootstrapperBytes = quotaBytes
 	collector := tracingtest.New(t)
 	exportTo(&modules, collector)
-	dataDir := t.TempDir()
+	database, metrics, dataDir := testenv.NewPair(t), freeAddress(t), t.TempDir()
+	at := readreplica.Config{DatabaseURL: httpapi.Secret(database.Replica)}
+	modules.Ingest.Replica, modules.Ledger.Replica, modules.Grouping.Replica, modules.Tenants.Replica = at, at, at, at
 	app, err := allinone.New(t.Context(), allinone.Config{
-		Listen: "127.0.0.1:0", DataDir: dataDir, DatabaseURL: httpapi.Secret(testenv.Postgres(t)), Brokers: testenv.Kafka(t), Modules: modules,
+		Listen: "127.0.0.1:0", DataDir: dataDir, DatabaseURL: httpapi.Secret(database.URL), Brokers: testenv.Kafka(t), Modules: modules,
+		Telemetry: telemetry.Config{MetricsListen: metrics},
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)
 	allinonetest.Run(t, app)
@@ -32,6 +37,7 @@ func TestAllInOne(t *testing.T) {
 	t.Run("billing", func(t *testing.T) { guide(t, "../../ledger/docs/billing.md", dataDir) })
 	in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)
 	scenario(t, in, nil)
+	t.Run("replica", func(t *testing.T) { readByStandby(t, in, metrics) })
 	t.Run("traces", func(t *testing.T) { traced(t, in, collector) })
 }
 

@@ -14,24 +14,29 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/contract"
+	readreplica "github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
 const scalePage = "../docs/scale.md"
 
-// The steps of scale.md under load: another replica of each service, twice the
-// partitions, a broker replaced, and the ledger moves to another database by
+// The steps of scale.md under load: another replica of each service, which
+// reads from a standby, twice the partitions, a broker replaced, and the ledger moves to another database by
 // the page's commands. Nothing is lost or doubled.
 func TestScaled(t *testing.T) {
 	cluster, programs := testenv.FaultyKafka(t, 3), today(t)
 	brokers := cluster.Brokers()
-	r := replicate(t, programs, map[string]string{"WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_DATABASE_URL": testenv.Postgres(t)})
+	database := testenv.NewPair(t)
+	r := replicate(t, programs, map[string]string{"WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_DATABASE_URL": database.URL})
 	in := r.front()
 	seen := in.watch()
 	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
 	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, _ <-chan struct{}) {
+		r.examine(database.Replica, programs)
 		for _, s := range r.services {
+			s.settings = map[string]string{readreplica.URLVariable: database.Replica}
 			r.add(s, programs)
 		}
 		r.awaitShared(contract.DefaultLogPartitions)
@@ -45,6 +50,7 @@ func TestScaled(t *testing.T) {
 	})
 	seen.check(t, mostTriesInEvents)
 	verify(t, t.Context(), in, loaded, sent)
+	r.answeredByStandby("INGEST", "GROUPING")
 	r.stop()
 	r.verify(programs)
 }
@@ -96,26 +102,61 @@ func awaitInSync(t *testing.T, cluster *testenv.Cluster) {
 	})
 }
 
-// move has a service go on with another database, by the commands of the page.
-func (r *replicated) move(name, database string, by release) {
+// examine has the doctor look at a read replica, by the commands of the page.
+func (r *replicated) examine(standby string, by release) {
+	r.t.Helper()
+	const well = "it has what the database has"
+	out, err := r.follow("Read replicas", by, map[string]string{"STANDBY_URL": standby})
+	if found := strings.Count(out, well); found != len(endpoint.Modules) {
+		r.t.Errorf("%d of %d modules have a replica that is well: %v\n%s", found, len(endpoint.Modules), err, out)
+	}
+}
+
+// answeredByStandby looks that a standby has answered readers of some services.
+func (r *replicated) answeredByStandby(names ...string) {
+	r.t.Helper()
+	for _, name := range names {
+		for _, one := range r.service(name).replicas[replicasEach:] {
+			text, err := one.show()
+			if must(r.t, err); answeredBy(text, strings.ToLower(name)) == 0 {
+				r.t.Errorf("%s: no read was answered by the standby", name)
+			}
+		}
+	}
+}
+
+// follow runs the only block of commands in a section of the page.
+func (r *replicated) follow(section string, by release, given map[string]string) (output string, err error) {
 	r.t.Helper()
 	text, err := os.ReadFile(scalePage)
 	must(r.t, err)
-	blocks := commands.FindAllStringSubmatch(string(text), -1)
+	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
+	within, _, _ := strings.Cut(after, "\n## ")
+	blocks := commands.FindAllStringSubmatch(within, -1)
 	if len(blocks) != 1 {
-		r.t.Fatalf("%s has %d blocks of commands, want those of a move alone", scalePage, len(blocks))
+		r.t.Fatalf("%s has %d blocks of commands in %q, want one", scalePage, len(blocks), section)
 	}
+	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+strings.ReplaceAll(blocks[0][1], "/var/backups", r.t.TempDir()))
+	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for _, variables := range []map[string]string{r.given, given} {
+		for name, value := range variables {
+			shell.Env = append(shell.Env, name+"="+value)
+		}
+	}
+	out, err := shell.CombinedOutput()
+	return string(out), err
+}
+
+// move has a service go on with another database, by the commands of the page.
+func (r *replicated) move(name, database string, by release) {
+	r.t.Helper()
 	s := r.service(name)
 	for _, one := range s.replicas {
 		r.end(s, one)
 	}
-	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+strings.ReplaceAll(blocks[0][1], "/var/backups", r.t.TempDir()))
-	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "NEW_DATABASE_URL=" + database, "NEW_MIGRATE_DATABASE_URL=" + database,
-		"WEIR_LEDGER_MIGRATE_DATABASE_URL=" + r.given["WEIR_DATABASE_URL"]} // the page replaces it
-	for name, value := range r.given {
-		shell.Env = append(shell.Env, name+"="+value)
-	}
-	if out, err := shell.CombinedOutput(); err != nil {
+	out, err := r.follow("A module moves to another server", by, map[string]string{"NEW_DATABASE_URL": database, "NEW_MIGRATE_DATABASE_URL": database,
+		"WEIR_LEDGER_MIGRATE_DATABASE_URL": r.given["WEIR_DATABASE_URL"]}) // the page replaces it
+	if err != nil {
 		r.t.Fatalf("%s: %v\n%s", scalePage, err, out)
 	}
 	s.settings = map[string]string{"WEIR_DATABASE_URL": database}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/replica"
 )
 
 // SharedDatabase is the setting for the database of all modules.
@@ -58,6 +59,17 @@ func MigratesApart(module string) bool {
 	return url != "" || err != nil
 }
 
+// ReplicaOf is the setting for the read replica of one module, where each has
+// its own.
+func ReplicaOf(module string) string {
+	return "WEIR_" + strings.ToUpper(module) + "_REPLICA_DATABASE_URL"
+}
+
+// ReplicaURL is the address of the read replica of a module; empty where none is set.
+func ReplicaURL(module string) (httpapi.Secret, error) {
+	return given(ReplicaOf(module), replica.URLVariable)
+}
+
 // given is the first that is set of some variables, or of files that they name;
 // empty where none is.
 func given(variables ...string) (httpapi.Secret, error) {
@@ -70,7 +82,7 @@ func given(variables ...string) (httpapi.Secret, error) {
 			}
 		}
 		if url != "" {
-			return httpapi.Secret(url), process.CheckDatabaseURL(url)
+			return httpapi.Secret(url), process.CheckDatabaseURL(variable, url)
 		}
 	}
 	return "", nil

@@ -33,6 +33,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -47,7 +48,8 @@ type App struct {
 	metrics     *telemetry.Service
 	tracer      *tracing.Tracer
 	pool        *pgxpool.Pool
-	reads       *pgxpool.Pool // for requests
+	reads       *pgxpool.Pool   // for requests
+	replica     *replica.Reader // for the same
 	cursors     *httpapi.Cursors
 	service     *groups.Service
 	publisher   *publisher.Publisher
@@ -108,7 +110,7 @@ func (a *App) build() (err error) {
 	}
 	a.directory = identity.NewDirectory()
 	a.service = groups.New(groups.Config{
-		NewGroups: a.config.newGroups(), Projects: a.directory, Reads: a.reads, AtOnce: a.config.reads(), Clock: a.clock,
+		NewGroups: a.config.newGroups(), Projects: a.directory, Reads: a.reads, Replica: a.replica, AtOnce: a.config.reads(), Clock: a.clock,
 		Metrics: a.metrics.Registerer,
 	})
 	if err := a.buildConsumers(); err != nil {
@@ -182,6 +184,12 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, a.config.reads()); err != nil {
 		return err
 	}
+	a.replica, err = replica.Open(ctx, a.config.Replica, replica.Options{
+		Schema: postgres.Schema, Conns: a.config.reads(), Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	if err != nil {
+		return err
+	}
 	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
 	return err
@@ -233,6 +241,7 @@ func (a *App) Close() {
 	if a.reads != nil {
 		a.reads.Close()
 	}
+	a.replica.Close()
 	a.pool.Close()
 	a.tracer.Close()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing/otlp"
 )
@@ -26,6 +27,8 @@ type Config struct {
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
+
+	Replica replica.Config `embed:"" prefix:"replica-"`
 
 	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
 	Retention    sharedbus.Retention `embed:""`
@@ -49,8 +52,8 @@ type Config struct {
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(),
-		process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
+	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
+		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal())}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.NewGroupsPerOrganization < 0 || c.Reads < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing"
 )
@@ -46,12 +47,13 @@ import (
 // An App is one ingest. Several may run side by side; they share
 // the work of the log store.
 type App struct {
-	config Config
-	clock  func() time.Time
-	logger *slog.Logger
-	dialer *sharedbus.Dialer // of the brokers
-	pool   *pgxpool.Pool
-	reads  *pgxpool.Pool // for searches
+	config  Config
+	clock   func() time.Time
+	logger  *slog.Logger
+	dialer  *sharedbus.Dialer // of the brokers
+	pool    *pgxpool.Pool
+	reads   *pgxpool.Pool   // for searches
+	replica *replica.Reader // for the same
 
 	migrated bool // the schema is up to date
 
@@ -176,10 +178,16 @@ func (a *App) buildStore(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, atOnce); err != nil {
 		return err
 	}
+	a.replica, err = replica.Open(ctx, a.config.Replica, replica.Options{
+		Schema: postgres.Schema, Conns: atOnce, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	if err != nil {
+		return err
+	}
 	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	limits := postgres.DefaultLimits()
 	limits.Bytes, limits.Time = cmp.Or(a.config.SearchBytes, limits.Bytes), cmp.Or(a.config.SearchTime, limits.Time)
-	a.store = postgres.NewStore(postgres.Config{Readers: a.reads, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})
+	a.store = postgres.NewStore(postgres.Config{Readers: a.reads, Replica: a.replica, Limits: limits, Clock: a.clock, Metrics: a.metrics.Registerer})
 	a.merger = postgres.NewMerger(postgres.MergerConfig{
 		Store: a.store, Pool: a.pool, NewID: uuid.NewString, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
 	})
@@ -358,6 +366,7 @@ func (a *App) Close() {
 	if a.reads != nil {
 		a.reads.Close()
 	}
+	a.replica.Close()
 	a.pool.Close()
 	a.tracer.Close()
 }

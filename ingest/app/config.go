@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing/otlp"
 )
@@ -29,6 +30,8 @@ type Config struct {
 
 	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`
+
+	Replica replica.Config `embed:"" prefix:"replica-"`
 
 	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
 	Retention    sharedbus.Retention `embed:""`
@@ -94,8 +97,8 @@ func (c Config) searches() int {
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(),
-		process.CheckDatabaseURL(c.DatabaseURL.Reveal())}
+	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
+		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal())}
 	for name, value := range map[string]int64{
 		"WEIR_INGEST_MAX_BODY_BYTES": int64(c.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": c.InFlightBytes, "WEIR_INGEST_REQUESTS": int64(c.Requests),
 		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND": c.LargeBodyBytesPerSecond,

@@ -37,6 +37,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing"
 	"github.com/weirlog/weir/shared/turns"
@@ -51,7 +52,8 @@ type App struct {
 	metrics     *telemetry.Service
 	tracer      *tracing.Tracer
 	pool        *pgxpool.Pool
-	reads       *pgxpool.Pool // for requests
+	reads       *pgxpool.Pool   // for requests
+	replica     *replica.Reader // for those that list
 	cursors     *httpapi.Cursors
 	services    *services.Services
 	publisher   *publisher.Publisher
@@ -108,7 +110,7 @@ func (a *App) build() (err error) {
 	}
 	log := &bus.Log{Brokers: a.config.Brokers, Dialer: a.dialer}
 	a.services = services.New(services.Config{
-		Reads: a.reads, Writes: a.pool, Turns: turns.New(turns.Reads(readers, "weir_ledger"), a.metrics.Registerer),
+		Reads: a.reads, Replica: a.replica, Writes: a.pool, Turns: turns.New(turns.Reads(readers, "weir_ledger"), a.metrics.Registerer),
 		Save: bus.SaveEvents, IDs: newID, Rules: a.config.rules(), Kept: a.config.kept(), Clock: a.clock, Time: a.config.databaseTime(),
 		Deciding: turns.New(unitofwork.Deciders(deciders, longestTurn), a.metrics.Registerer), End: log.End, Owns: a.directory.Owns,
 	})
@@ -231,6 +233,12 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, readers); err != nil {
 		return err
 	}
+	a.replica, err = replica.Open(ctx, a.config.Replica, replica.Options{
+		Schema: postgres.Schema, Conns: readers, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	if err != nil {
+		return err
+	}
 	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	a.cursors, err = cursorkey.Cursors(ctx, a.reads)
 	return err
@@ -279,6 +287,7 @@ func (a *App) Close() {
 	if a.reads != nil {
 		a.reads.Close()
 	}
+	a.replica.Close()
 	a.pool.Close()
 	a.tracer.Close()
 }

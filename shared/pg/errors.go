@@ -42,6 +42,11 @@ func isUnavailable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
+// IsTimeout reports whether a statement took longer than it may.
+func IsTimeout(err error) bool {
+	return code(err) == "57014"
+}
+
 // IsData reports whether the database refused a value itself (SQLSTATE class
 // 22, 23 or 54): trying again can't help.
 func IsData(err error) bool {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 )
 
@@ -13,11 +14,11 @@ func CheckBrokers(brokers []string) error {
 	return nil
 }
 
-// CheckDatabaseURL reports what is wrong with the setting WEIR_DATABASE_URL,
-// without showing it: it holds a password.
-func CheckDatabaseURL(text string) error {
+// CheckDatabaseURL reports what is wrong with a setting such as
+// WEIR_DATABASE_URL, without showing it: it holds a password.
+func CheckDatabaseURL(variable, text string) error {
 	if u, err := url.Parse(text); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		return errors.New("WEIR_DATABASE_URL is not a URL such as postgres://user:password@host/database")
+		return fmt.Errorf("%s is not a URL such as postgres://user:password@host/database", variable)
 	}
 	return nil
 }

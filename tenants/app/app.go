@@ -27,6 +27,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing"
 	schema "github.com/weirlog/weir/tenants/internal"
@@ -65,7 +66,8 @@ type App struct {
 	metrics     *telemetry.Service
 	tracer      *tracing.Tracer
 	pool        *pgxpool.Pool
-	reads       *pgxpool.Pool // for questions
+	reads       *pgxpool.Pool   // for questions
+	replica     *replica.Reader // for those about audits
 	cursors     *httpapi.Cursors
 	unsubscribe *unsubscribe.Links
 	publisher   *publisher.Publisher
@@ -155,6 +157,12 @@ func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), schema.Name, readers); err != nil {
 		return err
 	}
+	a.replica, err = replica.Open(ctx, a.config.Replica, replica.Options{
+		Schema: schema.Name, Conns: readers, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+	})
+	if err != nil {
+		return err
+	}
 	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
 	if a.cursors, err = cursorkey.Cursors(ctx, a.reads); err != nil {
 		return err
@@ -242,5 +250,6 @@ func (a *App) Close() {
 			pool.Close()
 		}
 	}
+	a.replica.Close()
 	a.tracer.Close()
 }

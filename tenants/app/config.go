@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/tenants"
@@ -32,6 +33,8 @@ type Config struct {
 	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
 	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
 	OperatorToken httpapi.Secret `help:"The operator's token: weirsvc_ and 48 hex digits. A new one revokes the one before." env:"WEIR_OPERATOR_TOKEN"`
+
+	Replica replica.Config `embed:"" prefix:"replica-"`
 
 	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
 	Retention    sharedbus.Retention `embed:""`
@@ -68,8 +71,8 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
-	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(),
-		process.CheckDatabaseURL(c.DatabaseURL.Reveal()))
+	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
+		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal()))
 	if c.AuditDays != 0 && c.AuditDays < leastAuditDays {
 		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, leastAuditDays))
 	}

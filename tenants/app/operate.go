@@ -37,7 +37,7 @@ type Services struct {
 // theirs. The database must be up to date.
 func Operate(ctx context.Context, database httpapi.Secret, brokers []string, access sharedbus.Access, logger *slog.Logger,
 	fn func(context.Context, Services) error) (err error) {
-	if err := errors.Join(process.CheckDatabaseURL(database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
+	if err := errors.Join(process.CheckDatabaseURL("WEIR_DATABASE_URL", database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
 		return err
 	}
 	a := newApp(Config{DatabaseURL: database, Brokers: brokers, BrokerAccess: access, InForceWait: inForceWait}, logger)
@@ -59,7 +59,7 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 // events, or of each organization and of the installation where
 // that is empty, and reports on each.
 func CheckAudits(ctx context.Context, database httpapi.Secret, organization string, report func(string, tenants.AuditCheck)) error {
-	if err := process.CheckDatabaseURL(database.Reveal()); err != nil {
+	if err := process.CheckDatabaseURL("WEIR_DATABASE_URL", database.Reveal()); err != nil {
 		return err
 	}
 	pool, err := pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...)

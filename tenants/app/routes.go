@@ -33,7 +33,7 @@ func (a *App) routes() nethttp.Handler {
 // mount adds the rooms' API and pages.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
-	auditing := audit.NewService(audit.NewStore(a.views), a.registry.Organizations)
+	auditing := audit.NewService(audit.NewStore(a.views.From(a.replica)), a.registry.Organizations)
 	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
 	description := api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
 	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.people).Mount,

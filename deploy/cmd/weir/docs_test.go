@@ -28,7 +28,7 @@ func TestPagesAreCurrent(t *testing.T) {
 var (
 	variable = regexp.MustCompile(`\b(?:WEIR|OTEL)_[A-Z0-9_]*[A-Z0-9]\b`)
 	// The commands of weir look up addresses of modules by themselves; WEIR_VERSION is of deploy/compose.
-	elsewhere = regexp.MustCompile(`^WEIR_((INGEST|LEDGER|GROUPING|TENANTS)_(MIGRATE_)?DATABASE_URL|VERSION)$`)
+	elsewhere = regexp.MustCompile(`^WEIR_((INGEST|LEDGER|GROUPING|TENANTS)_((MIGRATE|REPLICA)_)?DATABASE_URL|VERSION)$`)
 )
 
 // What pages for operators tell them to set can be set.

@@ -17,6 +17,7 @@ disk, files, backups, brokers, topics, access, clocks, databases, roles, migrati
 It takes the variables that the services take. WEIR_DATABASE_URL is the database of all modules; where each has one of its own, name these with
 WEIR_INGEST_DATABASE_URL, WEIR_LEDGER_DATABASE_URL, WEIR_GROUPING_DATABASE_URL and WEIR_TENANTS_DATABASE_URL. As everywhere, a name with _FILE behind it
 names a file that holds the secret. Where WEIR_LEDGER_MIGRATE_DATABASE_URL and the like are set, the roles that serve must own nothing.
+WEIR_REPLICA_DATABASE_URL, or WEIR_LEDGER_REPLICA_DATABASE_URL and the like, is looked at, too.
 
 A failure is what does not work or will lose something; a warning works, and should be looked at. Exit status: 0 where nothing fails, 2 where something
 does; with --strict, 1 where there are warnings alone. Each check takes 5 s at most (--check-timeout).`

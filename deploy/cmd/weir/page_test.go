@@ -17,7 +17,7 @@ func TestCommandsOfPages(t *testing.T) {
 	for name, want := range map[string]string{
 		"backup.md":  "backup doctor restore restore migrate topics resume resume doctor",
 		"upgrade.md": "backup doctor topics migrate acls",
-		"scale.md":   "backup restore migrate",
+		"scale.md":   "backup restore migrate doctor",
 		"secure.md":  "acls acls acls acls topics migrate",
 	} {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))

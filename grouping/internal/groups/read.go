@@ -20,7 +20,7 @@ func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.
 		return err
 	}
 	defer leave()
-	return pg.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
+	return s.Replica.Snapshot(ctx, s.Reads, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return err
 		}

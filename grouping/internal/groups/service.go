@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirlog/weir/grouping"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/turns"
 )
 
@@ -24,8 +25,9 @@ type Service struct {
 type Config struct {
 	NewGroups grouping.Budgets // that the errors of one hour may create
 	Projects  *identity.Directory
-	Reads     *pgxpool.Pool // for those who ask: they don't take the consumer's connections
-	AtOnce    int           // how many read at once, at least 1; one organization has at most half of them, rounded up
+	Reads     *pgxpool.Pool   // for those who ask: they don't take the consumer's connections
+	Replica   *replica.Reader // for the same, nil: there is none
+	AtOnce    int             // how many read at once, at least 1; one organization has at most half of them, rounded up
 	Clock     func() time.Time
 	Metrics   prometheus.Registerer
 }

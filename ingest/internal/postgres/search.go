@@ -21,7 +21,8 @@ const headerBytes = 128
 func (s *Store) Search(ctx context.Context, organization pg.Organization, search ingest.Search) (result ingest.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
-	err = pg.Snapshot(ctx, s.readers, func(tx pgx.Tx) error {
+	err = s.replica.Snapshot(ctx, s.readers, func(tx pgx.Tx) error {
+		search := search // a second try begins as the first one did
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
 			parser: ingest.NewParser(ingest.DefaultLimits()), ends: s.clock().Add(s.limits.Time),

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/inbox"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/replica"
 )
 
 // Schema is that of the log store.
@@ -46,8 +47,9 @@ func DefaultLimits() Limits { return Limits{Bytes: 256 << 20, Time: 2 * time.Sec
 
 // Config is what a Store works with.
 type Config struct {
-	Readers *pgxpool.Pool // for searches; those who keep blocks bring their own transaction
-	Limits  Limits        // of one page
+	Readers *pgxpool.Pool   // for searches; those who keep blocks bring their own transaction
+	Replica *replica.Reader // for the same, nil: there is none
+	Limits  Limits          // of one page
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 }
@@ -55,6 +57,7 @@ type Config struct {
 // A Store keeps blocks and searches them. It is safe for concurrent use.
 type Store struct {
 	readers *pgxpool.Pool
+	replica *replica.Reader
 	limits  Limits
 	clock   func() time.Time
 	metrics metrics
@@ -64,6 +67,7 @@ type Store struct {
 // NewStore makes a store on a schema that is migrated.
 func NewStore(config Config) *Store {
 	return &Store{
-		readers: config.Readers, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics), codec: compression.New(maxBlockBytes),
+		readers: config.Readers, replica: config.Replica, limits: config.Limits, clock: config.Clock, metrics: newMetrics(config.Metrics),
+		codec: compression.New(maxBlockBytes),
 	}
 }

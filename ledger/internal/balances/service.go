@@ -8,6 +8,7 @@ import (
 // A Service reads balances.
 type Service struct {
 	Reads *snapshot.Reader
+	Lists *snapshot.Reader // of transfers
 	Tiers ledger.Tiers
 	Kept  ledger.Retention
 

@@ -12,7 +12,7 @@ import (
 
 // Transfers lists an organization's transfers, the latest first.
 func (s *Service) Transfers(ctx context.Context, organization string, query postgres.TransferQuery) (found postgres.TransferPage, err error) {
-	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
+	err = s.Lists.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if err := snapshot.Exists(ctx, tx, organization); err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/ledger/internal/usage"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/turns"
 )
 
@@ -44,8 +45,9 @@ type Services struct {
 
 // Config is what the services work with.
 type Config struct {
-	Reads    *pgxpool.Pool // for those who ask
-	Writes   *pgxpool.Pool // for those who decide
+	Reads    *pgxpool.Pool   // for those who ask
+	Replica  *replica.Reader // for those who list; nil: there is none
+	Writes   *pgxpool.Pool   // for those who decide
 	Turns    *turns.Turns
 	Save     unitofwork.SaveEvents
 	IDs      func() string // unique, URL-safe, at most 60 characters
@@ -61,11 +63,12 @@ type Config struct {
 // New makes the services.
 func New(c Config) *Services {
 	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
+	lists := reads.From(c.Replica)
 	work := &unitofwork.Writer{
 		Pool: c.Writes, Decisions: postgres.NewDecisionStore(c.Writes), Save: c.Save, IDs: c.IDs, Rules: c.Rules, Time: c.Time,
 		Turns: c.Deciding,
 	}
-	balance := &balances.Service{Reads: reads, Tiers: c.Rules.Tiers, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
+	balance := &balances.Service{Reads: reads, Lists: lists, Tiers: c.Rules.Tiers, Kept: c.Kept, Waiter: &balances.Waiter{Reads: reads, End: c.End}}
 	budget := &budgets.Service{Reads: reads, Work: work, Owns: c.Owns}
 	return &Services{
 		Reads: reads, Work: work,
@@ -78,7 +81,7 @@ func New(c Config) *Services {
 		Integrity:  &integrity.Service{Reads: reads},
 		Plans:      &plans.Service{Reads: reads, Work: work, Balances: balance},
 		Rehearsals: &rehearsals.Service{Reads: reads, Work: work, Owns: c.Owns},
-		Statements: &statements.Service{Reads: reads},
-		Usage:      &usage.Service{Reads: reads, Tiers: c.Rules.Tiers},
+		Statements: &statements.Service{Reads: lists},
+		Usage:      &usage.Service{Reads: lists, Tiers: c.Rules.Tiers},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/turns"
 )
 
@@ -19,17 +20,24 @@ type Reader struct {
 	Pool  *pgxpool.Pool
 	Turns *turns.Turns     // of organizations
 	Clock func() time.Time // of this machine: what is decided goes by that of the database
+
+	replica *replica.Reader // nil: the pool answers
+}
+
+// From is the same reader, which a replica answers where it can.
+func (r *Reader) From(replica *replica.Reader) *Reader {
+	return &Reader{Pool: r.Pool, Turns: r.Turns, Clock: r.Clock, replica: replica}
 }
 
 // Read runs fn in a snapshot of one organization's rows, in its turn. It returns ErrNoOrganization for an
-// impossible id.
+// impossible id. Where a replica cancels the read, fn runs a second time.
 func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
 	leave, err := r.Turns.Enter(ctx, organization)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return pg.Snapshot(ctx, r.Pool, func(tx pgx.Tx) error {
+	return r.replica.Snapshot(ctx, r.Pool, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return NoOrganization(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/turns"
 	"github.com/weirlog/weir/tenants"
 )
@@ -21,6 +22,8 @@ type Reader struct {
 	pool  *pgxpool.Pool
 	turns *turns.Turns // nil: nobody waits for one
 	tx    pgx.Tx       // not nil: every question is asked in it
+
+	replica *replica.Reader // nil: the pool answers
 }
 
 // NewReader returns the reader of a pool's schema.
@@ -30,6 +33,11 @@ func NewReader(pool *pgxpool.Pool) *Reader {
 
 // InTurns returns a reader by which organizations that ask over HTTP take turns.
 func (r *Reader) InTurns(turns *turns.Turns) *Reader { return &Reader{pool: r.pool, turns: turns} }
+
+// From returns the same reader, which a replica answers where it can.
+func (r *Reader) From(replica *replica.Reader) *Reader {
+	return &Reader{pool: r.pool, turns: r.turns, tx: r.tx, replica: replica}
+}
 
 // In returns the reader of a transaction, which acts as the
 // reader's organization or as the system.
@@ -53,15 +61,20 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 		return err
 	}
 	defer leave()
-	if organization != tenants.Installation {
-		return pg.ReadAs(ctx, r.pool, organization, fn)
-	}
-	return pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := pg.AsSystem(ctx, tx); err != nil {
+	return r.replica.Snapshot(ctx, r.pool, func(tx pgx.Tx) error {
+		if err := act(ctx, tx, organization); err != nil {
 			return err
 		}
 		return fn(tx)
 	})
+}
+
+// act restricts the transaction to what an organization sees.
+func act(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
+	if organization == tenants.Installation {
+		return pg.AsSystem(ctx, tx)
+	}
+	return pg.AsOrganization(ctx, tx, organization)
 }
 
 // enter waits for the turn of who asks. Operators, whoever is about to sign in

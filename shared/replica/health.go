@@ -1,0 +1,67 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// A health is whether a replica is asked. After a failure it rests, so that few
+// reads wait in vain.
+type health struct {
+	rest    time.Duration
+	clock   func() time.Time
+	logger  *slog.Logger
+	reads   *prometheus.CounterVec
+	resting atomic.Int64 // until then, in nanoseconds since 1970
+	failing atomic.Bool
+}
+
+func newHealth(rest time.Duration, options Options) *health {
+	return &health{rest: rest, clock: options.Clock, logger: options.Logger, reads: promauto.With(options.Metrics).NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_postgres_replica_reads_total",
+		Help: "Reads for the replica: it answered, or the primary did, as the replica was behind, failed, cancelled the read, or rests for a moment after that.",
+	}, []string{"outcome"})}
+}
+
+func (h *health) count(outcome string) { h.reads.WithLabelValues(outcome).Inc() }
+
+func (h *health) rests() bool {
+	rests := h.clock().UnixNano() < h.resting.Load()
+	if rests {
+		h.count("rests")
+	}
+	return rests
+}
+
+// failed notes that a read could not begin, unless who asked has gone.
+func (h *health) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	h.resting.Store(h.clock().Add(h.rest).UnixNano())
+	if errors.Is(err, errBehind) {
+		h.count("behind")
+	} else {
+		h.count("failed")
+	}
+	if !h.failing.Swap(true) {
+		h.logger.Warn("the database answers in place of its replica", slog.String("error", err.Error()))
+	}
+}
+
+// interrupted notes that the replica has cancelled a read, as it does where it
+// would keep what the primary has removed.
+func (h *health) interrupted() { h.count("cancelled") }
+
+func (h *health) answered() {
+	h.count("answered")
+	if h.failing.Swap(false) {
+		h.logger.Info("the replica answers again")
+	}
+}
