@@ -96,7 +96,7 @@ func TestSecretsAreFiles(t *testing.T) {
 
 // Nothing is given another module's database, or user at the brokers.
 func TestSecretsAreOnesOwn(t *testing.T) {
-	ofOne := []string{"database_url", "owner_database_url", "brokers_password", "brokers_certificate", "brokers_key"}
+	ofOne := []string{"database_url", "owner_database_url", "replica_database_url", "brokers_password", "brokers_certificate", "brokers_key"}
 	forVariants(t, func(t *testing.T, weir objects) {
 		for _, w := range workloads(t, weir) {
 			for file, secret := range secretFiles(w) {

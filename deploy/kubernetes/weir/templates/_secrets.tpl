@@ -39,6 +39,10 @@
 {{- else }}
 {{- include "weir.brokerSecrets" . }}
 {{- include "weir.databaseSecrets" . }}
+{{- $database := get .root.Values.databases .name }}
+{{- with $database.replica }}
+{{ include "weir.secret" (dict "secret" . "key" $database.key "file" "replica_database_url") }}
+{{- end }}
 {{- end }}
 {{- if eq .name "tenants" }}
 {{ include "weir.secret" (dict "secret" .root.Values.tenants.secret "key" "operator_token" "file" "operator_token") }}

@@ -50,6 +50,9 @@
 {{- $_ := set .environment "WEIR_STATE_DIR" "/var/lib/weir" }}
 {{- include "weir.brokers" . }}
 {{- $_ := set .environment "WEIR_DATABASE_URL_FILE" "/run/secrets/database_url" }}
+{{- if (get .root.Values.databases .name).replica }}
+{{- $_ := set .environment "WEIR_REPLICA_DATABASE_URL_FILE" "/run/secrets/replica_database_url" }}
+{{- end }}
 {{- include "weir.databaseAuthority" . }}
 {{- end }}
 {{- if eq .name "tenants" }}
