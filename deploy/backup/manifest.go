@@ -78,11 +78,18 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
+func noBackup(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("cannot find the backup: %w", err)
+	}
+	return fmt.Errorf("%s is no finished backup, and has none in it: there is no %s", dir, ManifestName)
+}
+
 // Open reads the manifest of a backup.
 func Open(dir string) (m Manifest, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, fmt.Errorf("%s is no backup, or one that was not finished: it has no %s", dir, ManifestName)
+		return m, noBackup(dir)
 	}
 	if err != nil {
 		return m, err

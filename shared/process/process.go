@@ -23,7 +23,7 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 		return
 	}
 	var options options[C]
-	kong.Parse(&options, kong.Name(name), kong.Description(description+asideHelp(name)), kong.UsageOnError(), SecretFiles())
+	kong.Parse(&options, kong.Name(name), kong.Description(description+asideHelp(name)), kong.ShortUsageOnError(), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))

@@ -17,6 +17,9 @@ func CheckBrokers(brokers []string) error {
 // CheckDatabaseURL reports what is wrong with a setting such as
 // WEIR_DATABASE_URL, without showing it: it holds a password.
 func CheckDatabaseURL(variable, text string) error {
+	if text == "" {
+		return fmt.Errorf("%[1]s is empty: name a database as postgres://user:password@host/database, or in %[1]s%[2]s a file that does", variable, FileSuffix)
+	}
 	if u, err := url.Parse(text); err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return fmt.Errorf("%s is not a URL such as postgres://user:password@host/database", variable)
 	}

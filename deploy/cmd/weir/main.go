@@ -67,7 +67,7 @@ type commands struct {
 
 func main() {
 	var chosen commands
-	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.UsageOnError(), process.SecretFiles(),
+	parsed := kong.Parse(&chosen, kong.Name("weir"), kong.Description(description), kong.ShortUsageOnError(), process.SecretFiles(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{
 			"attacks": strings.Join(fairness.Attacks(), ", "), "ledger_parts": strings.Join(ledgerbench.Parts(), ", "),
 		})

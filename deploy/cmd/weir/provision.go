@@ -15,7 +15,9 @@ type provisionCommand struct {
 // Help is called by kong.
 func (provisionCommand) Help() string {
 	return `Makes a file for each secret of an installation: certificates of an authority of its own, tokens, keys, passwords, and the script of
-the databases. What is there stays. To replace a secret, change or remove its file, and make up again.`
+the databases. What is there stays. To replace a secret, change or remove its file, and make up again.
+
+  weir provision secrets --postgres db.example       then psql --file=secrets/roles.sql makes roles and databases`
 }
 
 // Run makes what is missing.

@@ -20,6 +20,13 @@ type topicsCommand struct {
 	Timeout       time.Duration `help:"How long to wait for the brokers." default:"30s"`
 }
 
+// Help is called by kong.
+func (topicsCommand) Help() string {
+	return `Topics that are there stay as they are.
+
+  WEIR_BROKERS=kafka-1.example:9092,kafka-2.example:9092 weir topics`
+}
+
 // Run creates the topics that are missing.
 func (c *topicsCommand) Run(ctx context.Context, _ *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/weirlog/weir/deploy/gateway"
@@ -42,7 +43,7 @@ func (c Config) Validate() error {
 	var errs []error
 	for _, module := range gateway.Modules() {
 		if _, err := parseTarget(c.urls()[module]); err != nil {
-			errs = append(errs, fmt.Errorf("cannot route to %s: %w", module, err))
+			errs = append(errs, fmt.Errorf("WEIR_%s_URL is %w", strings.ToUpper(string(module)), err))
 		}
 	}
 	return errors.Join(append(errs, c.ServerConfig.Validate())...)
@@ -51,7 +52,7 @@ func (c Config) Validate() error {
 func parseTarget(text string) (*url.URL, error) {
 	target, err := url.Parse(text)
 	if err != nil || target.Scheme != "https" || target.Host == "" || (target.Path != "" && target.Path != "/") {
-		return nil, fmt.Errorf("the URL %q is not of the form https://host:port", text)
+		return nil, fmt.Errorf("%q: use an address of the form https://host:port", text)
 	}
 	return target, nil
 }
