@@ -20,8 +20,6 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-const scalePage = "../docs/scale.md"
-
 // The steps of scale.md under load: another replica of each service, which
 // reads from a standby, twice the partitions, a broker replaced, and the ledger moves to another database by
 // the page's commands. Nothing is lost or doubled.
@@ -106,7 +104,7 @@ func awaitInSync(t *testing.T, cluster *testenv.Cluster) {
 func (r *replicated) examine(standby string, by release) {
 	r.t.Helper()
 	const well = "it has what the database has"
-	out, err := r.follow("Read replicas", by, map[string]string{"STANDBY_URL": standby})
+	out, err := r.follow("scale.md", "Read replicas", by, map[string]string{"STANDBY_URL": standby})
 	if found := strings.Count(out, well); found != len(endpoint.Modules) {
 		r.t.Errorf("%d of %d modules have a replica that is well: %v\n%s", found, len(endpoint.Modules), err, out)
 	}
@@ -125,18 +123,11 @@ func (r *replicated) answeredByStandby(names ...string) {
 	}
 }
 
-// follow runs the only block of commands in a section of the page.
-func (r *replicated) follow(section string, by release, given map[string]string) (output string, err error) {
+// follow runs the commands in a section of a page.
+func (r *replicated) follow(page, section string, by release, given map[string]string) (output string, err error) {
 	r.t.Helper()
-	text, err := os.ReadFile(scalePage)
-	must(r.t, err)
-	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
-	within, _, _ := strings.Cut(after, "\n## ")
-	blocks := commands.FindAllStringSubmatch(within, -1)
-	if len(blocks) != 1 {
-		r.t.Fatalf("%s has %d blocks of commands in %q, want one", scalePage, len(blocks), section)
-	}
-	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+strings.ReplaceAll(blocks[0][1], "/var/backups", r.t.TempDir()))
+	script := strings.ReplaceAll(strings.Join(blocksOf(r.t, page, section), ""), "/var/backups", r.t.TempDir())
+	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+script)
 	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for _, variables := range []map[string]string{r.given, given} {
 		for name, value := range variables {
@@ -154,10 +145,10 @@ func (r *replicated) move(name, database string, by release) {
 	for _, one := range s.replicas {
 		r.end(s, one)
 	}
-	out, err := r.follow("A module moves to another server", by, map[string]string{"NEW_DATABASE_URL": database, "NEW_MIGRATE_DATABASE_URL": database,
+	out, err := r.follow("scale.md", "A module moves to another server", by, map[string]string{"NEW_DATABASE_URL": database, "NEW_MIGRATE_DATABASE_URL": database,
 		"WEIR_LEDGER_MIGRATE_DATABASE_URL": r.given["WEIR_DATABASE_URL"]}) // the page replaces it
 	if err != nil {
-		r.t.Fatalf("%s: %v\n%s", scalePage, err, out)
+		r.t.Fatalf("scale.md: %v\n%s", err, out)
 	}
 	s.settings = map[string]string{"WEIR_DATABASE_URL": database}
 	for _, one := range s.replicas {

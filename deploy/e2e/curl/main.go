@@ -34,7 +34,7 @@ func parse(arguments []string) (command, error) {
 			continue
 		}
 		switch flag {
-		case "-sS": // it has no progress to show
+		case "-sS", "--silent": // it has no progress to show
 			arguments = arguments[1:]
 			continue
 		case "--fail-with-body":
@@ -68,12 +68,14 @@ func run(arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	authority, err := os.ReadFile(asked.caFile)
-	if err != nil {
-		return err
-	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
+	if asked.caFile != "" {
+		authority, err := os.ReadFile(asked.caFile)
+		if err != nil {
+			return err
+		}
+		roots.AppendCertsFromPEM(authority)
+	}
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
 	method := cmp.Or(asked.method, http.MethodGet)
 	if asked.method == "" && asked.data != "" {

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/tracing/tracingtest"
+)
+
+// An operator has a shell, in a folder with the secrets, a PostgreSQL server and a broker.
+type operator struct {
+	t         *testing.T
+	folder    string
+	brokers   string
+	collector *tracingtest.Collector
+	page      *strings.Replacer // what stands for this installation's in pages
+	given     map[string]string // variables of the shell
+	starting  string            // commands that start the ledger
+	listens   map[string]string // where services do
+	shows     map[string]string // where they show metrics
+	services  []*process        // that run
+}
+
+// operated are the services in the order in which they are started.
+var operated = []string{"tenants", "ledger", "grouping", "ingest", "gateway"}
+
+func newOperator(t *testing.T) *operator {
+	t.Helper()
+	o := &operator{
+		t: t, folder: t.TempDir(), brokers: strings.Join(testenv.Kafka(t), ","), collector: tracingtest.New(t), given: map[string]string{},
+		listens: map[string]string{}, shows: map[string]string{},
+	}
+	for _, service := range operated {
+		o.listens[service], o.shows[service] = freeAddress(t), freeAddress(t)
+	}
+	o.startPostgres()
+	path := []string{o.given["PATH"], os.Getenv("PATH")}
+	for _, main := range append(slices.Collect(maps.Values(services)), "deploy/cmd/gateway", "deploy/cmd/weir", "ledger/cmd/ledger-verify", "deploy/e2e/curl") {
+		path = append(path, filepath.Dir(build(t, main)))
+	}
+	slices.Reverse(path)
+	o.given["PATH"] = strings.Join(path, ":")
+	o.page = strings.NewReplacer("postgres.example", o.given["PGHOST"], "--username=postgres", "--username="+o.given["PGUSER"], "kafka.example:9092", o.brokers,
+		"http://collector:4318", o.collector.URL, "SAMPLER_ARG=0.01", "SAMPLER_ARG=1", "10.0.0.2", "127.0.0.1",
+		"/var/backups/weir", filepath.Join(o.folder, "backups"), "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
+	return o
+}
+
+// startPostgres starts a server, whose variables are PostgreSQL's own.
+func (o *operator) startPostgres() {
+	o.t.Helper()
+	server, err := testenv.LocalPostgres(o.t.Context())
+	must(o.t, err)
+	o.t.Cleanup(func() { must(o.t, server.Kill()) })
+	at, err := url.Parse(server.AdminURL())
+	must(o.t, err)
+	password, _ := at.User.Password()
+	maps.Copy(o.given, map[string]string{
+		"PATH": server.Binaries(), "PGHOST": at.Hostname(), "PGPORT": at.Port(), "PGUSER": at.User.Username(), "PGPASSWORD": password,
+	})
+}
+
+func (o *operator) read(file string) string {
+	o.t.Helper()
+	text, err := os.ReadFile(filepath.Join(o.folder, file))
+	must(o.t, err)
+	return strings.TrimSpace(string(text))
+}
+
+// blocks are those of commands in a section of a page, as they are here.
+func (o *operator) blocks(page, section string) (found []string) {
+	o.t.Helper()
+	for _, block := range blocksOf(o.t, page, section) {
+		found = append(found, o.page.Replace(block))
+	}
+	return found
+}
+
+// follow runs all blocks of a section, and returns what they print.
+func (o *operator) follow(page, section string) (output string) {
+	o.t.Helper()
+	for _, block := range o.blocks(page, section) {
+		output += o.run(block)
+	}
+	return output
+}
+
+// run runs a block of commands. None may fail; what it exports stays.
+func (o *operator) run(block string) string {
+	o.t.Helper()
+	p := o.shell(o.given, block+"\nexport -p >exported")
+	if err := p.wait(); err != nil {
+		o.t.Fatalf("%s%v\n%s", block, err, p.output)
+	}
+	for line := range strings.Lines(o.read("exported")) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		if strings.HasPrefix(name, "WEIR_") || strings.HasPrefix(name, "OTEL_") {
+			o.given[name] = strings.Trim(value, `'"`)
+		}
+	}
+	return p.output.String()
+}
+
+func (o *operator) shell(variables map[string]string, script string) *process {
+	return launch(o.t, "sh", variables, "-c", "set -eu\ncd "+o.folder+"\n"+script)
+}
+
+// start starts every service as the page starts the ledger.
+func (o *operator) start() {
+	o.t.Helper()
+	for _, service := range operated {
+		variables := maps.Clone(o.given)
+		maps.Copy(variables, o.settings(service))
+		o.services = append(o.services, o.shell(variables, o.startingOf(service)))
+	}
+	must(o.t, o.services[len(o.services)-1].awaitReady(o.t.Context(), o.connect(), startLimit))
+}
+
+// settings are those that the page names for one service.
+func (o *operator) settings(service string) map[string]string {
+	settings := map[string]string{}
+	switch service {
+	case "tenants":
+		settings["WEIR_OPERATOR_TOKEN_FILE"], settings["WEIR_WEBHOOK_KEYS_FILE"] = "secrets/operator_token", "secrets/webhook_keys"
+	case "gateway":
+		settings["WEIR_CA_FILE"] = "secrets/tls/ca.pem"
+		for _, module := range contract.Modules() {
+			settings["WEIR_"+strings.ToUpper(module)+"_URL"] = "https://" + o.listens[module]
+		}
+	}
+	return settings
+}
+
+// startingOf are the commands that start the ledger, for another service and
+// with addresses of its own. The shell becomes the service.
+func (o *operator) startingOf(service string) string {
+	exports, last, _ := strings.Cut(o.starting, "WEIR_BROKERS=")
+	if last = "exec env WEIR_BROKERS=" + last; service == "gateway" {
+		last = "exec gateway"
+	}
+	return strings.NewReplacer(":8443", o.listens[service], "127.0.0.1:9464", o.shows[service], "ledger", service).Replace(exports + last)
+}
+
+// connect makes a client of the gateway.
+func (o *operator) connect() installation {
+	o.t.Helper()
+	api, err := client.New("https://"+o.listens["gateway"]+"/v1", filepath.Join(o.folder, "secrets/tls/ca.pem"), 32)
+	must(o.t, err)
+	o.t.Cleanup(api.Close)
+	return installation{api: api, operator: o.read("secrets/operator_token")}
+}
+
+// stop stops all services, the gateway first.
+func (o *operator) stop() {
+	o.t.Helper()
+	for i, running := range slices.Backward(o.services) {
+		if err := running.stop(); err != nil {
+			o.t.Errorf("%s did not stop in order: %v\n%s", operated[i], err, running.output)
+		}
+	}
+	o.services = nil
+}
