@@ -33,13 +33,13 @@ func readByStandby(t *testing.T, in installation, metrics string) {
 	}
 }
 
-var replicaReads = regexp.MustCompile(`(?m)^weir_postgres_replica_reads_total\{outcome="answered",service="(\w+)"\} (\d+)`)
+var replicaReads = regexp.MustCompile(`(?m)^weir_postgres_replica_reads_total\{outcome="(\w+)",service="(\w+)"\} (\d+)`)
 
 // answeredBy is how many reads of a service a standby has answered, by metrics.
 func answeredBy(metrics, service string) (reads int) {
 	for _, found := range replicaReads.FindAllStringSubmatch(metrics, -1) {
-		if found[1] == service {
-			reads, _ = strconv.Atoi(found[2])
+		if found[1] == "answered" && found[2] == service {
+			reads, _ = strconv.Atoi(found[3])
 		}
 	}
 	return reads

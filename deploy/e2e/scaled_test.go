@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/contract"
 	readreplica "github.com/weirlog/weir/shared/replica"
@@ -48,7 +50,7 @@ func TestScaled(t *testing.T) {
 	})
 	seen.check(t, mostTriesInEvents)
 	verify(t, t.Context(), in, loaded, sent)
-	r.answeredByStandby("INGEST", "GROUPING")
+	r.awaitStandby(loaded)
 	r.stop()
 	r.verify(programs)
 }
@@ -110,16 +112,28 @@ func (r *replicated) examine(standby string, by release) {
 	}
 }
 
-// answeredByStandby looks that a standby has answered readers of some services.
-func (r *replicated) answeredByStandby(names ...string) {
+// awaitStandby reads from replicas that have a standby until that has answered.
+func (r *replicated) awaitStandby(to tenant) {
 	r.t.Helper()
-	for _, name := range names {
-		for _, one := range r.service(name).replicas[replicasEach:] {
+	for name, read := range map[string]func(in installation) error{
+		"INGEST": func(in installation) error {
+			_, err := in.api.Logs(r.t.Context(), to.key, client.LogsQuery{Project: to.project})
+			return err
+		},
+		"GROUPING": func(in installation) error {
+			_, err := in.api.ErrorGroups(r.t.Context(), to.key, to.project)
+			return err
+		},
+	} {
+		one := r.service(name).replicas[replicasEach]
+		testenv.Eventually(r.t, viewTimeout, func() error {
+			failed := read(r.connect(one.address))
 			text, err := one.show()
-			if must(r.t, err); answeredBy(text, strings.ToLower(name)) == 0 {
-				r.t.Errorf("%s: no read was answered by the standby", name)
+			if err == nil && answeredBy(text, strings.ToLower(name)) == 0 {
+				err = fmt.Errorf("%s: the standby has answered nobody:\n%s", name, strings.Join(replicaReads.FindAllString(text, -1), "\n"))
 			}
-		}
+			return errors.Join(failed, err)
+		})
 	}
 }
 
