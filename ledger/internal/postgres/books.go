@@ -25,12 +25,16 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 			due = append(due, id)
 		}
 	}
-	if err := copyTransfers(ctx, tx, booked, opened); err != nil {
+	added := make(chan *useSums, 1)
+	go func() { added <- usesOf(charges) }() // while PostgreSQL stores the transfers
+	err := copyTransfers(ctx, tx, booked, opened)
+	uses := <-added
+	if err != nil {
 		return err
 	}
 	var batch pgx.Batch
 	queueBooks(&batch, books)
-	usesOf(charges).queue(&batch)
+	uses.queue(&batch)
 	queueGrants(&batch, opened)
 	queueLines(&batch, opened)
 	queueBudgets(&batch, opened)
