@@ -18,7 +18,7 @@ type Config struct {
 	DatabaseURL string   // an empty database; its schema "ledger" is made anew for each measurement
 	Brokers     []string // a Kafka; none: the embedded broker, in this process
 	Events      int      // records that a measurement of throughput applies
-	Rebuilt     int      // records that the rebuild reads
+	Rebuilt     int      // records that the rebuild reads, and a round of checks compares
 	Paced       time.Duration
 	Only        []string // names of parts; none: all of them
 	Logger      *slog.Logger

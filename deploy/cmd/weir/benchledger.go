@@ -21,7 +21,7 @@ type benchLedgerCommand struct {
 	Brokers     []string       `help:"Kafka to measure with, host:port; its topics of Weir are deleted. Without it the embedded broker is started." env:"WEIR_BENCH_BROKERS"`
 	DatabaseURL httpapi.Secret `help:"Postgres database to measure with; its schema ledger is dropped. Without it one is started." env:"WEIR_BENCH_DATABASE_URL"`
 	Events      int            `help:"Records for each measurement of a rate." default:"400000"`
-	Rebuilt     int            `help:"Records that the rebuild reads." default:"1000000"`
+	Rebuilt     int            `help:"Records that the rebuild reads, and a round of checks compares." default:"1000000"`
 	Paced       time.Duration  `help:"How long to publish at half of the rate." default:"15s"`
 	Only        []string       `help:"Measure these alone: ${ledger_parts}."`
 }
