@@ -25,16 +25,12 @@ func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[stri
 			due = append(due, id)
 		}
 	}
-	added := make(chan *useSums, 1)
-	go func() { added <- usesOf(charges) }() // while PostgreSQL stores the transfers
-	err := copyTransfers(ctx, tx, booked, opened)
-	uses := <-added
-	if err != nil {
+	if err := copyTransfers(ctx, tx, booked, opened); err != nil {
 		return err
 	}
 	var batch pgx.Batch
 	queueBooks(&batch, books)
-	uses.queue(&batch)
+	usesOf(charges).queue(&batch)
 	queueGrants(&batch, opened)
 	queueLines(&batch, opened)
 	queueBudgets(&batch, opened)
