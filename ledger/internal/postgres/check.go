@@ -23,9 +23,7 @@ func CheckRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]ledge
 		return nil, err
 	}
 	from, to := acceptedIn(differing)
-	if err := Summarize(ctx, tx, from, to); err != nil {
-		return nil, err
-	}
+	_ = Summarize(ctx, tx, from, to) // else more is read: who examines the books need not be able to write
 	violations, _, err := compareRanges(ctx, tx, differing, addIndexed)
 	return violations, err
 }

@@ -61,6 +61,16 @@ func TestCheckRangesOutOfOrder(t *testing.T) {
 	}
 }
 
+// Who may not write finds what differs all the same.
+func TestReadersCheckRanges(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.Start(t, "acme", ledger.Scale)
+	r := l.chargeRange(t, "acme", 10, l.Now())
+	l.exec(t, `DROP FUNCTION summarize_days(regclass, date, date)`)
+	l.exec(t, `UPDATE transfers SET amount = amount + 1 WHERE "offset" = $1 AND reason = 2`, r.First)
+	l.wantRange(t, r, 1)
+}
+
 // wantRange compares a range, of which that much does not hold.
 func (l checkedLedger) wantRange(t *testing.T, r ledger.Range, violations int) {
 	t.Helper()
