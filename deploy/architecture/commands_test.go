@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	section  = regexp.MustCompile(`(?m)^## +(.*)$`)
+	section  = regexp.MustCompile(`(?m)^##+ +(.*)$`)
 	commands = regexp.MustCompile("(?m)^(?:<!-- commands: (\\S+) -->\n)?( *)```sh$")
 )
 

@@ -17,8 +17,8 @@ func blocksOf(t *testing.T, page, section string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../docs", page))
 	must(t, err)
-	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
-	within, _, _ := strings.Cut(after, "\n## ")
+	_, after, _ := strings.Cut(string(text), "# "+section+"\n")
+	within, _, _ := strings.Cut(after, "\n##")
 	for _, block := range commands.FindAllStringSubmatch(within, -1) {
 		found = append(found, block[1])
 	}

@@ -38,6 +38,7 @@ func (o *operator) install() {
 	o.t.Helper()
 	steps := o.blocks("install.md", "Processes")
 	o.run(steps[0])
+	o.follow("secure.md", "Let no service own its tables")
 	o.given["WEIR_BROKERS"], o.given["WEIR_BACKUP_DIR"] = o.brokers, filepath.Join(o.folder, "backups")
 	o.starting = steps[1]
 	o.start()

@@ -50,7 +50,7 @@ func newOperator(t *testing.T) *operator {
 	o.given["PATH"] = strings.Join(path, ":")
 	o.page = strings.NewReplacer("postgres.example", o.given["PGHOST"], "--username=postgres", "--username="+o.given["PGUSER"], "kafka.example:9092", o.brokers,
 		"http://collector:4318", o.collector.URL, "SAMPLER_ARG=0.01", "SAMPLER_ARG=1", "10.0.0.2", "127.0.0.1",
-		"/var/backups/weir", filepath.Join(o.folder, "backups"), "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
+		"/run/secrets/", "secrets/", "/var/backups/weir", filepath.Join(o.folder, "backups"), "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
 	return o
 }
 
