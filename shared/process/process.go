@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -23,7 +24,7 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 		return
 	}
 	var options options[C]
-	kong.Parse(&options, kong.Name(name), kong.Description(description+asideHelp(name)), kong.ShortUsageOnError(), SecretFiles())
+	kong.Parse(&options, kong.Name(called()), kong.Description(description+asideHelp(called())), kong.ShortUsageOnError(), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))
@@ -38,7 +39,7 @@ func Commands[C any](name, description string) {
 		options[C]
 		asides
 	}
-	command := kong.Parse(&options, kong.Name(name), kong.Description(description), SecretFiles())
+	command := kong.Parse(&options, kong.Name(called()), kong.Description(description), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	command.BindTo(ctx, (*context.Context)(nil))
@@ -51,10 +52,13 @@ type asides struct {
 	Version Version `cmd:"" help:"Print which version this is."`
 }
 
+// called is how this program is called, which a name in logs need not be.
+func called() string { return filepath.Base(os.Args[0]) }
+
 func isAside(command string) bool { return command == "ready" || command == "version" }
 
-func asideHelp(name string) string {
-	return fmt.Sprintf("\n\n%[1]s version prints which version this is; %[1]s ready asks the one that serves here whether it can.", name)
+func asideHelp(program string) string {
+	return fmt.Sprintf("\n\n%[1]s version prints which version this is; %[1]s ready asks the one that serves here whether it can.", program)
 }
 
 // Options is what Main parses for a configuration, to list its settings.
