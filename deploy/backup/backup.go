@@ -40,8 +40,8 @@ type Source struct {
 	PostgresBin string `name:"postgres-bin" help:"Folder of pg_dump and pg_restore. Without it, those on PATH or where distributions put them." env:"WEIR_POSTGRES_BIN"`
 }
 
-// Reach is the brokers, and how to sign in there.
-func (s Source) Reach() (brokers []string, dialer *bus.Dialer, err error) {
+// Cluster is the brokers of the source, and how to sign in there.
+func (s Source) Cluster() (brokers []string, dialer *bus.Dialer, err error) {
 	brokers, access := s.Brokers, s.BrokerAccess
 	if len(brokers) == 0 {
 		if brokers, access, err = endpoint.EmbeddedBroker(s.DataDir); err != nil {
@@ -209,7 +209,7 @@ func (w *work) topics(ctx context.Context) {
 }
 
 func (s Source) look(ctx context.Context) (cluster.Cluster, error) {
-	brokers, dialer, err := s.Reach()
+	brokers, dialer, err := s.Cluster()
 	if err != nil {
 		return cluster.Cluster{}, err
 	}

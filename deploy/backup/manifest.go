@@ -126,9 +126,9 @@ func (m Manifest) Check(dir string) (size int64, err error) {
 	return size, damaged
 }
 
-// IsThere looks whether every file is there with its size, without reading them
+// CheckFiles looks whether every file is there with its size, without reading them
 // all.
-func (m Manifest) IsThere(dir string) (err error) {
+func (m Manifest) CheckFiles(dir string) (err error) {
 	for _, want := range m.files() {
 		info, missing := os.Stat(filepath.Join(dir, want.Path))
 		if missing == nil && info.Size() != want.Size {

@@ -129,7 +129,7 @@ func (r *restoration) isEmpty(ctx context.Context, name string) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return advised(pg.RefuseFilled(ctx, tx, module.Schema), conn, module.Schema) })
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return advised(pg.RequireEmpty(ctx, tx, module.Schema), conn, module.Schema) })
 }
 
 // advised adds to an error that a schema is not empty what can be done.
@@ -187,7 +187,7 @@ func (r *restoration) fill(ctx context.Context, conn *pgx.Conn, database httpapi
 		if err := bring(ctx, tx, module.Privileges); err != nil {
 			return err
 		}
-		if err := relay.Free(ctx, tx); err != nil {
+		if err := relay.ReleaseLeases(ctx, tx); err != nil {
 			return err
 		}
 		if republish := Republishers[name]; republish != nil {

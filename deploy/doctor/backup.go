@@ -43,7 +43,7 @@ func newestBackup(dir string) (at time.Time, seen string, err error) {
 	last := folders[len(folders)-1]
 	m, err := backup.Open(last)
 	if err == nil {
-		err = m.IsThere(last)
+		err = m.CheckFiles(last)
 	}
 	return m.At, fmt.Sprintf(", of %d modules", len(m.Modules)), err
 }

@@ -97,7 +97,7 @@ func (i *installation) look(ctx context.Context) ([]Step, error) {
 		positions = append(positions, found...)
 	}
 	var err error
-	if i.brokers, i.dialer, err = i.Reach(); err != nil {
+	if i.brokers, i.dialer, err = i.Cluster(); err != nil {
 		return nil, err
 	}
 	wanted := contract.Topics(i.LogPartitions, i.LogRetention)

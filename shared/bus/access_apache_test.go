@@ -55,7 +55,7 @@ func startSecured(t *testing.T) *secured {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(s.node.LastWords())
+			t.Log(s.node.LogTail())
 		}
 		if err := s.node.Stop(); err != nil {
 			t.Error(err)

@@ -42,8 +42,8 @@ const (
 	Conflicting                    // another record of the same part of the same batch was seen before: somebody is at fault
 )
 
-// A Judgement is an inbox's verdicts on records.
-type Judgement struct {
+// Results are an inbox's verdicts on records.
+type Results struct {
 	Verdicts []Verdict // of the records, in their order
 
 	Checksums []uint64 // of the records: see contract.LogsAccepted.Checksum
@@ -57,8 +57,8 @@ type Judgement struct {
 // that has the effect. The records of one idempotency key must be in the
 // order of their partition. The Lines of a Partial record are kept: a
 // consumer that needs none leaves them nil.
-func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*Judgement, error) {
-	j := &Judgement{Verdicts: make([]Verdict, len(records)), Checksums: make([]uint64, len(records)), records: records, whole: map[int]*request{}}
+func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*Results, error) {
+	j := &Results{Verdicts: make([]Verdict, len(records)), Checksums: make([]uint64, len(records)), records: records, whole: map[int]*request{}}
 	for i := range records {
 		j.Checksums[i] = records[i].Checksum()
 	}
@@ -86,7 +86,7 @@ func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*J
 }
 
 // judge gives record i its verdict, those before it having theirs.
-func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
+func (j *Results) judge(i int, claims *claims, seen *sighting) Verdict {
 	record := &j.records[i]
 	if claim := claims.other(record); claim != nil {
 		return claim.judge(record)
@@ -109,7 +109,7 @@ func (j *Judgement) judge(i int, claims *claims, seen *sighting) Verdict {
 
 // keep keeps Partial records, unless a later one completes the
 // request or it has no effect any more.
-func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
+func (j *Results) keep(ctx context.Context, tx pgx.Tx) error {
 	over := map[string]bool{}
 	for i := range j.whole {
 		over[j.records[i].Batch] = true
@@ -133,8 +133,8 @@ func (j *Judgement) keep(ctx context.Context, tx pgx.Tx) error {
 	return hold(ctx, tx, kept)
 }
 
-// Forget drops the parts that are kept of some projects. Call it after Whole.
-func (j *Judgement) Forget(ctx context.Context, tx pgx.Tx, of func(organization, project string) bool) error {
+// Drop drops the parts that are kept of some projects. Call it after Whole.
+func (j *Results) Drop(ctx context.Context, tx pgx.Tx, of func(organization, project string) bool) error {
 	var gone []*contract.LogsAccepted
 	for i, verdict := range j.Verdicts {
 		if record := &j.records[i]; verdict == Partial && of(record.Organization, record.Project) {
@@ -146,7 +146,7 @@ func (j *Judgement) Forget(ctx context.Context, tx pgx.Tx, of func(organization,
 
 // Whole calls each with all parts of the request that the Fresh record
 // i completes, in order. Each may use tx.
-func (j *Judgement) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {
+func (j *Results) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {
 	if r := j.whole[i]; r != nil {
 		return r.each(ctx, tx, j.records, i, each)
 	}

@@ -29,15 +29,15 @@ func Claim(ctx context.Context, tx pgx.Tx, schema, comment string) error {
 	if err := refuseUnfinished(ctx, tx, schema); err != nil {
 		return err
 	}
-	if err := RefuseFilled(ctx, tx, schema); err != nil {
+	if err := RequireEmpty(ctx, tx, schema); err != nil {
 		return err
 	}
 	return Comment(ctx, tx, schema, comment)
 }
 
-// RefuseFilled fails with ErrNotEmpty on a schema that has a table, type or
+// RequireEmpty fails with ErrNotEmpty on a schema that has a table, type or
 // function. One that is not there is empty.
-func RefuseFilled(ctx context.Context, tx pgx.Tx, schema string) error {
+func RequireEmpty(ctx context.Context, tx pgx.Tx, schema string) error {
 	var filled bool
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n WHERE nspname = $1 AND (EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid)
 		OR EXISTS (SELECT FROM pg_type WHERE typnamespace = n.oid) OR EXISTS (SELECT FROM pg_proc WHERE pronamespace = n.oid)))`, schema).Scan(&filled)

@@ -107,7 +107,7 @@ func FaultyRedis(t testing.TB) *Cache {
 func heal(t testing.TB, end func() error, servers ...*fault.Server) {
 	t.Cleanup(func() {
 		for _, s := range servers {
-			if words := s.LastWords(); t.Failed() && words != "" {
+			if words := s.LogTail(); t.Failed() && words != "" {
 				t.Logf("%s: its log ends with\n%s", s.Name, words)
 			}
 			s.Network.Close()

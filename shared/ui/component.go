@@ -29,8 +29,8 @@ type Choice struct {
 	Selected bool
 }
 
-// Choose makes choices of pairs of value and text; the one with value is selected.
-func Choose(value string, pairs ...[2]string) []Choice {
+// NewChoices makes choices of pairs of value and text; the one with value is selected.
+func NewChoices(value string, pairs ...[2]string) []Choice {
 	var choices []Choice
 	for _, pair := range pairs {
 		choices = append(choices, Choice{Value: pair[0], Text: pair[1], Selected: pair[0] == value})

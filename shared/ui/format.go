@@ -14,15 +14,15 @@ func functions() template.FuncMap {
 		"asset":    assetPath,
 		"bytes":    Bytes,
 		"count":    Count,
-		"when":     When,
+		"when":     Instant,
 		"day":      day,
 		"clock":    clock,
 		"datetime": func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
 	}
 }
 
-// When is an instant for people, to the second.
-func When(at time.Time) string {
+// Instant is an instant for people, to the second.
+func Instant(at time.Time) string {
 	return day(at) + " " + clock(at)
 }
 

@@ -32,9 +32,9 @@ func Reason(err error) string {
 	return "The endpoint gave no answer that can be read."
 }
 
-// Cause is why there was no answer, for the log: a log outlives an endpoint
+// LogReason is why there was no answer, for the log: a log outlives an endpoint
 // that is deleted, so it has neither names nor addresses of it.
-func Cause(err error) string {
+func LogReason(err error) string {
 	var lookup *net.DNSError
 	var number syscall.Errno
 	switch {

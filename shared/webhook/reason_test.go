@@ -56,7 +56,7 @@ func TestCause(t *testing.T) {
 		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "hooks.acme.example"}}, "certificate is not valid"},
 		{fmt.Errorf("key %q: %w", "k1", webhook.ErrUnknownKey), `key "k1"`},
 	} {
-		cause := webhook.Cause(test.err)
+		cause := webhook.LogReason(test.err)
 		if !strings.Contains(cause, test.want) || strings.Contains(cause, "acme") || strings.Contains(cause, "203.") {
 			t.Errorf("%v is logged as %q, want %q", test.err, cause, test.want)
 		}

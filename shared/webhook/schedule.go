@@ -11,10 +11,10 @@ var pauses = []time.Duration{
 // Attempts is how often a message is sent at most.
 const Attempts = 11
 
-// Pause is how long to wait after so many failed attempts; false: no more.
+// RetryDelay is how long to wait after so many failed attempts; false: no more.
 // chance is from 0 to 1: the pause is up to a tenth shorter, so that what
 // failed together does not come again together.
-func Pause(failed int, chance float64) (time.Duration, bool) {
+func RetryDelay(failed int, chance float64) (time.Duration, bool) {
 	if failed < 1 || failed > len(pauses) {
 		return 0, false
 	}

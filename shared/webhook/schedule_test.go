@@ -11,8 +11,8 @@ import (
 func TestPauses(t *testing.T) {
 	var longest, shortest, before time.Duration
 	for failed := 1; failed < webhook.Attempts; failed++ {
-		pause, more := webhook.Pause(failed, 0)
-		early, _ := webhook.Pause(failed, 1)
+		pause, more := webhook.RetryDelay(failed, 0)
+		early, _ := webhook.RetryDelay(failed, 1)
 		if !more || pause <= before || early != pause-pause/10 {
 			t.Errorf("after %d failures: %v, or %v, %t", failed, pause, early, more)
 		}
@@ -22,7 +22,7 @@ func TestPauses(t *testing.T) {
 		t.Errorf("it takes %v to %v in all", shortest, longest)
 	}
 	for _, failed := range []int{0, webhook.Attempts} {
-		if pause, more := webhook.Pause(failed, 0); more {
+		if pause, more := webhook.RetryDelay(failed, 0); more {
 			t.Errorf("after %d failures: %v", failed, pause)
 		}
 	}

@@ -153,7 +153,7 @@ func (c *console) form(r *http.Request) groupsPage {
 	}
 	return groupsPage{
 		Filtered: query.Get("project") != "" || query.Get("q") != "",
-		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.Choose(query.Get("project"), projects...)},
+		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
 		Words: ui.Field{Name: "q", Label: "Words in title, type or culprit", Type: "search", Value: query.Get("q"),
 			MaxLength: 200, Autocomplete: "off"},
 	}

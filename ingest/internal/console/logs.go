@@ -111,7 +111,7 @@ func (c *console) form(r *http.Request, organization, faultOfWords string) logsP
 	}
 	page := logsPage{
 		Filtered:    query.Get("project") != "" || query.Get("q") != "" || query.Get("environment") != "" || query.Has("level"),
-		Project:     ui.Field{Name: "project", Label: "Project", Choices: ui.Choose(query.Get("project"), projects...)},
+		Project:     ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
 		Words:       ui.Field{Name: "q", Label: "Words in message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
 		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Autocomplete: "off"},
 	}

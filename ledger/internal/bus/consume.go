@@ -105,12 +105,12 @@ func (c *Consumer) judge(ctx context.Context, tx pgx.Tx, all entries) ([]ledger.
 	if err != nil {
 		return nil, err
 	}
-	return requests, judged.Forget(ctx, tx, deleted.Has)
+	return requests, judged.Drop(ctx, tx, deleted.Has)
 }
 
 // refuseConflicts has the first record parked that contradicts one of
 // before. The others come again without it.
-func (c *Consumer) refuseConflicts(judged *inbox.Judgement, parts []ledger.Charge) error {
+func (c *Consumer) refuseConflicts(judged *inbox.Results, parts []ledger.Charge) error {
 	at := slices.Index(judged.Verdicts, inbox.Conflicting)
 	if at < 0 {
 		return nil
@@ -122,7 +122,7 @@ func (c *Consumer) refuseConflicts(judged *inbox.Judgement, parts []ledger.Charg
 
 // chargesOf are the charges of complete requests, in the order of the records
 // that complete them. The charges of records are those of the parts.
-func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Judgement, parts []ledger.Charge) ([]ledger.Charge, error) {
+func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Results, parts []ledger.Charge) ([]ledger.Charge, error) {
 	requests := make([]ledger.Charge, 0, len(parts))
 	for i, verdict := range judged.Verdicts {
 		if verdict != inbox.Fresh {

@@ -87,12 +87,12 @@ func (c *console) fill(page *budgetsPage, organization string, form budgetForm, 
 	for _, project := range c.Directory.Projects(organization) {
 		choices = append(choices, [2]string{project.Project, "the project " + project.Name})
 	}
-	page.Of = ui.Field{Name: "project", Label: "Budget of", Choices: ui.Choose(form.project, choices...), Fault: faults["project"]}
+	page.Of = ui.Field{Name: "project", Label: "Budget of", Choices: ui.NewChoices(form.project, choices...), Fault: faults["project"]}
 	page.Key = ui.Field{Name: "key", Label: "API key", Optional: true, Value: form.key, MaxLength: 64, Autocomplete: "off", Fault: faults["key"],
 		Hint: "Its id, as the settings show it, where the budget is of a key."}
 	page.Size = ui.Field{Name: "size", Label: "Of each period", Value: form.size, Required: true, MaxLength: 20, Autocomplete: "off", Fault: faults["bytes"],
 		Hint: "A number, such as 1.5."}
-	page.Unit = ui.Field{Name: "unit", Label: "Unit", Choices: ui.Choose(form.unit,
+	page.Unit = ui.Field{Name: "unit", Label: "Unit", Choices: ui.NewChoices(form.unit,
 		[2]string{"GiB", "GiB"}, [2]string{"MiB", "MiB"}, [2]string{"KiB", "KiB"}, [2]string{"B", "bytes"})}
 }
 

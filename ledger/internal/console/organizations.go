@@ -79,7 +79,7 @@ func (c *console) showOrganizations(w http.ResponseWriter, r *http.Request) erro
 func newOrganizationsPage(query accounts.AccountQuery) organizationsPage {
 	return organizationsPage{
 		Search: ui.Field{Name: "q", Label: "Id contains", Value: query.Containing, MaxLength: 64, Autocomplete: "off"},
-		State: ui.Field{Name: "state", Label: "State", Choices: ui.Choose(query.State, [2]string{"", "any"},
+		State: ui.Field{Name: "state", Label: "State", Choices: ui.NewChoices(query.State, [2]string{"", "any"},
 			[2]string{ledger.Active, ledger.Active}, [2]string{ledger.Exhausted, ledger.Exhausted}, [2]string{ledger.Suspended, ledger.Suspended})},
 		Filtered: query.Containing != "" || query.State != "",
 	}

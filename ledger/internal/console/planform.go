@@ -112,10 +112,10 @@ func planFields(form planForm, fault ledger.Invalid) []ui.Field {
 	}
 	beyond := [][2]string{{refuse, "refuse requests"}, {overage, "accept them as overage"}}
 	fields := []ui.Field{
-		{Name: tierField, Label: "Tier", Choices: ui.Choose(form.tier(), tiers...)},
+		{Name: tierField, Label: "Tier", Choices: ui.NewChoices(form.tier(), tiers...)},
 		{Name: quotaField, Label: "Quota of a period", Optional: true, Hint: "A size, such as 1.5 GiB. Empty: the tier's."},
 		{Name: requestsField, Label: "Requests per minute", Optional: true, Hint: "Empty: the tier's."},
-		{Name: beyondField, Label: "Beyond the allowance", Choices: ui.Choose(form[beyondField], beyond...)},
+		{Name: beyondField, Label: "Beyond the allowance", Choices: ui.NewChoices(form[beyondField], beyond...)},
 		{Name: capField, Label: "Most overage of a period", Optional: true, Hint: "A size, where requests are accepted as overage. Empty: as much as comes."},
 		{Name: anchorField, Label: "Periods begin on day", Optional: true, Hint: "1 to 31, from the next period on. A shorter month has its last day instead."},
 	}

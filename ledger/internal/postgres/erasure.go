@@ -25,7 +25,7 @@ func decisions() erasure.Table {
 		if of.Project != "" {
 			return 0, "", nil
 		}
-		if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+		if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 			return 0, "", err
 		}
 		erased, err := eventstorepg.EraseTx(ctx, tx, of.Organization, []string{decisionStream})

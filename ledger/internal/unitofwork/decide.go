@@ -109,7 +109,7 @@ func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, r
 // has the lock of the books, so what is below was booked before.
 func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expected int64, at time.Time, request Request,
 	decisions []ledger.Decision) error {
-	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return err
 	}
 	positions, err := postgres.Positions(ctx, tx)

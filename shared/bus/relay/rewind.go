@@ -16,9 +16,9 @@ func Rewind(ctx context.Context, tx pgx.Tx, name string) error {
 	return nil
 }
 
-// Free ends all leases of a schema: in a copy of a database nobody holds those
+// ReleaseLeases ends all leases of a schema: in a copy of a database nobody holds those
 // that were held when it was made.
-func Free(ctx context.Context, tx pgx.Tx) error {
+func ReleaseLeases(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `UPDATE bus_relays SET epoch = epoch + 1, owner = '', expires_at = '-infinity'`); err != nil {
 		return fmt.Errorf("cannot free the relays: %w", err)
 	}

@@ -99,7 +99,7 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode metadata of %q: %w", stream, err)
 	}
-	if err := TakeTurn(ctx, tx); err != nil {
+	if err := LockAppends(ctx, tx); err != nil {
 		return nil, fmt.Errorf("cannot append to %q: %w", stream, err)
 	}
 	names, data, private := columns(encoded)
@@ -130,9 +130,9 @@ func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.St
 
 const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
 
-// TakeTurn waits until no other transaction appends, and keeps
+// LockAppends waits until no other transaction appends, and keeps
 // others from it until tx ends.
-func TakeTurn(ctx context.Context, tx pgx.Tx) error {
+func LockAppends(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, takeTurn); err != nil {
 		return fmt.Errorf("cannot take the turn to append: %w", err)
 	}

@@ -17,7 +17,7 @@ func (s *Store[E]) Begin(ctx context.Context, organization string) (pgx.Tx, erro
 	}
 	err = actAs(ctx, tx, organization)
 	if err == nil {
-		err = TakeTurn(ctx, tx)
+		err = LockAppends(ctx, tx)
 	}
 	if err != nil {
 		_ = tx.Rollback(ctx)

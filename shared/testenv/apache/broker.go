@@ -242,9 +242,9 @@ func (b *Broker) await(ctx context.Context, size int) error {
 		}
 		select {
 		case <-b.done:
-			return fmt.Errorf("Apache Kafka ended at its start: %s", b.LastWords())
+			return fmt.Errorf("Apache Kafka ended at its start: %s", b.LogTail())
 		case <-ctx.Done():
-			return fmt.Errorf("Apache Kafka does not answer: %w: %s", err, b.LastWords())
+			return fmt.Errorf("Apache Kafka does not answer: %w: %s", err, b.LogTail())
 		case <-ticker.C:
 		}
 	}
@@ -259,17 +259,17 @@ func sees(ctx context.Context, client *kgo.Client, size int) error {
 	return err
 }
 
-// lastWords is how much of the node's log LastWords returns: an
+// logTail is how much of the node's log LogTail returns: an
 // error with its stack trace.
-const lastWords = 8 << 10
+const logTail = 8 << 10
 
-// LastWords is the end of the node's log.
-func (b *Broker) LastWords() string {
+// LogTail is the end of the node's log.
+func (b *Broker) LogTail() string {
 	raw, err := os.ReadFile(b.file("server.log"))
 	if err != nil {
 		return err.Error()
 	}
-	return string(raw[max(0, len(raw)-lastWords):])
+	return string(raw[max(0, len(raw)-logTail):])
 }
 
 // Addr is the node's address, host:port.

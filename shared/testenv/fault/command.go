@@ -86,24 +86,24 @@ func (c *Command) await() error {
 		}
 		select {
 		case <-c.ended:
-			return fmt.Errorf("it ended at its start: %s", c.LastWords())
+			return fmt.Errorf("it ended at its start: %s", c.LogTail())
 		case <-ctx.Done():
-			return fmt.Errorf("no answer within %s: %w: %s", startTime, err, c.LastWords())
+			return fmt.Errorf("no answer within %s: %w: %s", startTime, err, c.LogTail())
 		case <-ticker.C:
 		}
 	}
 }
 
-// lastWords is how much of the server's log LastWords returns.
-const lastWords = 8 << 10
+// logTail is how much of the server's log LogTail returns.
+const logTail = 8 << 10
 
-// LastWords is the end of the server's log.
-func (c *Command) LastWords() string {
+// LogTail is the end of the server's log.
+func (c *Command) LogTail() string {
 	raw, err := os.ReadFile(c.log())
 	if err != nil {
 		return err.Error()
 	}
-	return string(raw[max(0, len(raw)-lastWords):])
+	return string(raw[max(0, len(raw)-logTail):])
 }
 
 // Pause stops the process (SIGSTOP).

@@ -31,10 +31,10 @@ func NewServer(name string, n *Network, process Process) *Server {
 	return &Server{Network: n, Name: name, process: process}
 }
 
-// LastWords is the end of the server's log; "" where it is not ours to read.
-func (s *Server) LastWords() string {
-	if writer, ok := s.process.(interface{ LastWords() string }); ok {
-		return writer.LastWords()
+// LogTail is the end of the server's log; "" where it is not ours to read.
+func (s *Server) LogTail() string {
+	if writer, ok := s.process.(interface{ LogTail() string }); ok {
+		return writer.LogTail()
 	}
 	return ""
 }

@@ -161,7 +161,7 @@ func readable(event tenants.AuditEvent) (line shownLine, err error) {
 // readableTime formats a value that is a time for people. The CSV has every digit.
 func readableTime(value string) string {
 	if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
-		return ui.When(at)
+		return ui.Instant(at)
 	}
 	return value
 }
@@ -202,8 +202,8 @@ func (p Pages) fields(r *http.Request, form filterForm) ([]ui.Field, error) {
 		return nil, err
 	}
 	return []ui.Field{
-		{Name: "actor", Label: "Who", Choices: ui.Choose(form.filter.Actor, actorChoices(actors)...), Fault: pages.FaultOf(form.fault, "actor")},
-		{Name: "action", Label: "What", Choices: ui.Choose(form.filter.Action, actionChoices(actions)...), Fault: pages.FaultOf(form.fault, "action")},
+		{Name: "actor", Label: "Who", Choices: ui.NewChoices(form.filter.Actor, actorChoices(actors)...), Fault: pages.FaultOf(form.fault, "actor")},
+		{Name: "action", Label: "What", Choices: ui.NewChoices(form.filter.Action, actionChoices(actions)...), Fault: pages.FaultOf(form.fault, "action")},
 		{Name: "target", Label: "Id of what changed", Value: form.filter.Target, MaxLength: 64, Autocomplete: "off", Fault: pages.FaultOf(form.fault, "target")},
 		{Name: "from", Label: "From (UTC)", Type: "date", Value: form.from, Fault: pages.FaultOf(form.fault, "from")},
 		{Name: "to", Label: "Up to and including", Type: "date", Value: form.to, Fault: pages.FaultOf(form.fault, "to")},

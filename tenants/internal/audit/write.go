@@ -57,7 +57,7 @@ func auditBehind(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Eve
 			if err := actAs(ctx, tx, organization); err != nil {
 				return err
 			}
-			if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+			if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 				return err
 			}
 			more, err = auditNext(ctx, tx, events, organization)

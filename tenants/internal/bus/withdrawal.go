@@ -68,7 +68,7 @@ func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, gone []Gone)
 	if err != nil || len(factual) == 0 {
 		return err
 	}
-	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return err
 	}
 	for _, g := range factual {

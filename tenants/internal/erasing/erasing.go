@@ -35,7 +35,7 @@ const streamsAtOnce = 20
 // back, and reduces their lines in the audit.
 func events(withdrawals *bus.Withdrawals) erasure.Table {
 	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, _ int) (int64, string, error) {
-		if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+		if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 			return 0, "", err
 		}
 		published, err := withdrawals.Published(ctx, tx, of.Organization)

@@ -46,7 +46,7 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if oldest, err := registry.OldestDeletion(ctx, tx); err != nil || oldest.IsZero() || !oldest.Before(before) {
 		return 0, false, err
 	}
-	if err := eventstorepg.TakeTurn(ctx, tx); err != nil { // before any row, as all do who append
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil { // before any row, as all do who append
 		return 0, false, err
 	}
 	gone, err := registry.TakePastDeletions(ctx, tx, before, deletionsAtOnce)

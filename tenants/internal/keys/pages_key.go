@@ -74,7 +74,7 @@ func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
 // firstEvent is whether the first log with a key has come.
 func firstEvent(key Listed) ui.Awaited {
 	if !key.FirstAcceptedAt.IsZero() {
-		return ui.Awaited{Done: true, Text: "The first event came on " + ui.When(key.FirstAcceptedAt) + "."}
+		return ui.Awaited{Done: true, Text: "The first event came on " + ui.Instant(key.FirstAcceptedAt) + "."}
 	}
 	return ui.Awaited{Text: "Waiting for the first event…", Poll: pages.APIKeysPath + "/" + key.ID + "/first-event"}
 }

@@ -132,11 +132,11 @@ func (f newKeyForm) fields(role tenants.Role, projects []tenants.Project, fault 
 	}
 	return []ui.Field{
 		nameOfKey(f.name, fault),
-		{Name: "project", Label: "Project", Fault: pages.FaultOf(fault, "project"), Required: true, Choices: ui.Choose(f.project, choices...)},
+		{Name: "project", Label: "Project", Fault: pages.FaultOf(fault, "project"), Required: true, Choices: ui.NewChoices(f.project, choices...)},
 		{Name: "environment", Label: "Environment", Fault: pages.FaultOf(fault, "environment"), Required: true,
-			Choices: ui.Choose(f.environment, environmentsFor(role)...)},
+			Choices: ui.NewChoices(f.environment, environmentsFor(role)...)},
 		accessOfKey(f.access, fault),
-		{Name: "ends", Label: "Expires", Fault: pages.FaultOf(fault, "ends"), Choices: ui.Choose(f.ends, ends...)},
+		{Name: "ends", Label: "Expires", Fault: pages.FaultOf(fault, "ends"), Choices: ui.NewChoices(f.ends, ends...)},
 		{Name: "ends_on", Label: "Expires on", Type: "date", Value: f.on, Optional: true,
 			Fault: strings.TrimSpace(pages.FaultOf(fault, "ends_on") + pages.FaultOf(fault, "expires_at")),
 			Hint:  "Only where the key expires on a date. It works until the end of that day, UTC."},
@@ -157,7 +157,7 @@ var accesses = [][2]string{
 }
 
 func accessOfKey(access string, fault error) ui.Field {
-	return ui.Field{Name: "access", Label: "The key may", Fault: pages.FaultOf(fault, "access"), Choices: ui.Choose(access, accesses...),
+	return ui.Field{Name: "access", Label: "The key may", Fault: pages.FaultOf(fault, "access"), Choices: ui.NewChoices(access, accesses...),
 		Hint: "What only sends logs needs to read nothing: then a key that gets into wrong hands shows nobody anything. You can change this later."}
 }
 

@@ -43,7 +43,7 @@ func (p Pages) writeRotate(w http.ResponseWriter, r *http.Request, status int, o
 		Title: "Rotate an API key", Tabs: pages.Tabs(r, pages.APIKeysPath),
 		Data: rotateKeyPage{Settings: shown, Key: p.show(key), Overlap: ui.Field{
 			Name: "overlap_seconds", Label: "The old key goes on for", Fault: pages.FaultOf(fault, "overlap_seconds"),
-			Choices: ui.Choose(overlap, overlaps...), Hint: "So that its holders can change over. It never goes on beyond its own end.",
+			Choices: ui.NewChoices(overlap, overlaps...), Hint: "So that its holders can change over. It never goes on beyond its own end.",
 		}},
 	})
 	return nil

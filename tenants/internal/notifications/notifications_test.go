@@ -82,7 +82,7 @@ func TestFailuresComeAgain(t *testing.T) {
 		failed := r.until(t, hook, func(d notifications.Delivery) bool {
 			return d.Attempts == attempt && d.Status == 503 && !d.NextAt.Equal(d.AttemptedAt.Add(time.Minute))
 		})
-		pause, _ := webhook.Pause(attempt, 0)
+		pause, _ := webhook.RetryDelay(attempt, 0)
 		if wait := failed.NextAt.Sub(failed.AttemptedAt); failed.State != notifications.Pending || wait > pause || wait < pause-pause/10 {
 			t.Errorf("after %d failures it is %s for %v, want at most %v", attempt, failed.State, wait, pause)
 		}
@@ -189,7 +189,7 @@ func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 		r.until(t, hook, func(d notifications.Delivery) bool {
 			return d.Attempts == attempt && d.Status == 500 && !d.NextAt.Equal(d.AttemptedAt.Add(time.Minute))
 		})
-		pause, _ := webhook.Pause(attempt, 0)
+		pause, _ := webhook.RetryDelay(attempt, 0)
 		r.pass(pause)
 	}
 	off, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref())

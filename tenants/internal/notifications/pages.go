@@ -204,7 +204,7 @@ func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, of Listed, st
 	}
 	page := fillForm(shown, url, events, fault)
 	page.Action, page.Back, page.Button = pathOf(of)+"/edit", pathOf(of), "Save"
-	page.On = &ui.Field{Name: "state", Label: "What happens", Choices: ui.Choose(state,
+	page.On = &ui.Field{Name: "state", Label: "What happens", Choices: ui.NewChoices(state,
 		[2]string{stateOn, "is sent"}, [2]string{stateOff, "is kept, and sent when you replay it"})}
 	p.write(w, r, status, "webhook-form", "Change a webhook", page)
 	return nil

@@ -239,7 +239,7 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 		after.State = Taken
 		return after
 	}
-	pause, more := webhook.Pause(d.Attempts, rand.Float64()) //nolint:gosec // it spreads load
+	pause, more := webhook.RetryDelay(d.Attempts, rand.Float64()) //nolint:gosec // it spreads load
 	after.NextAt = after.at.Add(pause)
 	switch {
 	case answer.Status == http.StatusGone:
@@ -259,7 +259,7 @@ func (d due) cause(err error) string {
 	if d.Member != "" {
 		return mailCause(err, d.reader)
 	}
-	return webhook.Cause(err)
+	return webhook.LogReason(err)
 }
 
 // reason is why there was no answer, as a delivery shows it.

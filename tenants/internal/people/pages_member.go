@@ -100,7 +100,7 @@ func roleField(of, now tenants.Role, fault error) ui.Field {
 			choices = append(choices, [2]string{string(role), roleWords(role)})
 		}
 	}
-	return ui.Field{Name: "role", Label: "Role", Fault: pages.FaultOf(fault, "role"), Required: true, Choices: ui.Choose(string(now), choices...)}
+	return ui.Field{Name: "role", Label: "Role", Fault: pages.FaultOf(fault, "role"), Required: true, Choices: ui.NewChoices(string(now), choices...)}
 }
 
 // roleWords are what a role may do.

@@ -71,7 +71,7 @@ func (w *Writer) BeginHidden(ctx context.Context, organization string, request R
 
 // Join opens a unit of work in the caller's transaction, who commits it.
 func (w *Writer) Join(ctx context.Context, tx pgx.Tx, organization string, request Request) (*Unit, error) {
-	if err := eventstorepg.TakeTurn(ctx, tx); err != nil {
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return nil, err
 	}
 	if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
