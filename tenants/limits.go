@@ -79,9 +79,9 @@ func (l Limits) Of(what Countable) int {
 	panic(fmt.Sprintf("BUG: nobody counts %q", what))
 }
 
-// Room is LimitReached where an organization with so many of
+// Check is LimitReached where an organization with so many of
 // something may have no more.
-func (l Limits) Room(what Countable, have int) error {
+func (l Limits) Check(what Countable, have int) error {
 	if limit := l.Of(what); have >= limit {
 		return LimitReached{what, limit}
 	}
@@ -116,11 +116,11 @@ func (e LimitReached) wayOut() string {
 	return "Wait until it is 30 days since some ended, or " + ask
 }
 
-// A Room is how many of something an organization has, and may have.
-type Room struct {
+// A Capacity is how many of something an organization has, and may have.
+type Capacity struct {
 	What        Countable
 	Have, Limit int
 }
 
 // Full reports whether there can be no more.
-func (r Room) Full() bool { return r.Have >= r.Limit }
+func (c Capacity) Full() bool { return c.Have >= c.Limit }

@@ -19,10 +19,10 @@ func TestLimits(t *testing.T) {
 		if got := limits.Of(what); got != want {
 			t.Errorf("%s: %d, want %d", what, got, want)
 		}
-		if err := limits.Room(what, want-1); err != nil {
+		if err := limits.Check(what, want-1); err != nil {
 			t.Errorf("the last of %s: %v", what, err)
 		}
-		err := limits.Room(what, want)
+		err := limits.Check(what, want)
 		full, is := errors.AsType[tenants.LimitReached](err)
 		if !is || full.Limit != want || !strings.Contains(err.Error(), string(what)) || !strings.Contains(err.Error(), "raise the limit") {
 			t.Errorf("one more of %s: %v", what, err)

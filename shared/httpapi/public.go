@@ -37,15 +37,15 @@ func PublicFile(next http.Handler) http.Handler {
 // house: one that is refused has the service restarted.
 func publicHealth(next http.Handler) http.Handler {
 	return publicly(next, func(p *public, r *http.Request) error {
-		if ofTheHouse(ClientAddress(r, p.health.proxies)) {
+		if isInternal(ClientAddress(r, p.health.proxies)) {
 			return nil
 		}
 		return p.health.Admit(r)
 	})
 }
 
-// ofTheHouse reports whether an address can't be one of the Internet.
-func ofTheHouse(client netip.Addr) bool {
+// isInternal reports whether an address can't be one of the Internet.
+func isInternal(client netip.Addr) bool {
 	return !client.IsValid() || client.IsLoopback() || client.IsPrivate() || client.IsLinkLocalUnicast()
 }
 

@@ -55,9 +55,9 @@ type shownKey struct {
 
 type apiKeysPage struct {
 	pages.Settings
-	Keys  []shownKey
-	Pager ui.Pager
-	Room  pages.ShownRoom
+	Keys     []shownKey
+	Pager    ui.Pager
+	Capacity pages.ShownCapacity
 }
 
 func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
@@ -73,7 +73,7 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := apiKeysPage{Settings: shown, Pager: pager}
-	if page.Room, err = pages.RoomOf(r, p.service.Room); err != nil {
+	if page.Capacity, err = pages.CapacityOf(r, p.service.Capacity); err != nil {
 		return err
 	}
 	for _, key := range list {

@@ -46,7 +46,7 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, id str
 // leaked can be rotated even where no room is left.
 func rotateInto(ctx context.Context, u *unitofwork.Unit, found tenants.APIKey, cmd tenants.RotateAPIKey) (old, successor tenants.APIKey, err error) {
 	successor, err = unitofwork.Create(ctx, u, stream(found.Organization, cmd.To),
-		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(found.Successor(cmd)) }, room(tenants.CountAPIKeysKept))
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(found.Successor(cmd)) }, counted(tenants.CountAPIKeysKept))
 	if err != nil {
 		return old, successor, err
 	}

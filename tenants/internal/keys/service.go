@@ -68,7 +68,7 @@ func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd ten
 	}
 	defer u.Rollback(ctx)
 	key, err = unitofwork.Create(ctx, u, stream(cmd.Organization, cmd.ID),
-		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, room(tenants.CountAPIKeys, tenants.CountAPIKeysKept))
+		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(cmd) }, counted(tenants.CountAPIKeys, tenants.CountAPIKeysKept))
 	if err != nil {
 		return key, err
 	}
@@ -156,12 +156,14 @@ func (s *Service) Users(ctx context.Context, caller tenants.Caller, id string) (
 	return s.store.Users(ctx, pg.Organization(caller.Organization), id)
 }
 
-// Room is how many keys the caller's organization has, and may have.
-func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
-	return s.work.RoomLeft(ctx, caller, tenants.CountAPIKeys, count)
+// Capacity is how many keys the caller's organization has, and may have.
+func (s *Service) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
+	return s.work.Capacity(ctx, caller, tenants.CountAPIKeys, count)
 }
 
-func room(as ...tenants.Countable) unitofwork.Room { return unitofwork.Room{Count: count, As: as} }
+func counted(as ...tenants.Countable) unitofwork.Counted {
+	return unitofwork.Counted{Count: count, As: as}
+}
 
 func stream(organization, id string) eventstore.Stream {
 	return unitofwork.Stream(organization, "api-key", id)

@@ -80,7 +80,7 @@ type listPage struct {
 	pages.Settings
 	Webhooks   []Listed
 	Pager      ui.Pager
-	Room       pages.ShownRoom
+	Capacity   pages.ShownCapacity
 	Configured bool
 	Mail       bool
 }
@@ -99,7 +99,7 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := listPage{Settings: shown, Webhooks: list, Pager: pager, Configured: p.service.Configured(), Mail: p.deliveries.mail}
-	if page.Room, err = pages.RoomOf(r, p.service.Room); err != nil {
+	if page.Capacity, err = pages.CapacityOf(r, p.service.Capacity); err != nil {
 		return err
 	}
 	p.write(w, r, http.StatusOK, "webhooks", "Webhooks", page)

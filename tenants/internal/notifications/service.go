@@ -76,7 +76,7 @@ func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted
 		return w, "", err
 	}
 	w, err = unitofwork.CreateOnce(ctx, s.work, request, tenants.WebhooksManage, stream(cmd.Organization, cmd.ID),
-		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Create(cmd) }, unitofwork.Room{Count: count, As: []tenants.Countable{tenants.CountWebhooks}})
+		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Create(cmd) }, unitofwork.Counted{Count: count, As: []tenants.Countable{tenants.CountWebhooks}})
 	if err != nil {
 		return w, "", err
 	}
@@ -181,9 +181,9 @@ func (s *Service) List(ctx context.Context, caller tenants.Caller, organization 
 	return s.store.Webhooks(ctx, pg.Organization(caller.Organization), organization, after, limit)
 }
 
-// Room is how many webhooks the organization of a caller has, and may have.
-func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
-	return s.work.RoomLeft(ctx, caller, tenants.CountWebhooks, count)
+// Capacity is how many webhooks the organization of a caller has, and may have.
+func (s *Service) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
+	return s.work.Capacity(ctx, caller, tenants.CountWebhooks, count)
 }
 
 func stream(organization, id string) eventstore.Stream {

@@ -31,17 +31,17 @@ func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([
 	return list.Items, ui.NewPager(r, list.NextCursor), nil
 }
 
-// A ShownRoom is how many of something there are and may be.
-type ShownRoom struct {
+// A ShownCapacity is how many of something there are and may be.
+type ShownCapacity struct {
 	Text string
 	Full bool // there can't be more
 }
 
-// RoomOf is the room left in the reader's organization, as text.
-func RoomOf(r *http.Request, find func(ctx context.Context, caller tenants.Caller) (tenants.Room, error)) (ShownRoom, error) {
-	room, err := find(r.Context(), CallerOf(r))
-	if room.Full() {
-		return ShownRoom{tenants.LimitReached{What: room.What, Limit: room.Limit}.Error(), true}, err
+// CapacityOf is the capacity in the reader's organization, as text.
+func CapacityOf(r *http.Request, find func(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error)) (ShownCapacity, error) {
+	capacity, err := find(r.Context(), CallerOf(r))
+	if capacity.Full() {
+		return ShownCapacity{tenants.LimitReached{What: capacity.What, Limit: capacity.Limit}.Error(), true}, err
 	}
-	return ShownRoom{Text: fmt.Sprintf("%d of at most %d %s.", room.Have, room.Limit, room.What)}, err
+	return ShownCapacity{Text: fmt.Sprintf("%d of at most %d %s.", capacity.Have, capacity.Limit, capacity.What)}, err
 }

@@ -61,7 +61,7 @@ func (s *Invitations) invite(ctx context.Context, request unitofwork.Request, cm
 		return invitation, err
 	}
 	invitation, err = unitofwork.Create(ctx, u, invitationStream(cmd.Organization, cmd.ID),
-		func(i tenants.Invitation) ([]tenants.Event, error) { return makeNew(ctx, u, i, cmd) }, room(tenants.CountInvitations))
+		func(i tenants.Invitation) ([]tenants.Event, error) { return makeNew(ctx, u, i, cmd) }, counted(tenants.CountInvitations))
 	if err != nil {
 		return invitation, err
 	}
@@ -163,9 +163,9 @@ func (s *Invitations) List(ctx context.Context, caller tenants.Caller, organizat
 	return s.store.Invitations(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room is how many open invitations the caller's organization has, and may have.
-func (s *Invitations) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
-	return s.work.RoomLeft(ctx, caller, tenants.CountInvitations, count)
+// Capacity is how many open invitations the caller's organization has, and may have.
+func (s *Invitations) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
+	return s.work.Capacity(ctx, caller, tenants.CountInvitations, count)
 }
 
 func invitationStream(organization, id string) eventstore.Stream {

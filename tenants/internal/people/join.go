@@ -46,7 +46,7 @@ func (c *Codes) join(ctx context.Context, request unitofwork.Request, found tena
 	}
 	defer u.Rollback(ctx)
 	u.As(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
-	if err := u.CheckRoom(ctx, found.Organization, room(tenants.CountMembers)); err != nil {
+	if err := u.CheckLimits(ctx, found.Organization, counted(tenants.CountMembers)); err != nil {
 		return entry, err
 	}
 	invitation, err := unitofwork.Load[tenants.Invitation](ctx, u, invitationStream(found.Organization, found.ID))

@@ -26,7 +26,7 @@ type invitationsPage struct {
 	pages.Settings
 	Invitations []shownInvitation
 	Pager       ui.Pager
-	Room        pages.ShownRoom
+	Capacity    pages.ShownCapacity
 }
 
 func (p Pages) showInvitations(w http.ResponseWriter, r *http.Request) error {
@@ -42,7 +42,7 @@ func (p Pages) showInvitations(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := invitationsPage{Settings: shown, Pager: pager}
-	if page.Room, err = pages.RoomOf(r, p.Invitations.Room); err != nil {
+	if page.Capacity, err = pages.CapacityOf(r, p.Invitations.Capacity); err != nil {
 		return err
 	}
 	for _, invitation := range list {

@@ -16,9 +16,9 @@ import (
 
 type membersPage struct {
 	pages.Settings
-	Members []tenants.Member
-	Pager   ui.Pager
-	Room    pages.ShownRoom
+	Members  []tenants.Member
+	Pager    ui.Pager
+	Capacity pages.ShownCapacity
 }
 
 func (p Pages) showMembers(w http.ResponseWriter, r *http.Request) error {
@@ -34,12 +34,12 @@ func (p Pages) showMembers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	room, err := pages.RoomOf(r, p.Members.Room)
+	capacity, err := pages.CapacityOf(r, p.Members.Capacity)
 	if err != nil {
 		return err
 	}
 	p.Write(w, r, http.StatusOK, "members", ui.View{
-		Title: "Members", Tabs: pages.Tabs(r, pages.MembersPath), Data: membersPage{shown, list, pager, room},
+		Title: "Members", Tabs: pages.Tabs(r, pages.MembersPath), Data: membersPage{shown, list, pager, capacity},
 		Flash: ui.TakeFlash(w, r, map[string]string{
 			"role-changed":   "The role was changed. It is in force wherever the member is signed in.",
 			"member-removed": "The member was removed, and is signed out everywhere.",

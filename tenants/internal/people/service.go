@@ -115,7 +115,7 @@ func (s *Service) hash(ctx context.Context, asker string, who tenants.AddMember)
 
 func (s *Service) add(ctx context.Context, request unitofwork.Request, cmd tenants.AddMember) (member tenants.Member, err error) {
 	member, err = unitofwork.CreateOnce(ctx, s.Work, request, tenants.MembersManage, stream(cmd.Organization, cmd.ID),
-		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(cmd) }, room(tenants.CountMembers))
+		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(cmd) }, counted(tenants.CountMembers))
 	return member, emailTaken(err, cmd.Email)
 }
 
@@ -136,9 +136,9 @@ func (s *Service) List(ctx context.Context, caller tenants.Caller, organization 
 	return s.store.Members(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room is how many members the caller's organization has, and may have.
-func (s *Service) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
-	return s.Work.RoomLeft(ctx, caller, tenants.CountMembers, count)
+// Capacity is how many members the caller's organization has, and may have.
+func (s *Service) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
+	return s.Work.Capacity(ctx, caller, tenants.CountMembers, count)
 }
 
 // ChangeRole gives a member that the caller reaches another role, in

@@ -196,8 +196,8 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted)
 }
 
-func room(what tenants.Countable) unitofwork.Room {
-	return unitofwork.Room{Count: count, As: []tenants.Countable{what}}
+func counted(what tenants.Countable) unitofwork.Counted {
+	return unitofwork.Counted{Count: count, As: []tenants.Countable{what}}
 }
 
 // Erasable are the tables of the room, in the order of their erasure.

@@ -15,7 +15,7 @@ type projectsPage struct {
 	pages.Settings
 	Projects []tenants.Project
 	Pager    ui.Pager
-	Room     pages.ShownRoom
+	Capacity pages.ShownCapacity
 	Name     ui.Field
 }
 
@@ -43,7 +43,7 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
-	room, err := pages.RoomOf(r, p.Projects.Room)
+	capacity, err := pages.CapacityOf(r, p.Projects.Capacity)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (p Pages) writeProjects(w http.ResponseWriter, r *http.Request, status int,
 			"project-created": "The project was created. Give it an API key to send logs with.",
 			"project-renamed": "The project has its new name.",
 		}),
-		Data: projectsPage{shown, list, pager, room, name},
+		Data: projectsPage{shown, list, pager, capacity, name},
 	})
 	return nil
 }

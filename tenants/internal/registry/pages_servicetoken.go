@@ -30,9 +30,9 @@ func showToken(token tenants.ServiceToken) shownToken {
 
 type serviceTokensPage struct {
 	pages.Settings
-	Tokens []shownToken
-	Pager  ui.Pager
-	Room   pages.ShownRoom
+	Tokens   []shownToken
+	Pager    ui.Pager
+	Capacity pages.ShownCapacity
 }
 
 func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
@@ -49,7 +49,7 @@ func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := serviceTokensPage{Settings: shown, Pager: pager}
-	if page.Room, err = pages.RoomOf(r, p.Tokens.Room); err != nil {
+	if page.Capacity, err = pages.CapacityOf(r, p.Tokens.Capacity); err != nil {
 		return err
 	}
 	for _, token := range list {

@@ -33,7 +33,7 @@ func (p *Projects) Create(ctx context.Context, request unitofwork.Request, organ
 	}
 	cmd.ID = p.work.NewID(request, projectPrefix, organization)
 	return unitofwork.CreateOnce(ctx, p.work, request, tenants.ProjectsWrite, unitofwork.Stream(organization, "project", cmd.ID),
-		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, room(tenants.CountProjects, tenants.CountProjectsKept))
+		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, counted(tenants.CountProjects, tenants.CountProjectsKept))
 }
 
 // Rename gives a project that the caller reaches another name.
@@ -71,7 +71,7 @@ func (p *Projects) ProjectIn(ctx context.Context, u *unitofwork.Unit, organizati
 	return NewStore(u.Reader()).Project(ctx, pg.Organization(organization), id)
 }
 
-// Room is how many projects the organization of a caller has, and may have.
-func (p *Projects) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
-	return p.work.RoomLeft(ctx, caller, tenants.CountProjects, count)
+// Capacity is how many projects the organization of a caller has, and may have.
+func (p *Projects) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
+	return p.work.Capacity(ctx, caller, tenants.CountProjects, count)
 }

@@ -56,7 +56,7 @@ func (t *Tokens) issue(ctx context.Context, request unitofwork.Request, cmd tena
 		return token, err
 	}
 	token, err = unitofwork.Create(ctx, u, tokenStream(cmd.Organization, cmd.ID),
-		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, room(tenants.CountServiceTokens, tenants.CountServiceTokensKept))
+		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Issue(cmd) }, counted(tenants.CountServiceTokens, tenants.CountServiceTokensKept))
 	if err != nil {
 		return token, err
 	}
@@ -119,9 +119,9 @@ func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization s
 	return t.store.ServiceTokens(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Room is how many tokens the caller's organization has, and may have.
-func (t *Tokens) Room(ctx context.Context, caller tenants.Caller) (tenants.Room, error) {
-	return t.work.RoomLeft(ctx, caller, tenants.CountServiceTokens, count)
+// Capacity is how many tokens the caller's organization has, and may have.
+func (t *Tokens) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
+	return t.work.Capacity(ctx, caller, tenants.CountServiceTokens, count)
 }
 
 func tokenStream(organization, id string) eventstore.Stream {

@@ -70,4 +70,6 @@ func Erasable() []erasure.Table {
 	}
 }
 
-func room(as ...tenants.Countable) unitofwork.Room { return unitofwork.Room{Count: count, As: as} }
+func counted(as ...tenants.Countable) unitofwork.Counted {
+	return unitofwork.Counted{Count: count, As: as}
+}

@@ -37,13 +37,13 @@ func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 // returns the state as it is then.
 func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error)) (S, error) {
-	return Create[S, P](ctx, u, stream, decide, Room{})
+	return Create[S, P](ctx, u, stream, decide, Counted{})
 }
 
 // Create is Change for something new, for which there has to be
-// room. A repeated request needs none.
+// counted. A repeated request needs none.
 func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
-	decide func(S) ([]tenants.Event, error), room Room) (S, error) {
+	decide func(S) ([]tenants.Event, error), counted Counted) (S, error) {
 	aggregate, err := Load[S, P](ctx, u, stream)
 	if err != nil {
 		return aggregate.State, err
@@ -53,7 +53,7 @@ func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 		return aggregate.State, err
 	}
 	if len(events) > 0 {
-		err = u.CheckRoom(ctx, stream.Organization, room)
+		err = u.CheckLimits(ctx, stream.Organization, counted)
 	}
 	if err == nil {
 		err = Append[S, P](ctx, u, &aggregate, events)
@@ -65,12 +65,12 @@ func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 // for those who have a permission.
 func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
-	return CreateOnce[S, P](ctx, w, request, permission, stream, decide, Room{})
+	return CreateOnce[S, P](ctx, w, request, permission, stream, decide, Counted{})
 }
 
-// CreateOnce is Once for something new, for which there has to be room; see Create.
+// CreateOnce is Once for something new, for which there has to be counted; see Create.
 func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
-	stream eventstore.Stream, decide func(S) ([]tenants.Event, error), room Room) (state S, err error) {
+	stream eventstore.Stream, decide func(S) ([]tenants.Event, error), counted Counted) (state S, err error) {
 	u, err := w.Begin(ctx, stream.Organization, request)
 	if err != nil {
 		return state, err
@@ -79,7 +79,7 @@ func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Contex
 	if err := u.Require(ctx, permission); err != nil {
 		return state, err
 	}
-	if state, err = Create[S, P](ctx, u, stream, decide, room); err != nil {
+	if state, err = Create[S, P](ctx, u, stream, decide, counted); err != nil {
 		return state, err
 	}
 	return state, u.Commit(ctx)
@@ -88,33 +88,33 @@ func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Contex
 // Count is how many of something an organization has.
 type Count func(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error)
 
-// A Room is what something new counts as; the zero Room: nothing.
-type Room struct {
+// A Counted is what something new counts as; the zero Counted: nothing.
+type Counted struct {
 	Count Count
 	As    []tenants.Countable
 }
 
-// CheckRoom is tenants.LimitReached where an organization may have no more of
+// CheckLimits is tenants.LimitReached where an organization may have no more of
 // something. It counts within the unit, so that two at once can't both take the
 // last place. The installation has no limits.
-func (u *Unit) CheckRoom(ctx context.Context, organization string, room Room) error {
+func (u *Unit) CheckLimits(ctx context.Context, organization string, counted Counted) error {
 	if organization == tenants.Installation {
 		return nil
 	}
-	for _, what := range room.As {
-		have, err := room.Count(ctx, u.reader, pg.Organization(organization), what, u.Now())
+	for _, what := range counted.As {
+		have, err := counted.Count(ctx, u.reader, pg.Organization(organization), what, u.Now())
 		if err != nil {
 			return err
 		}
-		if err := u.Limits.Room(what, have); err != nil {
+		if err := u.Limits.Check(what, have); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// RoomLeft is how many of something the organization of a caller has, and may have.
-func (w *Writer) RoomLeft(ctx context.Context, caller tenants.Caller, what tenants.Countable, count Count) (tenants.Room, error) {
+// Capacity is that of the organization of a caller.
+func (w *Writer) Capacity(ctx context.Context, caller tenants.Caller, what tenants.Countable, count Count) (tenants.Capacity, error) {
 	have, err := count(ctx, w.Views, pg.Organization(caller.Organization), what, w.Now())
-	return tenants.Room{What: what, Have: have, Limit: w.Limits.Of(what)}, err
+	return tenants.Capacity{What: what, Have: have, Limit: w.Limits.Of(what)}, err
 }
