@@ -57,7 +57,7 @@ func TestMigrationsExpand(t *testing.T) {
 }
 
 // contracts finds the part of a migration that takes something away. From
-// text alone it can't tell a wider type from a narrower one: it finds both.
+// text alone a wider type looks like a narrower one: it finds both.
 func contracts(migration string) string {
 	migration = idle.ReplaceAllString(migration, "")
 	for _, what := range taking.FindAllString(migration, -1) {

@@ -88,8 +88,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The doctor's own user may write nothing, and is told that it doesn't see the
-// rights of services.
+// The doctor's own user may write nothing, and the report has that it
+// doesn't see the rights of services.
 func TestAccessOfTheDoctor(t *testing.T) {
 	e := &examination{signIn: bus.Access{User: acls.Doctor}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
 	for _, topic := range contract.Topics(0, 0) {

@@ -20,7 +20,7 @@ type Gateway struct {
 }
 
 // New makes a gateway. Every module needs a backend. Clients
-// behind proxies are told apart.
+// behind proxies are distinguished.
 func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logger, clock func() time.Time) (*Gateway, error) {
 	for _, module := range Modules() {
 		if backends[module].Handler == nil {

@@ -67,7 +67,7 @@ func TestSpoiledAddress(t *testing.T) {
 	}
 }
 
-// The script tells no password, and no two roles are one.
+// The script has no password, and no two roles are one.
 func TestRoles(t *testing.T) {
 	dir := t.TempDir()
 	owner, serving := filepath.Join(dir, "owner"), filepath.Join(dir, "serving")

@@ -57,7 +57,7 @@ func (r Report) Grown() (grown []string) {
 // takes them longer to reach.
 var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts": outbox.Retained}
 
-// leastClimb is how many looks tell growth that is slow from what comes and goes.
+// leastClimb is how many looks show slow growth beside what comes and goes.
 const leastClimb = 4
 
 // climbs reports whether there was more at each look than at the one before.

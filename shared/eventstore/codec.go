@@ -47,8 +47,8 @@ func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
 	return nil
 }
 
-// DecodeOutward is DecodeInto for who tells others of events: a private one
-// that Decode does not know, of a later version, is Unknown.
+// DecodeOutward is DecodeInto for who publishes events: a private one of a
+// later version is Unknown.
 func (c Codec[E]) DecodeOutward(recorded *Recorded[E], stored Encoded) error {
 	if stored.Private && c.Knows != nil && !c.Knows(stored.Name) {
 		recorded.Unknown = true

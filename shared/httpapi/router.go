@@ -26,7 +26,7 @@ type Options struct {
 	Logger *slog.Logger
 	Clock  func() time.Time
 
-	// Proxies are whose clients are told apart; see ClientAddress.
+	// Proxies are whose clients are distinguished; see ClientAddress.
 	Proxies []netip.Prefix
 
 	// Observe gets each answered request: its route's pattern ("" without one),

@@ -84,7 +84,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What a server refuses for good is told from what passes.
+// What a server refuses for good is not tried again, as what passes is.
 func TestRefusals(t *testing.T) {
 	office := mailtest.Open(t)
 	for to, refused := range map[string]bool{"nobody@example.com": true, "busy@example.com": false} {

@@ -163,7 +163,7 @@ func TestFilesAreAtomic(t *testing.T) {
 }
 
 // A migration behind a long reader, such as a backup, holds up no writer for
-// long. Who gives up is told what to do, and who tries again has it then.
+// long. Who gives up gets what to do as an error, and succeeds later.
 func TestMigrationGivesWay(t *testing.T) {
 	pool := open(t)
 	write := func(tx pgx.Tx) error {

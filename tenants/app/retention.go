@@ -31,8 +31,8 @@ func (c Config) auditKept() time.Duration {
 	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
 }
 
-// deletionsKnownSince is from when on it is known what was deleted: the audit
-// tells of organizations as long.
+// deletionsKnownSince is from when on it is known what was deleted: as long as
+// the audit keeps lines of organizations.
 func (c Config) deletionsKnownSince(clock func() time.Time) func() time.Time {
 	known := c.Deletions.Since(clock)
 	return func() time.Time { return calendar.Earlier(known(), clock().Add(-c.auditKept())) }

@@ -16,8 +16,8 @@ import (
 )
 
 // A project or key that has spent its budget is answered 429 with
-// its id, what it may use and what it has; the ledger hears which
-// budget it was. Those without it go on.
+// its id, what it may use and what it has; the outcome names the
+// budget. Those without it go on.
 func TestBudgetRefuses(t *testing.T) {
 	other := "weir_" + strings.Repeat("ef", 24)
 	for _, c := range []struct {

@@ -29,8 +29,8 @@ func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return events, nil
 }
 
-// ReadOutwardTx is ReadTx for who tells others of the stream: without private
-// events of later versions, of which they learn nothing.
+// ReadOutwardTx is ReadTx for who publishes the stream: without private
+// events of later versions.
 func (s *Store[E]) ReadOutwardTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
 	events, err := query(ctx, tx, s.codec.DecodeOutward, ofStream, stream.Organization, stream.Name)
 	if err != nil {

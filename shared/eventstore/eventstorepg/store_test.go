@@ -153,8 +153,8 @@ func TestReadOf(t *testing.T) {
 	}
 }
 
-// Who tells others of events passes over those of later versions that were
-// stored as private; who decides by them does not.
+// Who publishes events passes over private ones of later versions; who
+// decides by them does not.
 func TestUnknownEvents(t *testing.T) {
 	url := testenv.Postgres(t)
 	pool, store := open(t, url, nil)

@@ -33,7 +33,7 @@ func (s *Secured) credentials() (args []string) {
 }
 
 // options are Java's. Since version 4, brokers read keys of
-// tokens only from where they are told to.
+// tokens only from the configured addresses.
 func (s *Secured) options() []string {
 	if s == nil {
 		return nil

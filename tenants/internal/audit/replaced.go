@@ -14,7 +14,7 @@ import (
 const replacedAtOnce = 1000
 
 // listReplaced are events that later ones of their stream replace whose lines
-// are gone, too: each line that is left tells what was before it.
+// are gone, too: each line that is left has what was before it.
 const listReplaced = `
 SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
   JOIN unnest($1::text[], $2::int[], $3::text[]) AS replaced (name, by, switch) USING (name)

@@ -40,7 +40,7 @@ func TestUnpublishedEventsChangeNothing(t *testing.T) {
 		for _, private := range stream.unpublished {
 			for _, first := range stream.published {
 				for _, last := range stream.published {
-					without, with := told(t, first, last), told(t, first, private, last)
+					without, with := lastPublished(t, first, last), lastPublished(t, first, private, last)
 					if with != without {
 						t.Errorf("%T between %T and %T: published is\n%s\nwithout it\n%s", private, first, last, with, without)
 					}
@@ -94,8 +94,8 @@ func samples(t *testing.T) (events []tenants.Event) {
 	return events
 }
 
-// told is what is published of the last event of a history.
-func told(t *testing.T, events ...tenants.Event) string {
+// lastPublished is what is published of the last event of a history.
+func lastPublished(t *testing.T, events ...tenants.Event) string {
 	t.Helper()
 	history := make([]recorded, len(events))
 	for i, event := range events {

@@ -61,8 +61,8 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	return int64(len(gone)), true, nil
 }
 
-// forget leaves the events of a project to the audit, which tells of them, and
-// all of what was restored.
+// forget leaves the audit the events of a project, and all of what was
+// restored.
 func (p past) forget(ctx context.Context, tx pgx.Tx, of registry.PastDeletion) error {
 	switch {
 	case of.State != tenants.Gone:
