@@ -1,7 +1,7 @@
 // Package tenants is the domain of who uses an installation: organizations,
-// projects, API keys, service tokens and people. Each noun is a state with
-// methods that apply events (Apply) and that return the events of a command.
-// Time, ids and randomness are part of the command: it does no I/O.
+// projects, API keys, service tokens and people, each a state with methods
+// that apply events (Apply) and that return the events of a command. It does
+// no I/O: time, ids and randomness are part of the command.
 package tenants
 
 // Installation replaces the organization of what belongs to the installation as

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// How many sentences describe a package and what it may touch: fewer leave
-// one of them out, more are for its README.
-const minSentences, maxSentences = 2, 4
+// wantSentences describe a package: what it is, and what it may touch. More
+// are for its README.
+const wantSentences = 2
 
 // sentenceEnd is what closes a sentence. Abbreviations and names such as
 // doc.go have no space behind their dot.
@@ -40,14 +40,13 @@ func undocumented(importPath, name string, file *ast.File) []string {
 	if !strings.HasPrefix(comment, start) {
 		return []string{fmt.Sprintf("%s/doc.go has no comment that begins with %q", importPath, start)}
 	}
-	if n := sentences(comment); n < minSentences || n > maxSentences {
-		return []string{fmt.Sprintf("%s/doc.go has %d sentences, want %d to %d: what the package is and what it may touch",
-			importPath, n, minSentences, maxSentences)}
+	if n := sentences(comment); n != wantSentences {
+		return []string{fmt.Sprintf("%s/doc.go has %d sentences, want %d: what the package is, and what it may touch", importPath, n, wantSentences)}
 	}
 	return nil
 }
 
-// Every package has a doc.go with a few sentences on what it is and what it
+// Every package has a doc.go with two sentences on what it is and what it
 // may touch, and no second package comment.
 func TestPackagesAreDocumented(t *testing.T) {
 	for _, p := range all(t) {

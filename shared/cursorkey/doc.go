@@ -1,5 +1,4 @@
-// Package cursorkey keeps the key that signs the cursors of a
-// module's lists, so that a cursor outlives its process. Keys for other
-// signatures may follow from it. It touches one table, in the module's
-// own schema.
+// Package cursorkey keeps the key that signs the cursors of a module's
+// lists, so that a cursor outlives its process; keys for other signatures
+// may follow from it. It touches one table, in the module's own schema.
 package cursorkey

@@ -1,7 +1,7 @@
-// Package testenv gives tests a real PostgreSQL, Kafka and Redis, and servers
-// of the three that faults can be done to. README.md describes how a run
-// chooses where they come from. When nothing can be had a test fails with how
-// to get it, and never skips. Only tests and deploy import it.
+// Package testenv gives tests a real PostgreSQL, Kafka and Redis, and
+// servers of the three that faults can be done to; a test for which none can
+// be had fails with how to get it, and never skips. Only tests and deploy
+// import it; README.md describes where a run takes them from.
 //
 //	url := testenv.Postgres(t)        // a database of the test's own
 //	brokers := testenv.Kafka(t)       // a broker without topics

@@ -1,6 +1,5 @@
 // Package connections limits the connections of a server: in all, of one
-// client network, and of those that have sent nothing yet. Where there is no
-// room, the network that holds most loses its oldest idle connection; a
-// connection in the middle of a request stays, and readers that take nothing
-// are closed. It touches connections, and no request.
+// client network, and of those that have sent nothing yet; where there is no
+// room, the network that holds most loses its oldest idle one. It touches
+// connections, and no request: one in the middle of a request stays.
 package connections
