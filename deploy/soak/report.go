@@ -22,8 +22,8 @@ type Look struct {
 	Sizes []Size
 }
 
-// what is one thing that is looked at every month.
-type what struct {
+// figure is one thing that is looked at every month.
+type figure struct {
 	Kind Kind
 	Name string
 }
@@ -40,7 +40,7 @@ func (r Report) Grown() (grown []string) {
 		return []string{fmt.Sprintf("nothing was looked at from day %d on", r.FlatFrom)}
 	}
 	half := flat + (len(r.Looks)-flat)/2
-	for _, w := range r.whats() {
+	for _, w := range r.figures() {
 		before, after := most(r.Looks[:half], w), most(r.Looks[half:], w)
 		switch {
 		case w.Kind == Rows && after <= byNumber[w.Name]:
@@ -61,7 +61,7 @@ var byNumber = map[string]int64{"ledger.facts": outbox.Retained, "grouping.facts
 const leastClimb = 4
 
 // climbs reports whether there was more at each look than at the one before.
-func climbs(looks []Look, w what) bool {
+func climbs(looks []Look, w figure) bool {
 	for i := 1; i < len(looks); i++ {
 		if looks[i].size(w) <= looks[i-1].size(w) {
 			return false
@@ -70,19 +70,19 @@ func climbs(looks []Look, w what) bool {
 	return len(looks) >= leastClimb
 }
 
-func most(looks []Look, w what) (n int64) {
+func most(looks []Look, w figure) (n int64) {
 	for _, look := range looks {
 		n = max(n, look.size(w))
 	}
 	return n
 }
 
-// whats are all things that were ever there, in the order in which they were found.
-func (r Report) whats() (all []what) {
-	seen := map[what]bool{}
+// figures are all things that were ever there, in the order in which they were found.
+func (r Report) figures() (all []figure) {
+	seen := map[figure]bool{}
 	for _, look := range r.Looks {
 		for _, size := range look.Sizes {
-			if w := (what{size.Kind, size.Name}); !seen[w] {
+			if w := (figure{size.Kind, size.Name}); !seen[w] {
 				all, seen[w] = append(all, w), true
 			}
 		}
@@ -90,7 +90,7 @@ func (r Report) whats() (all []what) {
 	return all
 }
 
-func (l Look) size(w what) int64 {
+func (l Look) size(w figure) int64 {
 	for _, size := range l.Sizes {
 		if size.Kind == w.Kind && size.Name == w.Name {
 			return size.N
@@ -107,7 +107,7 @@ func (r Report) Write(out io.Writer) error {
 		fmt.Fprintf(table, "%d\t", look.Day)
 	}
 	fmt.Fprintln(table)
-	for _, w := range r.whats() {
+	for _, w := range r.figures() {
 		fmt.Fprintf(table, "%s\t%s\t", w.Kind, w.Name)
 		for _, look := range r.Looks {
 			fmt.Fprintf(table, "%s\t", shown(w, look.size(w)))
@@ -118,7 +118,7 @@ func (r Report) Write(out io.Writer) error {
 }
 
 // shown is a number as people read it.
-func shown(w what, n int64) string {
+func shown(w figure, n int64) string {
 	if w.Kind == Rows || w.Kind == Goroutines {
 		return fmt.Sprint(n)
 	}

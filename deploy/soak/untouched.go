@@ -45,7 +45,7 @@ func (r *run) noteWritten(ctx context.Context) error {
 // Untouched lists the tables into which nothing came, though it should have,
 // and those into which something came, though it should not.
 func (r Report) Untouched() (untouched []string) {
-	for _, w := range r.whats() {
+	for _, w := range r.figures() {
 		_, comes := slices.BinarySearch(r.written, w.Name)
 		_, either := occasional[w.Name]
 		if _, expected := idle[w.Name]; w.Kind == Rows && !either && comes == expected {

@@ -19,12 +19,12 @@ import (
 // status 1; --help shows every setting with its variable. The commands version
 // and ready need none of the settings that C requires.
 func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
-	if len(os.Args) > 1 && isAside(os.Args[1]) {
+	if len(os.Args) > 1 && isCommon(os.Args[1]) {
 		Commands[struct{}](name, description)
 		return
 	}
 	var options options[C]
-	kong.Parse(&options, kong.Name(called()), kong.Description(description+asideHelp(called())), kong.ShortUsageOnError(), SecretFiles())
+	kong.Parse(&options, kong.Name(called()), kong.Description(description+commonHelp(called())), kong.ShortUsageOnError(), SecretFiles())
 	options.Memory.Apply()
 	ctx, logger := begin(name, options.Logging)
 	end(name, run(ctx, options.Given, logger))
@@ -37,7 +37,7 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 func Commands[C any](name, description string) {
 	var options struct {
 		options[C]
-		asides
+		commonCommands
 	}
 	command := kong.Parse(&options, kong.Name(called()), kong.Description(description), SecretFiles())
 	options.Memory.Apply()
@@ -46,8 +46,8 @@ func Commands[C any](name, description string) {
 	end(name, command.Run(logger))
 }
 
-// asides are the commands that every service has, beside what it is for.
-type asides struct {
+// commonCommands are those of every service.
+type commonCommands struct {
 	Ready   ready   `cmd:"" help:"Ask the process that listens at WEIR_LISTEN on this machine whether it can serve: exit status 1 where it can't."`
 	Version Version `cmd:"" help:"Print which version this is."`
 }
@@ -55,9 +55,9 @@ type asides struct {
 // called is how this program is called, which a name in logs need not be.
 func called() string { return filepath.Base(os.Args[0]) }
 
-func isAside(command string) bool { return command == "ready" || command == "version" }
+func isCommon(command string) bool { return command == "ready" || command == "version" }
 
-func asideHelp(program string) string {
+func commonHelp(program string) string {
 	return fmt.Sprintf("\n\n%[1]s version prints which version this is; %[1]s ready asks the one that serves here whether it can.", program)
 }
 

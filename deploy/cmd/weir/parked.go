@@ -52,15 +52,15 @@ func (p *parkedCommand) store(ctx context.Context) (*parked.Store, error) {
 	return parked.Open(ctx, url)
 }
 
-// which chooses records: by their ids, or all of a group or topic.
-type which struct {
+// selection chooses records: by their ids, or all of a group or topic.
+type selection struct {
 	Records []string `arg:"" optional:"" name:"record" help:"Records, as list prints them: group/topic/partition/offset."`
 	All     bool     `help:"All records, or with --group and --topic all of those."`
 	Group   string   `help:"Only of this consumer group."`
 	Topic   string   `help:"Only of this topic."`
 }
 
-func (w which) filters() (filters []busparked.Filter, err error) {
+func (w selection) filters() (filters []busparked.Filter, err error) {
 	switch {
 	case w.All == (len(w.Records) > 0):
 		return nil, errors.New("name records, or say --all (with --group or --topic: all of those)")
@@ -128,7 +128,7 @@ func (s *parkedShow) Run(ctx context.Context, p *parkedCommand) error {
 }
 
 type parkedReplay struct {
-	which
+	selection
 
 	Wait time.Duration `help:"How long to wait for the outcome. 0: only ask." default:"30s"`
 }
@@ -187,7 +187,7 @@ func (r *parkedReplay) outcome(ctx context.Context, store *parked.Store, filter 
 }
 
 type parkedDiscard struct {
-	which
+	selection
 
 	Yes bool `help:"Do it. Without it the command only prints what would be forgotten."`
 }

@@ -134,33 +134,33 @@ func publishing(brokers []string, span time.Duration, rounds int, only string, r
 		fmt.Printf("publish %s, each call waits until they are written; median of %d\n", l, rounds)
 		fmt.Printf("  %-16s %10s %8s %10s %12s %10s %10s\n", "client", "messages/s", "MB/s", "CPU s/GB", "allocs/msg", "p50", "p99")
 		for round := range rounds + 1 { // the first one warms the broker up
-			for i := range contestants {
-				c := &contestants[(i+round)%len(contestants)]
+			for i := range candidates {
+				c := &candidates[(i+round)%len(candidates)]
 				if r, ok := c.measure(brokers, l, span, only); ok && round > 0 {
 					c.results = append(c.results, r)
 				}
 			}
 		}
 		found := make(map[string]result)
-		for i := range contestants {
-			found[contestants[i].name] = contestants[i].print(l)
+		for i := range candidates {
+			found[candidates[i].name] = candidates[i].print(l)
 		}
 		reached.published(l, found)
 		fmt.Println()
 	}
 }
 
-// contestant is a client with its measurements of one load.
-type contestant struct {
+// candidate is a client with its measurements of one load.
+type candidate struct {
 	open     func([]string) (client, error)
 	name     string
 	settings string
 	results  []result
 }
 
-var contestants = []contestant{{open: openBus}, {open: openFranz}, {open: openWriter}, {open: openWatermill}}
+var candidates = []candidate{{open: openBus}, {open: openFranz}, {open: openWriter}, {open: openWatermill}}
 
-func (c *contestant) measure(brokers []string, l load, span time.Duration, only string) (result, bool) {
+func (c *candidate) measure(brokers []string, l load, span time.Duration, only string) (result, bool) {
 	p, err := c.open(brokers)
 	if err != nil {
 		fmt.Println("  cannot open:", err)
@@ -179,7 +179,7 @@ func (c *contestant) measure(brokers []string, l load, span time.Duration, only 
 }
 
 // print writes the medians down and returns them.
-func (c *contestant) print(l load) result {
+func (c *candidate) print(l load) result {
 	if len(c.results) == 0 {
 		return result{}
 	}

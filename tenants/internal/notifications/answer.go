@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// An errand is what a request wants done with a webhook.
-type errand struct {
+// An action is what a request wants done with a webhook.
+type action struct {
 	Verb  string
 	Of    Ref
 	Input any
@@ -24,8 +24,8 @@ type once struct {
 	request answers.Request
 }
 
-// begin begins an errand, for whoever may have it done. The caller defers Rollback.
-func begin(ctx context.Context, work *unitofwork.Writer, request unitofwork.Request, wanted errand) (*once, error) {
+// begin begins an action, for whoever may have it done. The caller defers Rollback.
+func begin(ctx context.Context, work *unitofwork.Writer, request unitofwork.Request, wanted action) (*once, error) {
 	if !request.Caller.Reaches(wanted.Of.Organization) || !tenants.IsID(wanted.Of.ID) {
 		return nil, tenants.ErrNotFound
 	}
@@ -41,7 +41,7 @@ func begin(ctx context.Context, work *unitofwork.Writer, request unitofwork.Requ
 	return o, nil
 }
 
-func (o *once) name(request unitofwork.Request, wanted errand) error {
+func (o *once) name(request unitofwork.Request, wanted action) error {
 	text, err := json.Marshal(wanted)
 	if key := request.IdempotencyKey; key != "" {
 		o.request = answers.NewRequest("webhook_answers", wanted.Of.Organization, request.Caller.ID+"\n"+key, text)

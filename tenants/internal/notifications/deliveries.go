@@ -55,7 +55,7 @@ func (d *Deliveries) Test(ctx context.Context, request unitofwork.Request, of Re
 		return Delivery{}, err
 	}
 	id := "msg_" + d.work.IDs()
-	sent, err := d.change(ctx, request, errand{Verb: "test", Of: of}, id, addTest, of.Organization, of.ID, id, testType, string(body), now)
+	sent, err := d.change(ctx, request, action{Verb: "test", Of: of}, id, addTest, of.Organization, of.ID, id, testType, string(body), now)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -67,7 +67,7 @@ func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of 
 	if _, err := d.Delivery(ctx, request.Caller, of, id); err != nil {
 		return Delivery{}, err
 	}
-	if _, err := d.change(ctx, request, errand{"replay", of, id}, id, again+`id = $4`, of.Organization, of.ID, d.work.Now(), id); err != nil {
+	if _, err := d.change(ctx, request, action{"replay", of, id}, id, again+`id = $4`, of.Organization, of.ID, d.work.Now(), id); err != nil {
 		return Delivery{}, err
 	}
 	return d.Delivery(ctx, request.Caller, of, id)
@@ -76,7 +76,7 @@ func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of 
 // ReplayFailed has all deliveries sent again that were created since and have
 // failed, and returns how many these are.
 func (d *Deliveries) ReplayFailed(ctx context.Context, request unitofwork.Request, of Ref, since time.Time) (int64, error) {
-	sent, err := d.change(ctx, request, errand{"replay failed", of, since}, "", again+`state = 'failed' AND created_at >= $4`,
+	sent, err := d.change(ctx, request, action{"replay failed", of, since}, "", again+`state = 'failed' AND created_at >= $4`,
 		of.Organization, of.ID, d.work.Now(), since)
 	return sent.Count, err
 }
@@ -88,7 +88,7 @@ type sending struct {
 }
 
 // change changes deliveries to a webhook that is on, for whoever may, once.
-func (d *Deliveries) change(ctx context.Context, request unitofwork.Request, asked errand, delivery, statement string, args ...any) (sent sending, err error) {
+func (d *Deliveries) change(ctx context.Context, request unitofwork.Request, asked action, delivery, statement string, args ...any) (sent sending, err error) {
 	o, err := begin(ctx, d.work, request, asked)
 	if err != nil {
 		return sent, err

@@ -110,7 +110,7 @@ func (s *Service) secret(w tenants.Webhook) (httpapi.Secret, error) {
 
 // Change changes a webhook that the caller reaches, or switches it off or on.
 func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Ref, wanted tenants.ChangeWebhook) (Listed, error) {
-	asked := errand{"change", of, wanted}
+	asked := action{"change", of, wanted}
 	wanted.Known, wanted.At = facts(), s.work.Now()
 	if err := s.check(wanted.Check(), wanted.URL); err != nil {
 		return Listed{}, err
@@ -125,7 +125,7 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref
 	if !s.Configured() {
 		return rotated, "", ErrNotConfigured
 	}
-	rotated, again, err := s.decide(ctx, request, errand{Verb: "rotate", Of: of},
+	rotated, again, err := s.decide(ctx, request, action{Verb: "rotate", Of: of},
 		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Rotate(s.keys.Current(), s.work.Now()) })
 	switch {
 	case err != nil:
@@ -140,13 +140,13 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref
 // Delete ends a webhook that the caller reaches, and returns it as it
 // was. What was sent to it is forgotten.
 func (s *Service) Delete(ctx context.Context, request unitofwork.Request, of Ref) (Listed, error) {
-	deleted, _, err := s.decide(ctx, request, errand{Verb: "delete", Of: of},
+	deleted, _, err := s.decide(ctx, request, action{Verb: "delete", Of: of},
 		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Delete(s.work.Now()) })
 	return deleted, err
 }
 
 // decide returns the webhook as it is then, and whether that was answered before.
-func (s *Service) decide(ctx context.Context, request unitofwork.Request, asked errand,
+func (s *Service) decide(ctx context.Context, request unitofwork.Request, asked action,
 	decide func(tenants.Webhook) ([]tenants.Event, error)) (decided Listed, again bool, err error) {
 	o, err := begin(ctx, s.work, request, asked)
 	if err != nil {
