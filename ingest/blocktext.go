@@ -181,7 +181,6 @@ func (r *blockReader) count() int {
 	return int(value)
 }
 
-// index reads an index.
 func (r *blockReader) index() int {
 	value := r.uvarint()
 	if value > math.MaxInt32 {

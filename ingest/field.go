@@ -4,7 +4,6 @@ import (
 	"fmt"
 )
 
-// entryField reads a member of an entry.
 func entryField(p *Parser, member, i int) int { return p.field(member, i, 4) }
 
 // errorField reads a member of an entry's error.

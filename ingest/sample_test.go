@@ -22,7 +22,6 @@ func sampleEntry(random *rand.Rand, index int) string {
 	return text + "}"
 }
 
-// sampleBody is a body of n entries.
 func sampleBody(n int, separator string) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	entries := make([]string, n)

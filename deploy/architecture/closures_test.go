@@ -15,7 +15,6 @@ var nestingAllowed = map[string]string{
 	"ForEachRow": "reads rows in place",
 }
 
-// runsInTransaction reports whether a closure is given a transaction.
 func runsInTransaction(closure *ast.FuncLit) bool {
 	return slices.ContainsFunc(closure.Type.Params.List, func(parameter *ast.Field) bool {
 		kind := parameter.Type

@@ -42,7 +42,6 @@ func mapsContract(importPath string) bool {
 	return rest == "internal/bus" || rest == "app" || strings.HasPrefix(rest, "app/")
 }
 
-// contractUses are the names of the contract that files use.
 func contractUses(files []*ast.File) (names []string) {
 	for _, file := range files {
 		if !slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"`+contractPath+`"` }) {
@@ -73,7 +72,6 @@ func mappedElsewhere(p goPackage, files []*ast.File, used map[string]bool) (foun
 	return found
 }
 
-// syntax parses the files of a package.
 func syntax(t *testing.T, p goPackage) (files []*ast.File) {
 	t.Helper()
 	for _, name := range p.GoFiles {

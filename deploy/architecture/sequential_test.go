@@ -63,7 +63,6 @@ func startsSomething(t *testing.T, dir string) (at string, tested bool) {
 	return at, tested
 }
 
-// sequential is what a Makefile assigns to SEQUENTIAL.
 func sequential(makefile string) []string {
 	_, value, _ := strings.Cut(strings.ReplaceAll(makefile, "\\\n", " "), "\nSEQUENTIAL = ")
 	value, _, _ = strings.Cut(value, "\n")

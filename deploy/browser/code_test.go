@@ -24,7 +24,6 @@ func (in installation) ownerLink(t *testing.T) string {
 	return link
 }
 
-// codeOf is the code that a link carries.
 func codeOf(link string) string {
 	_, code, _ := strings.Cut(link, "#")
 	return code

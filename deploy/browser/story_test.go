@@ -101,7 +101,6 @@ func (b *tab) readAudit(lines ...string) {
 	}
 }
 
-// signIn signs in with a password.
 func (b *tab) signIn(email, password string) {
 	b.t.Helper()
 	b.open("/console")

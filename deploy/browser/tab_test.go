@@ -182,7 +182,6 @@ func (b *tab) awaitText(text string) {
 	b.await(fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// shows reports whether the page shows a text.
 func (b *tab) shows(text string) bool {
 	b.t.Helper()
 	return ask[bool](b, fmt.Sprintf("document.body.innerText.includes(%q)", text))

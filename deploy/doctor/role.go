@@ -15,7 +15,6 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// userOf is the user in the address of a database.
 func userOf(address httpapi.Secret) string {
 	parsed, err := url.Parse(address.Reveal())
 	if err != nil {

@@ -224,5 +224,4 @@ func (n *noisy) awaitStored(ctx context.Context) error {
 	}
 }
 
-// batch joins entries to a body.
 func batch(entries []string) []byte { return []byte(`{"logs":[` + strings.Join(entries, ",") + `]}`) }

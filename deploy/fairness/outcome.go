@@ -19,7 +19,6 @@ type Outcome struct {
 	Times map[string]int64 `json:"times"`
 }
 
-// count counts an answer.
 func (o *Outcome) count(what string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -71,7 +71,6 @@ type watched struct {
 	serial        int64
 }
 
-// watch begins to watch tenants.
 func watch(subject *measure.Subject, api *client.Client, tenants []measure.Tenant) (*quiet, error) {
 	base, err := url.Parse(subject.Env.BaseURL)
 	if err != nil {

@@ -216,7 +216,6 @@ func (n *noisy) signedIn(ctx context.Context) (*http.Client, error) {
 	return browser, signIn(ctx, browser, n.ConsoleURL, n.ConsoleEmail, n.ConsoleWord)
 }
 
-// signIn signs in by a password.
 func signIn(ctx context.Context, browser *http.Client, console, email, password string) error {
 	form := url.Values{"email": {email}, "password": {password}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, console+"/sign-in", strings.NewReader(form.Encode()))

@@ -20,7 +20,6 @@ const (
 
 const source = "https://github.com/weirlog/weir"
 
-// image is that of one program.
 func image(p Program, binary, materials []byte, base v1.Layer, build Build) (v1.Image, error) {
 	own, err := layer([]file{{name: p.Name(), content: binary, mode: 0o555}, {name: "sbom.cdx.json", content: materials}})
 	if err != nil {

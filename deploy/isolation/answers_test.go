@@ -96,12 +96,10 @@ var situations = []situation{
 
 func twice(request string) []string { return []string{request, request} }
 
-// off switches a webhook off.
 func off(webhook string) string {
 	return `PATCH /v1/organizations/{organization}/webhooks/` + webhook + ` {"state":"off"}`
 }
 
-// project makes the project of a number.
 func project(number int) string {
 	return `POST /v1/projects {"organization":"{organization}","name":"P` + string(rune('0'+number)) + `"}`
 }

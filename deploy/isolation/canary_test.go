@@ -180,7 +180,6 @@ func (w *world) useTwice(t *testing.T, path string, form url.Values) {
 	}
 }
 
-// passwordIn is the password of the database in its URL.
 func passwordIn(t *testing.T, database string) canary {
 	t.Helper()
 	address, err := url.Parse(database)

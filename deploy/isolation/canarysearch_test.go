@@ -149,7 +149,6 @@ func textOf(record bus.Record) string {
 	return text.String()
 }
 
-// eachRecord visits the records that a topic holds.
 func (w *world) eachRecord(t *testing.T, topic string, visit func(bus.Record)) {
 	t.Helper()
 	var mu sync.Mutex

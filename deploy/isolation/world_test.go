@@ -137,7 +137,6 @@ func builtWorld(t *testing.T, brokers []string, database string, adjust func(*al
 	return w
 }
 
-// build makes the four modules.
 func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.Modules)) map[gateway.Module]module {
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()

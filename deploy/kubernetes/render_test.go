@@ -68,7 +68,6 @@ func manifests(t *testing.T, file string) []byte {
 	return text
 }
 
-// weir is the chart.
 var weir = sync.OnceValues(func() (chart.Charter, error) { return loader.Load("weir") })
 
 // render does what `helm template` does.

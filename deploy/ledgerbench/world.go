@@ -197,7 +197,6 @@ func (w *world) token(ctx context.Context) (string, error) {
 	return secret, err
 }
 
-// replica is a ledger.
 func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, error) {
 	return ledger.New(ctx, w.ledger(perTransaction), w.config.Logger)
 }

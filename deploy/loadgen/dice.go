@@ -59,7 +59,6 @@ func (d dice) value(name string) (value string, known bool) {
 	return strconv.Itoa(low + d.IntN(width+1)), true
 }
 
-// pick chooses one of items.
 func pick[T any](d dice, items []T) T {
 	return items[d.IntN(len(items))]
 }

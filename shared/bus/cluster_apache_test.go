@@ -89,7 +89,6 @@ func leader(t *testing.T, cluster *testenv.Cluster, topic string) *fault.Server 
 	return found
 }
 
-// threeNodes are nodes with a topic and a consumer of it.
 func threeNodes(t *testing.T, topic string) *scene {
 	t.Helper()
 	s := &scene{cluster: testenv.FaultyKafka(t, 3), topic: topic, random: chance(t), pool: bustest.Database(t)}

@@ -84,7 +84,6 @@ func left(t *testing.T, pool *pgxpool.Pool) map[string]int {
 	return counts
 }
 
-// begun is the record that a deletion has begun.
 func begun(t *testing.T, organization, project string) bus.Record {
 	t.Helper()
 	value, err := json.Marshal(contract.DeletionBegun{Organization: organization, Project: project, BegunAt: noon, GoneBy: noon.Add(time.Hour)})

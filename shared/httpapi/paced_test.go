@@ -111,7 +111,6 @@ func TestHandleCutsWhatHasBegun(t *testing.T) {
 	}
 }
 
-// routerOf is a router with one handler.
 func routerOf(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	t.Helper()
 	router := NewRouter(Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})

@@ -74,7 +74,6 @@ func paceOf(options Options) func(r *http.Request) {
 	}
 }
 
-// allowed are the methods of a path.
 func allowed(router *chi.Mux, path string) []string {
 	var methods []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {

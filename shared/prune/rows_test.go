@@ -79,7 +79,6 @@ func TestRowsThatDoNotAge(t *testing.T) {
 	}
 }
 
-// value is that of a gauge of a table.
 func value(t *testing.T, metrics *prometheus.Registry, name, table string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()

@@ -374,7 +374,6 @@ func (n *neighbour) compacted() map[string]string {
 	return left
 }
 
-// auditsHold checks all audits.
 func (w world) auditsHold(t *testing.T) {
 	t.Helper()
 	err := app.CheckAudits(context.WithoutCancel(t.Context()), httpapi.Secret(w.database), "", func(organization string, check tenants.AuditCheck) {

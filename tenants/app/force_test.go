@@ -148,7 +148,6 @@ func TestFactsArePublished(t *testing.T) {
 	})
 }
 
-// facts returns the types of the facts about an organization.
 func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
 	t.Helper()
 	ids := map[string]bool{}

@@ -142,7 +142,6 @@ func (a answer) get(member string) string {
 	return text
 }
 
-// items returns the items of a list.
 func (a answer) items(t *testing.T) []map[string]any {
 	t.Helper()
 	list, ok := a.body["items"].([]any)

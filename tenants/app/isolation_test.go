@@ -322,7 +322,6 @@ func everyRouteIsProbed(t *testing.T, p *process, probes []probe) {
 	})
 }
 
-// walk visits the routes of the API.
 func walk(t *testing.T, p *process, visit func(route string)) {
 	t.Helper()
 	routes, ok := p.Handler().(chi.Routes)

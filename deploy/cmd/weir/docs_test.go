@@ -57,7 +57,6 @@ func TestPagesNameSettings(t *testing.T) {
 	}
 }
 
-// variablesOf are the variables that a page names.
 func variablesOf(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(page)

@@ -118,7 +118,6 @@ func noteReaches(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error 
 	return nil
 }
 
-// loadReaches returns where an organization has blocks.
 func loadReaches(ctx context.Context, tx pgx.Tx, organization pg.Organization) ([]reach, error) {
 	rows, err := tx.Query(ctx, `SELECT retention, day::timestamp AT TIME ZONE 'UTC', wide, min(from_seconds), max(to_seconds)
 		FROM block_days WHERE organization = $1 GROUP BY retention, day, wide`, organization)

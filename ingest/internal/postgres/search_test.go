@@ -54,7 +54,6 @@ func (r *rig) entry(second int64, padding string) ingest.Stored {
 	return e
 }
 
-// block is one block of these entries.
 func (r *rig) block(organization, project string, entries ...ingest.Stored) postgres.Block {
 	var builder ingest.Builder
 	for _, e := range entries {

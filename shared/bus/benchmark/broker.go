@@ -33,7 +33,6 @@ func serve() error {
 	return errors.Join(err, broker.Close())
 }
 
-// startEmbedded starts the broker and returns its address.
 func startEmbedded() (address string, stop func(), err error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -114,7 +114,6 @@ func benchmark(broker string, brokers []string, span time.Duration, rounds int, 
 	reached.print()
 }
 
-// result is one measurement.
 type result struct {
 	rate, cpu, allocs float64 // messages/s, CPU s/GB, allocations a message
 	p50, p99          time.Duration

@@ -46,7 +46,6 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 // that only their lanes lead to.
 var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
 
-// resume resumes the backlogs.
 func (a *assignment) resume() {
 	for at, b := range a.backlogs {
 		if a.consumer.cfg.Lanes.Of == nil {

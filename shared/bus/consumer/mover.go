@@ -9,7 +9,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/transaction"
 )
 
-// moverOf returns the mover that commits this work.
 func (a *assignment) moverOf(w lanes.Work) transaction.Mover {
 	ends := w.Ends()
 	if w.Lane != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// relayMetrics measure one relay.
 type relayMetrics struct {
 	records prometheus.Counter
 

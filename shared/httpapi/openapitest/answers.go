@@ -29,7 +29,6 @@ type answers struct {
 	given map[string]bool // by "METHOD path status"; bounded by the documents
 }
 
-// observed are the answers of this process.
 var observed = answers{given: map[string]bool{}}
 
 // describe adds all answers of a document.

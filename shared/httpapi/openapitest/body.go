@@ -19,7 +19,6 @@ type body struct {
 // complete reports whether text is all of the body.
 func (b *body) complete() bool { return b.ended && !b.cut }
 
-// add keeps a piece.
 func (b *body) add(piece []byte) {
 	room := maxKept - len(b.text)
 	b.cut = b.cut || len(piece) > room

@@ -42,7 +42,6 @@ func closeProblems(root, schemas map[string]any) (err error) {
 	return nil
 }
 
-// isProblem reports by its name whether a schema is that of problems.
 func isProblem(schema string) bool { return strings.HasSuffix(schema, "Problem") }
 
 func closeEach(root, responses map[string]any) error {

@@ -43,7 +43,6 @@ func load(t testing.TB, module http.Handler) *document {
 	return described
 }
 
-// parsed is the document that text is.
 func parsed(ctx context.Context, text []byte) (*document, error) {
 	sum := sha256.Sum256(text)
 	if known, ok := loaded.Load(sum); ok {
@@ -83,7 +82,6 @@ func parse(ctx context.Context, text []byte) (*document, error) {
 	return &document{api: api, router: router, problem: problemOf(api)}, err
 }
 
-// problemOf finds the schema of problems.
 func problemOf(api *openapi3.T) *openapi3.Schema {
 	if api.Components == nil {
 		return nil

@@ -17,7 +17,6 @@ type routes struct {
 	answered map[string]bool // by "METHOD pattern"; bounded by what is mounted
 }
 
-// observed are the routes of this process.
 var observed = routes{answered: map[string]bool{}}
 
 // Handler is router, whose routes have to be answered without an

@@ -219,7 +219,6 @@ func (c *Container) answersKafka(ctx context.Context) error {
 	return client.Ping(ctx)
 }
 
-// run starts a container of an image.
 func run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
 	engine, err := connect(ctx)
 	if err != nil {

@@ -94,7 +94,6 @@ func samples(t *testing.T) (events []tenants.Event) {
 	return events
 }
 
-// lastPublished is what is published of the last event of a history.
 func lastPublished(t *testing.T, events ...tenants.Event) string {
 	t.Helper()
 	history := make([]recorded, len(events))

@@ -95,7 +95,6 @@ func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	return outgoing(r, messages...)
 }
 
-// credentials are the credentials of a subject after an event.
 func credentials(r recorded, subject tenants.Subject) []outgoingEvent {
 	switch s := subject.(type) {
 	case *tenants.APIKey:

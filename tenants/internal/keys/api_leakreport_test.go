@@ -57,7 +57,6 @@ func newScanner(t *testing.T) scanner {
 	return scanner{key, known}
 }
 
-// sign is the signature of a report.
 func (s scanner) sign(t *testing.T, report string) string {
 	t.Helper()
 	sum := sha256.Sum256([]byte(report))

@@ -19,7 +19,6 @@ type keyPage struct {
 	May     bool // the reader may change it
 }
 
-// shownUser is a user of a key.
 type shownUser struct {
 	tenants.KeyUser
 	Since bool // since it was rotated

@@ -11,7 +11,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// idPrefix is that of the ids of API keys.
 const idPrefix = "key_"
 
 // Organizations finds the organizations that a caller reaches.

@@ -14,7 +14,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// idPrefix is that of the ids of webhooks.
 const idPrefix = "whk_"
 
 // ErrNotConfigured means that the installation has no keys that

@@ -131,7 +131,6 @@ type shownDeletion struct {
 	Restorable bool
 }
 
-// removedBy is what a module has removed.
 type removedBy struct{ Module, Rows string }
 
 type deletionsPage struct {

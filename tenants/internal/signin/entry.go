@@ -9,7 +9,6 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// sessionPrefix is that of the ids of sessions.
 const sessionPrefix = "ses_"
 
 // start starts a session. When the unit is committed, it is in force, unless

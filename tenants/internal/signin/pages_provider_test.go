@@ -17,7 +17,6 @@ import (
 
 const oidcPage = signInPage + "/oidc"
 
-// openSiteWithProvider opens a site that has an identity provider.
 func openSiteWithProvider(t *testing.T) (*site, *mockoidc.MockOIDC) {
 	t.Helper()
 	provider, err := mockoidc.Run()

@@ -27,7 +27,6 @@ const (
 	forConfirm = "confirm by passkey"
 )
 
-// passkeyPrefix is that of the ids of passkeys.
 const passkeyPrefix = "pky_"
 
 // Passkeys decides about passkeys. It may be asked only where they can be used.

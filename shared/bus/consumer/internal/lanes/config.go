@@ -45,7 +45,6 @@ func (l Config) WithDefaults() Config {
 	return l
 }
 
-// maxLaneName is the longest name of a lane.
 const maxLaneName = 255
 
 // of is the lane of a record; "" where there are none, or the

@@ -24,7 +24,6 @@ type Reach struct {
 
 func newReach() *Reach { return &Reach{partitions: make(map[int]end)} }
 
-// forget forgets all partitions.
 func (r *Reach) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
