@@ -44,9 +44,9 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 	return code, issued.ExpiresAt, u.Commit(ctx)
 }
 
-// Found makes the holder of the code the first owner of a new organization, and
-// admits them. It fails with tenants.ErrCode.
-func (c *Codes) Found(ctx context.Context, request unitofwork.Request, organization string, who Registration) (entry tenants.Entry, err error) {
+// UseOwnerCode makes the holder of the code the first owner of a new
+// organization, and admits them. It fails with tenants.ErrCode.
+func (c *Codes) UseOwnerCode(ctx context.Context, request unitofwork.Request, organization string, who Registration) (entry tenants.Entry, err error) {
 	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
 		return entry, err
@@ -80,7 +80,7 @@ func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenan
 	if err != nil {
 		return entry, err
 	}
-	if err := c.members.Organizations.Found(ctx, u, create); err != nil {
+	if err := c.members.Organizations.CreateIn(ctx, u, create); err != nil {
 		return entry, err
 	}
 	if entry, err = c.addSignedIn(ctx, u, add); err != nil {

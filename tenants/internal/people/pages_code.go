@@ -122,7 +122,7 @@ func (p Pages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, 
 
 func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 	return p.register(w, r, p.writeWelcome, func(who Registration) (tenants.Entry, error) {
-		return p.Codes.Found(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
+		return p.Codes.UseOwnerCode(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
 

@@ -28,8 +28,8 @@ type Organizations interface {
 	// Organization returns one that a caller reaches, or tenants.ErrNotFound.
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 	NewOrganizationID() string
-	// Found creates one in a unit of work of its first owner.
-	Found(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error
+	// CreateIn creates one in a unit of work of its first owner.
+	CreateIn(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error
 }
 
 // A Registry finds what is registered of organizations, as some reader sees it.

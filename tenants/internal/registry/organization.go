@@ -62,8 +62,8 @@ func (s *Service) Create(ctx context.Context, request unitofwork.Request, name s
 // NewOrganizationID draws the id of an organization that is to be founded.
 func (s *Service) NewOrganizationID() string { return organizationPrefix + s.work.IDs() }
 
-// Found creates an organization in a unit of work of its first owner.
-func (s *Service) Found(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error {
+// CreateIn creates an organization in a unit of work of its first owner.
+func (s *Service) CreateIn(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error {
 	_, err := unitofwork.Change(ctx, u, unitofwork.Stream(cmd.ID, "organization", cmd.ID),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Create(cmd) })
 	return err
