@@ -34,6 +34,9 @@ func javaFrame(line string) (Frame, bool) {
 // withoutOperator drops the "flatMap @ " by which Cats Effect says what was
 // done there.
 func withoutOperator(name string) string {
+	if strings.IndexByte(name, '@') < 0 {
+		return name
+	}
 	if _, call, ok := strings.Cut(name, " @ "); ok {
 		return call
 	}
@@ -131,7 +134,7 @@ func javaMark(line string) mark {
 		return named(wrapper, withoutStackHash(s[len("Wrapped by: "):]))
 	case strings.HasPrefix(s, "Suppressed: "):
 		return mark{kind: suppressed}
-	case strings.EqualFold(s, "root cause"): // by Tomcat
+	case len(s) == len("root cause") && strings.EqualFold(s, "root cause"): // by Tomcat
 		return mark{kind: cause}
 	case strings.HasPrefix(s, "Full thread dump"), strings.HasPrefix(s, "java.lang.Thread.State: "):
 		return mark{kind: dump}
@@ -140,10 +143,11 @@ func javaMark(line string) mark {
 		_, thrown, _ := strings.Cut(thread, "\" ")
 		return named(header, thrown)
 	}
-	if typ, message, ok := typeAndMessage(s); ok && isJavaClass(typ) {
-		return mark{header, typ, message}
+	typ, message, ok := typeAndMessage(s)
+	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
+		return mark{}
 	}
-	return classHeader(s)
+	return mark{header, typ, message}
 }
 
 // isJavaClass recognises "com.acme.Closed", an error whose name does not say so.
@@ -234,10 +238,10 @@ func isCallSite(f *Frame) bool {
 // isContainerClass recognises what WebLogic and WebSphere generate around
 // beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
-	name := class[strings.LastIndexByte(class, '.')+1:]
-	if strings.IndexByte(name, '_') < 0 {
+	if strings.IndexByte(class, '_') < 0 {
 		return false
 	}
+	name := class[strings.LastIndexByte(class, '.')+1:]
 	for _, end := range [...]string{"_EOImpl", "_ELOImpl", "_HomeImpl", "_LocalHomeImpl", "_MDOImpl", "_WLSkel", "_WLStub", "_Stub", "_Tie"} {
 		if strings.HasSuffix(name, end) {
 			return true
