@@ -29,7 +29,7 @@ test test-race test-kafka test-containers test-browser: export GOGC = 300
 BACKENDS = CGO_ENABLED=0 $(GO) build -o bin/backends ./shared/testenv/cmd/backends && bin/backends
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-secured test-upgrade test-availability test-images images load-images try-images up down test-compose clean
+.PHONY: help docs run demo bench soak bench-fair bench-ledger bench-bus bench-grouping bench-revocation build lint verify test test-kafka test-containers test-browser test-kubernetes test-faults test-secured test-upgrade test-availability test-alerts test-images images load-images try-images up down test-compose clean
 
 help: ## list the commands
 	@while IFS= read -r line; do case $$line in [a-z]*:*"## "*) \
@@ -187,9 +187,9 @@ test-faults: ## a million random steps of the books, every fault at full count, 
 			$(KILLED) && exit \$$bus"; embedded=$$?; \
 		$(BACKENDS) -backend=kafka -- sh -c "$(FAULTS) -test.timeout=4h -test.run='^TestFault'; bus=\$$?; \
 			$(KILLED) && exit \$$bus" && exit $$embedded
-	@$(MAKE) --no-print-directory test-upgrade test-availability test-secured
+	@$(MAKE) --no-print-directory test-upgrade test-availability test-alerts test-secured
 
-REPLICATED = $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=stress,replicas ./deploy/e2e
+REPLICATED = env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -count=1 -v $(TESTFLAGS) -timeout=30m -tags=stress,replicas ./deploy/e2e
 # Until there is a tag, the commit in a file.
 UPGRADE_FROM ?= $(or $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null),$(shell cat deploy/e2e/testdata/upgrade-from))
 test-upgrade: ## an earlier version beside this one under load, from it and back to it; UPGRADE_FROM= names another than the last
@@ -198,8 +198,11 @@ test-upgrade: ## an earlier version beside this one under load, from it and back
 test-availability: ## two replicas of each service under load: restarted, without a broker, PostgreSQL failed over, a certificate expired, scaled
 	$(BACKENDS) -- $(REPLICATED) -run='^Test(Available|Scaled)$$' $(ARGS)
 
+test-alerts: ## two replicas of each service under load, one fault after the other: each raises the alerts that the runbooks name, and no others
+	$(BACKENDS) -- $(REPLICATED) -run='^TestAlerted$$' $(ARGS)
+
 test-secured: ## the end-to-end scenario with every service as a user of its own at an Apache Kafka with rights, and as a role that owns nothing
-	$(BACKENDS) -- $(GO) test -run='^TestSecuredProcesses$$' -count=1 -v $(TESTFLAGS) -tags=apache ./deploy/e2e
+	$(BACKENDS) -- env WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -run='^TestSecuredProcesses$$' -count=1 -v $(TESTFLAGS) -tags=apache ./deploy/e2e
 
 test-containers: ## the same tests against PostgreSQL and Kafka in containers
 	$(BACKENDS) -backend=containers -slowest=10 -- $(GO) test $(TESTFLAGS) $(TESTS)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/deploy/prometheus/film"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -24,16 +25,21 @@ const mostTriesInEvents = 20
 // installation. Nothing is lost or doubled, what should wake somebody does, and
 // outside of these events answers are fast.
 func TestAvailable(t *testing.T) {
-	a := &available{cluster: testenv.FaultyKafka(t, 3), database: testenv.NewPair(t), programs: today(t)}
-	a.replicated = replicate(t, a.programs, map[string]string{"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.URL})
+	a := &available{studio: newStudio(t), cluster: testenv.FaultyKafka(t, 3), database: testenv.NewPair(t), programs: today(t)}
+	a.replicated = replicate(t, a.programs, map[string]string{
+		"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.URL,
+		"WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each scene has rounds
+	})
 	in := a.front()
 	a.seen = in.watch()
 	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
+	asking := in.tenant(t, t.Context(), "asking", "scale")
 	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, underway <-chan struct{}) {
-		a.happens("a restart of each", a.restart)
-		a.happens("the loss of a broker", func() { a.loseBroker(ctx, underway) })
-		a.happens("a fail-over of PostgreSQL", a.failOver)
-		a.happens("an expired certificate", a.expire)
+		a.happens(restarted, a.restart)
+		a.happens(brokerLost, func(lasts func()) { a.loseBroker(ctx, underway, lasts) })
+		a.happens(failedOver, a.failOver)
+		a.happens(expired, a.expire)
+		a.happens(brokersLost, func(lasts func()) { a.loseMajority(ctx, asking, lasts) })
 		a.seen.calm(t)
 	})
 	a.quiet("WeirRecordsParked", "weir_bus_parked_records_total")
@@ -41,6 +47,7 @@ func TestAvailable(t *testing.T) {
 	a.quiet("WeirBooksViolated", "weir_ledger_violations_total")
 	a.seen.check(t, mostTriesInEvents)
 	a.seen.fast(t, a.events)
+	a.studio.judge()
 	verify(t, t.Context(), in, loaded, sent)
 	a.stop()
 	a.verify(a.programs)
@@ -49,6 +56,8 @@ func TestAvailable(t *testing.T) {
 // An available installation is one with what can happen to it.
 type available struct {
 	*replicated
+
+	studio   *studio
 	programs release
 	cluster  *testenv.Cluster
 	database *testenv.Pair
@@ -56,35 +65,55 @@ type available struct {
 	events   []event
 }
 
-// happens has something happen after a while of calm.
-func (a *available) happens(name string, what func()) {
+// happens has something happen after a while of calm, and films both. What
+// happens says when it is to be filmed.
+func (a *available) happens(name string, what func(lasts func())) {
 	a.t.Helper()
 	a.seen.calm(a.t)
+	f := a.studio.film(name, a.processes())
 	begun := time.Now()
-	what()
+	what(func() { must(a.t, f.Scene(a.t.Context(), film.Lasting, a.processes())) })
 	a.events = append(a.events, event{begun, time.Now()})
 	a.t.Logf("%s took %s", name, time.Since(begun).Round(time.Millisecond))
 }
 
 // restart restarts each replica in turn.
-func (a *available) restart() {
+func (a *available) restart(lasts func()) {
 	for number := range replicasEach {
 		for _, s := range a.services {
 			a.replace(s, number, a.programs)
 		}
 	}
+	lasts()
 }
 
 // loseBroker kills one of three, and starts it once posts go on without it.
-func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}) {
+func (a *available) loseBroker(ctx context.Context, underway <-chan struct{}, lasts func()) {
 	const lacking = "weir_bus_under_replicated_partitions"
 	a.quiet("WeirPartitionsUnderReplicated", lacking)
 	aim(ctx, underway)
 	a.cluster.Nodes[0].Kill(a.t)
 	a.seen.calm(a.t)
 	a.raises("WeirPartitionsUnderReplicated", lacking, func(now []float64) bool { return len(now) > 0 && slices.Max(now) > 0 })
+	lasts()
 	a.diagnose("broker", a.cluster.Nodes[0].Address())
 	a.cluster.Nodes[0].Start(a.t)
+	a.await(2*setupTimeout, lacking, func(now []float64) bool { return sum(now) == 0 }) // they look once a minute
+}
+
+// loseMajority kills two of three, among them all that lead partitions since the
+// first was lost, and starts them. Meanwhile others send who do not wait for
+// answers.
+func (a *available) loseMajority(ctx context.Context, others tenant, lasts func()) {
+	defer a.front().ask(ctx, others)()
+	for _, node := range a.cluster.Nodes[1:] {
+		node.Kill(a.t)
+	}
+	a.grows("WeirPublishingFails", "weir_bus_publish_unknown_records_total")
+	lasts()
+	for _, node := range a.cluster.Nodes[1:] {
+		node.Start(a.t)
+	}
 }
 
 // diagnose has the doctor find this fault, and no other.
@@ -112,29 +141,30 @@ func (a *available) diagnose(check, subject string) {
 }
 
 // failOver kills the primary and promotes the standby.
-func (a *available) failOver() {
-	const failed = "weir_bus_failed_transactions_total"
-	before, err := a.shown(failed)
-	must(a.t, err)
+func (a *available) failOver(lasts func()) {
 	a.database.FailOver(a.t)
-	a.raises("WeirTransactionsFail", failed, func(now []float64) bool { return sum(now) > sum(before) })
 	a.awaitReady()
+	lasts()
 }
 
-// expire has all processes show a certificate that is out of date, and then
-// another one.
-func (a *available) expire() {
-	a.certify(time.Now().Add(-longerThanValid))
+// expire has all processes show a certificate that is out of date, which no
+// connection outlives, and then another one.
+func (a *available) expire(lasts func()) {
+	a.certify(time.Now().Add(-lifetime - time.Hour))
 	a.awaitRefused("certificate has expired")
 	a.raises("WeirCertificateExpires", "weir_tls_certificate_expiry_timestamp_seconds", func(ends []float64) bool {
 		return slices.Min(ends) < float64(time.Now().Unix())
 	})
+	for _, module := range a.services[:len(a.services)-1] { // clients keep theirs to the gateway
+		module.reset()
+	}
+	lasts()
 	a.certify(time.Now())
 	a.awaitReady()
 }
 
-// longerThanValid is longer than any certificate lives.
-const longerThanValid = 398 * 24 * time.Hour
+// lifetime of a certificate of localca.
+const lifetime = 397 * 24 * time.Hour
 
 // certify replaces the certificate of all processes by one made at that time.
 func (r *replicated) certify(at time.Time) {

@@ -18,6 +18,7 @@ type balancer struct {
 	mu     sync.Mutex
 	ready  []string       // addresses
 	served map[string]int // connections since the replica became ready
+	open   map[net.Conn]bool
 	turn   int
 }
 
@@ -25,7 +26,7 @@ func balance(t *testing.T) *balancer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	b := &balancer{listener: listener, served: map[string]int{}}
+	b := &balancer{listener: listener, served: map[string]int{}, open: map[net.Conn]bool{}}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
@@ -71,9 +72,22 @@ func (b *balancer) carry(client net.Conn) {
 		}
 		b.mu.Lock()
 		b.served[replica]++
+		b.open[server] = true
 		b.mu.Unlock()
 		join(client, server)
+		b.mu.Lock()
+		delete(b.open, server)
+		b.mu.Unlock()
 		return
+	}
+}
+
+// reset ends the connections that are open.
+func (b *balancer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for server := range b.open {
+		server.Close()
 	}
 }
 

@@ -97,14 +97,20 @@ func (r *replicated) add(s *service, of release) {
 // begin starts a replica and has the balancer use it once it is ready.
 func (r *replicated) begin(s *service, one *replica, of release) {
 	r.t.Helper()
-	variables := maps.Clone(r.given)
-	maps.Copy(variables, s.settings)
-	variables["WEIR_LISTEN"], variables["WEIR_METRICS_LISTEN"] = one.address, one.metrics
-	one.running = launch(r.t, of.program(s.main), variables)
+	r.start(s, one, of)
 	if err := one.running.awaitReady(r.t.Context(), r.connect(one.address), startLimit); err != nil {
 		r.t.Fatalf("%s: %v\n%s", s.main, err, one.running.output)
 	}
 	s.add(one.address)
+}
+
+// start starts a replica.
+func (r *replicated) start(s *service, one *replica, of release) {
+	r.t.Helper()
+	variables := maps.Clone(r.given)
+	maps.Copy(variables, s.settings)
+	variables["WEIR_LISTEN"], variables["WEIR_METRICS_LISTEN"] = one.address, one.metrics
+	one.running = launch(r.t, of.program(s.main), variables)
 }
 
 // end stops a replica in order, once the balancer uses it no more.

@@ -5,14 +5,18 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirlog/weir/deploy/acls"
+	"github.com/weirlog/weir/deploy/prometheus/film"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
@@ -22,29 +26,53 @@ import (
 
 // Every service as a user of its own at an Apache Kafka that allows what weir
 // acls says and nothing else, over TLS, and at PostgreSQL as a role that owns
-// nothing. A right that is taken away is one line in the log; nothing is lost,
-// and the service goes on once it is given back.
+// nothing. A right that is taken away is one line in the log and an alert;
+// nothing is lost, and the service goes on once it is given back.
 func TestSecuredProcesses(t *testing.T) {
-	s := startSecured(t)
+	judges, s := newStudio(t), startSecured(t)
 	in, started := startProcesses(t, map[string]string{
 		"WEIR_TRUSTED_PROXIES": "127.0.0.1", "WEIR_BROKERS": s.node.SignInAddr(), "WEIR_BROKERS_CA_FILE": s.authorities,
 	}, s.settings)
 	scenario(t, in, func(ctx context.Context, _ <-chan struct{}) {
-		for _, name := range []string{"INGEST", "LEDGER", "GROUPING"} {
-			must(t, s.node.Revoke(ctx, contract.TopicLogs, "User:"+strings.ToLower(name)))
-			started[name].awaitLine(t, "Topic Authorization Failed")
+		for _, l := range losses {
+			f := judges.film(l.fault, s.processes())
+			s.lose(t, ctx, l, started[l.service])
+			must(t, f.Scene(ctx, film.Lasting, s.processes()))
 			s.permit(t)
+			quiet(t, ctx, in)
 		}
 	})
+	judges.judge()
 }
 
-// awaitLine waits until the service has said something from now on.
-func (s served) awaitLine(t *testing.T, part string) {
+// A loss is that of rights to the log.
+type loss struct {
+	service, fault string
+	rights         apache.Rights
+	said           string // what the service says then
+}
+
+var losses = []loss{
+	{"INGEST", mayNotWrite, apache.Writing, "cannot publish"},
+	{"LEDGER", mayNotRead, apache.AllRights, "cannot read all partitions"},
+	{"GROUPING", mayNotRead, apache.AllRights, "cannot read all partitions"},
+}
+
+// lose takes rights from a service, and waits until it says so.
+func (s *secured) lose(t *testing.T, ctx context.Context, l loss, from served) {
 	t.Helper()
-	before := len(s.output.String())
+	must(t, s.node.Revoke(ctx, contract.TopicLogs, "User:"+strings.ToLower(l.service), l.rights))
+	from.awaitLine(t, l.said+".*Topic Authorization Failed")
+}
+
+// awaitLine waits until the service has said something from now on, as a
+// regular expression.
+func (s served) awaitLine(t *testing.T, line string) {
+	t.Helper()
+	before, wanted := len(s.output.String()), regexp.MustCompile(line)
 	testenv.Eventually(t, viewTimeout, func() error {
-		if said := s.output.String()[before:]; !strings.Contains(said, part) {
-			return fmt.Errorf("it does not say %q, but %q", part, said)
+		if said := s.output.String()[before:]; !wanted.MatchString(said) {
+			return fmt.Errorf("it does not say %q, but %q", line, said)
 		}
 		return nil
 	})
@@ -56,13 +84,17 @@ type secured struct {
 	node        *apache.Broker
 	authorities string // file
 	databases   map[string]string
-	passwords   string // folder
+	passwords   string            // folder
+	metrics     map[string]string // addresses where modules show them
 }
 
 func startSecured(t *testing.T) *secured {
 	t.Helper()
 	trusted := authority.New(t, "trusted", time.Now())
-	s := &secured{authorities: trusted.File, databases: map[string]string{}, passwords: t.TempDir()}
+	s := &secured{authorities: trusted.File, databases: map[string]string{}, passwords: t.TempDir(), metrics: map[string]string{}}
+	for _, module := range contract.Modules() {
+		s.metrics[module] = freeAddress(t)
+	}
 	users := map[string]string{}
 	for _, program := range append(contract.Modules(), acls.Topics) {
 		users[program] = "secret-of-" + program
@@ -116,7 +148,10 @@ func (s *secured) settings(service string) map[string]string {
 	program := strings.ToLower(service)
 	own := map[string]string{"WEIR_BROKERS_USER": program, "WEIR_BROKERS_PASSWORD_FILE": filepath.Join(s.passwords, program)}
 	if database := s.databases[program]; database != "" {
-		own["WEIR_DATABASE_URL"] = database
+		own["WEIR_DATABASE_URL"], own["WEIR_METRICS_LISTEN"] = database, s.metrics[program]
 	}
 	return own
 }
+
+// processes are the addresses where all modules show their metrics.
+func (s *secured) processes() []string { return slices.Sorted(maps.Values(s.metrics)) }

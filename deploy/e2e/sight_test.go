@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirlog/weir/shared/testenv"
 )
@@ -19,7 +20,13 @@ func (r *replicated) raises(alert, metric string, is func(values []float64) bool
 	if !strings.Contains(expression(r.t, alert), metric) {
 		r.t.Fatalf("%s does not go by %s", alert, metric)
 	}
-	testenv.Eventually(r.t, setupTimeout, func() error {
+	r.await(setupTimeout, metric, is)
+}
+
+// await waits until a metric is as it should be.
+func (r *replicated) await(limit time.Duration, metric string, is func(values []float64) bool) {
+	r.t.Helper()
+	testenv.Eventually(r.t, limit, func() error {
 		values, err := r.shown(metric)
 		if err == nil && !is(values) {
 			err = fmt.Errorf("%s is %v", metric, values)
@@ -28,10 +35,28 @@ func (r *replicated) raises(alert, metric string, is func(values []float64) bool
 	})
 }
 
+// grows waits until a counter of an alert has grown from now on.
+func (r *replicated) grows(alert, metric string) {
+	r.t.Helper()
+	before, err := r.shown(metric)
+	must(r.t, err)
+	r.raises(alert, metric, func(now []float64) bool { return sum(now) > sum(before) })
+}
+
 // quiet fails the test where a metric of an alert is not 0 everywhere.
 func (r *replicated) quiet(alert, metric string) {
 	r.t.Helper()
 	r.raises(alert, metric, func(values []float64) bool { return len(values) > 0 && slices.Max(values) == 0 })
+}
+
+// processes are the addresses where all replicas show their metrics.
+func (r *replicated) processes() (addresses []string) {
+	for _, s := range r.services {
+		for _, one := range s.replicas {
+			addresses = append(addresses, one.metrics)
+		}
+	}
+	return addresses
 }
 
 // shown are the values of a metric's series, of all replicas.

@@ -207,7 +207,7 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	bustest.Publish(t, p, topic, 0, 10, 3)
 	bustest.Applied(t, pool, 10, bustest.Patience)
 
-	if err := s.node.Revoke(t.Context(), topic, "User:weir"); err != nil {
+	if err := s.node.Revoke(t.Context(), topic, "User:weir", apache.AllRights); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, bustest.Patience, func() error { // the broker takes a moment

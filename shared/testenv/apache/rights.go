@@ -8,9 +8,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Revoke takes all rights on a topic from a principal, such as
+// Rights that can be taken away.
+type Rights = kmsg.ACLOperation
+
+// All of them, and those that writing takes.
+const (
+	AllRights = kmsg.ACLOperationAny
+	Writing   = kmsg.ACLOperationWrite
+)
+
+// Revoke takes rights on a topic from a principal, such as
 // User:ledger.
-func (b *Broker) Revoke(ctx context.Context, topic, principal string) error {
+func (b *Broker) Revoke(ctx context.Context, topic, principal string, rights Rights) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.DisableClientMetrics())
 	if err != nil {
 		return fmt.Errorf("cannot reach the node: %w", err)
@@ -18,7 +27,7 @@ func (b *Broker) Revoke(ctx context.Context, topic, principal string) error {
 	defer client.Close()
 	request, filter := kmsg.NewPtrDeleteACLsRequest(), kmsg.NewDeleteACLsRequestFilter()
 	filter.ResourceType, filter.ResourceName, filter.ResourcePatternType = kmsg.ACLResourceTypeTopic, &topic, kmsg.ACLResourcePatternTypeLiteral
-	filter.Principal, filter.Operation, filter.PermissionType = &principal, kmsg.ACLOperationAny, kmsg.ACLPermissionTypeAny
+	filter.Principal, filter.Operation, filter.PermissionType = &principal, rights, kmsg.ACLPermissionTypeAny
 	request.Filters = append(request.Filters, filter)
 	if _, err := request.RequestWith(ctx, client); err != nil {
 		return fmt.Errorf("cannot take the rights of %s on %s: %w", principal, topic, err)

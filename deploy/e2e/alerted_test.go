@@ -1,0 +1,228 @@
+//go:build replicas
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weirlog/weir/deploy/prometheus/film"
+	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/fault"
+)
+
+// Each fault that is planted in two replicas of each service under load raises
+// the alerts that the page of runbooks names, and no others; before each, all
+// is calm. Nothing is lost or doubled.
+func TestAlerted(t *testing.T) {
+	a := &alerted{studio: newStudio(t), broker: testenv.FaultyKafka(t, 1).Nodes[0], database: testenv.FaultyPostgres(t), programs: today(t)}
+	a.replicated = replicate(t, a.programs, map[string]string{
+		"WEIR_BROKERS": a.broker.Address(), "WEIR_DATABASE_URL": a.database.URL + "&pool_max_conns=5",
+		"WEIR_INGEST_PUBLISH_TIMEOUT": "2s", "WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each scene sees some
+	})
+	in := a.front()
+	a.seen = in.watch()
+	loaded, m, sent := in.tenant(t, t.Context(), "loaded", "scale"), &maker{mark: "loaded"}, &history{}
+	asking := in.tenant(t, t.Context(), "asking", "scale")
+	traffic(t, t.Context(), in, loaded, m, sent, func(ctx context.Context, _ <-chan struct{}) {
+		defer a.front().ask(ctx, asking)()
+		for _, p := range plan {
+			a.plant(p)
+		}
+	})
+	a.studio.judge()
+	verify(t, t.Context(), in, loaded, sent)
+	a.stop()
+	a.verify(a.programs)
+}
+
+// An alerted installation is one with what faults can be done to.
+type alerted struct {
+	*replicated
+
+	studio   *studio
+	programs release
+	broker   *fault.Server
+	database *testenv.Database
+	seen     *answers
+}
+
+// A planted fault is done so many times, each filmed.
+type planted struct {
+	fault string
+	times int
+	do    func(*alerted) (heal func())
+}
+
+// plan are the faults in their order: after the last ones, the ledger has more
+// to make good.
+var plan = []planted{
+	{killed, 1, (*alerted).killOne},
+	{againAndAgain, 4, (*alerted).killOne}, // one more than deployments take
+	{processGone, 1, (*alerted).loseOne},
+	{brokerKilled, 1, (*alerted).killBroker},
+	{brokerGone, 1, (*alerted).pauseBroker},
+	{databaseBack, 1, (*alerted).killDatabase},
+	{databaseGone, 1, (*alerted).cutDatabase},
+	{expiring, 1, (*alerted).nearlyExpire},
+	{inapplicable, 1, (*alerted).publishUnreadable},
+	{recordsGone, 1, (*alerted).loseRecords},
+	{booksChanged, 1, (*alerted).changeBooks},
+}
+
+// plant films calm, and then a fault.
+func (a *alerted) plant(p planted) {
+	a.settle()
+	begun := time.Now()
+	f := a.studio.film(p.fault, a.processes())
+	for range p.times {
+		heal := p.do(a)
+		must(a.t, f.Scene(a.t.Context(), film.Lasting/p.times, a.processes()))
+		heal()
+	}
+	a.t.Logf("%s: filmed in %s", p.fault, time.Since(begun).Round(time.Second))
+}
+
+// settle waits until what was done before has no more effect, and then for
+// posts that are applied after the last of what was late.
+func (a *alerted) settle() {
+	a.awaitReady()
+	for metric, most := range map[string]float64{
+		"weir_bus_lag_records": 100, "weir_bus_relay_lag_seconds": 1, "weir_bus_state_age_seconds": 5, "weir_bus_halted_partitions": 0,
+	} {
+		a.await(setupTimeout, metric, func(now []float64) bool { return len(now) > 0 && slices.Max(now) <= most })
+	}
+	a.seen.calm(a.t)
+}
+
+// ask has others post, who don't wait for answers, and read from every module,
+// whatever they are answered, until stop.
+func (in installation) ask(ctx context.Context, who tenant) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for m := (&maker{mark: "asking"}); ctx.Err() == nil; time.Sleep(disturbedPause) { // a pace, not a wait
+			entry := m.plain()
+			work.Go(func() { _, _ = in.api.Post(ctx, who.key, plainly(body(entry.text))) })
+		}
+	})
+	work.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(disturbedPause) { // a pace, not a wait
+			_, _ = in.api.Balance(ctx, who.billing, who.organization)
+			_, _ = in.api.ErrorGroups(ctx, who.key, who.project)
+			_, _ = in.api.Subscription(ctx, in.operator, who.organization)
+		}
+	})
+	return func() {
+		cancel()
+		work.Wait()
+	}
+}
+
+func healed() {}
+
+func (a *alerted) killOne() func() {
+	a.loseOne()()
+	return healed
+}
+
+func (a *alerted) loseOne() func() {
+	s := a.service("GROUPING")
+	s.remove(s.replicas[0].address)
+	s.replicas[0].running.kill()
+	return func() { a.begin(s, s.replicas[0], a.programs) }
+}
+
+func (a *alerted) killBroker() func() {
+	a.broker.Restart(a.t)
+	return healed
+}
+
+func (a *alerted) pauseBroker() func() {
+	a.broker.Pause(a.t)
+	a.grows("WeirPublishingFails", "weir_bus_publish_unknown_records_total")
+	return func() { a.broker.Resume(a.t) }
+}
+
+func (a *alerted) killDatabase() func() {
+	a.database.Restart(a.t)
+	return healed
+}
+
+func (a *alerted) cutDatabase() func() {
+	a.database.Cut()
+	a.grows("WeirTransactionsFail", "weir_bus_failed_transactions_total")
+	return func() { must(a.t, a.database.Network.Heal()) }
+}
+
+// nearlyExpire has all processes show a certificate that ends tomorrow.
+func (a *alerted) nearlyExpire() func() {
+	const day = 24 * time.Hour
+	a.certify(time.Now().Add(day - lifetime))
+	inTwoDays := float64(time.Now().Add(2 * day).Unix())
+	a.raises("WeirCertificateExpires", "weir_tls_certificate_expiry_timestamp_seconds", func(ends []float64) bool { return slices.Max(ends) < inTwoDays })
+	return func() { a.certify(time.Now()) }
+}
+
+func (a *alerted) publishUnreadable() func() {
+	log := &kafka.Writer{Addr: kafka.TCP(a.broker.Address()), Topic: contract.TopicLogs}
+	must(a.t, log.WriteMessages(a.t.Context(), kafka.Message{
+		Key: []byte("nobody"), Value: []byte("no header of ours"), Headers: []kafka.Header{{Key: "ce_type", Value: []byte(contract.TypeLogsAccepted)}},
+	}))
+	must(a.t, log.Close())
+	a.raises("WeirRecordsParked", "weir_bus_parked_records_total", func(now []float64) bool { return sum(now) == float64(len(consumers)) })
+	return healed
+}
+
+// loseRecords has the ledger's position in a partition beyond the log.
+func (a *alerted) loseRecords() func() {
+	const change = `UPDATE ledger.bus_positions SET next = next %s 1000000, halted = NULL WHERE group_name = 'ledger.quota' AND partition = 0`
+	s := a.service("LEDGER")
+	a.withoutReplicas(s, fmt.Sprintf(change, "+"))
+	for _, one := range s.replicas {
+		a.start(s, one, a.programs)
+		s.add(one.address) // one is not ready, and whoever reads is answered
+	}
+	a.raises("WeirConsumerHalted", "weir_bus_halted_partitions", func(now []float64) bool { return sum(now) == 1 })
+	return func() { a.whileStopped(s, fmt.Sprintf(change, "-")) }
+}
+
+// changeBooks moves a byte from what is left to what was used.
+func (a *alerted) changeBooks() func() {
+	const change = `UPDATE ledger.books SET grant_left = grant_left %s 1, consumed = consumed %s 1 WHERE consumed > 0`
+	a.sql(fmt.Sprintf(change, "-", "+"))
+	a.raises("WeirBooksViolated", "weir_ledger_violations_total", func(now []float64) bool { return sum(now) > 0 })
+	return func() { a.whileStopped(a.service("LEDGER"), fmt.Sprintf(change, "+", "-")) } // a process remembers until it ends
+}
+
+// whileStopped changes the database while no replica of a service runs.
+func (a *alerted) whileStopped(s *service, statement string) {
+	a.withoutReplicas(s, statement)
+	for _, one := range s.replicas {
+		a.begin(s, one, a.programs)
+	}
+}
+
+// withoutReplicas changes the database once no replica of a service runs.
+func (a *alerted) withoutReplicas(s *service, statement string) {
+	for _, one := range s.replicas {
+		a.end(s, one)
+	}
+	a.sql(statement)
+}
+
+func (a *alerted) sql(statement string) {
+	conn, err := pgx.Connect(a.t.Context(), a.database.URL)
+	must(a.t, err)
+	defer conn.Close(context.WithoutCancel(a.t.Context()))
+	_, err = conn.Exec(a.t.Context(), `SELECT set_config('weir.organization', '*', false); `+statement)
+	must(a.t, err)
+}
