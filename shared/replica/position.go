@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weirlog/weir/shared/lifecycle"
 )
 
 // A querier is a connection, or a pool of them.
@@ -15,11 +17,16 @@ type querier interface {
 }
 
 // A position is how far a server has written its log, which no other server
-// has.
-type position struct{ server, lsn string }
+// has. With each fail-over a timeline begins, on which the same number means
+// something else.
+type position struct {
+	server, lsn string
+	timeline    int
+}
 
 func positionOf(ctx context.Context, primary querier) (at position, err error) {
-	err = primary.QueryRow(ctx, `SELECT system_identifier::text, pg_current_wal_flush_lsn()::text FROM pg_control_system()`).Scan(&at.server, &at.lsn)
+	err = primary.QueryRow(ctx, `SELECT system_identifier::text, lsn::text, ('x' || left(pg_walfile_name(lsn), 8))::bit(32)::int
+		FROM pg_control_system(), pg_current_wal_flush_lsn() AS lsn`).Scan(&at.server, &at.lsn, &at.timeline)
 	return at, err
 }
 
@@ -28,15 +35,17 @@ type state struct {
 	role     string
 	bypasses bool // row level security
 	server   string
+	timeline int // at its last checkpoint
 	standby  bool
 	current  bool // it has replayed a position
 }
 
 // look asks a server whether it has replayed a position.
 func (p position) look(ctx context.Context, replica querier) (s state, err error) {
-	err = replica.QueryRow(ctx, `SELECT rolname, rolsuper OR rolbypassrls, system_identifier::text, pg_is_in_recovery(),
+	err = replica.QueryRow(ctx, `SELECT rolname, rolsuper OR rolbypassrls, system_identifier::text, timeline_id, pg_is_in_recovery(),
 		coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, false)
-		FROM pg_roles, pg_control_system() WHERE rolname = current_user`, p.lsn).Scan(&s.role, &s.bypasses, &s.server, &s.standby, &s.current)
+		FROM pg_roles, pg_control_system(), pg_control_checkpoint() WHERE rolname = current_user`, p.lsn).
+		Scan(&s.role, &s.bypasses, &s.server, &s.timeline, &s.standby, &s.current)
 	return s, err
 }
 
@@ -46,9 +55,12 @@ var errBehind = errors.New("the replica lacks what the primary has")
 func (p position) usable(s state) error {
 	switch {
 	case s.bypasses:
-		return fmt.Errorf("role %q at the replica walks past row level security, which keeps tenants apart: name an ordinary one in %s", s.role, URLVariable)
+		return fmt.Errorf("role %q at the replica bypasses row level security, which keeps tenants apart: name an ordinary one in %s", s.role, URLVariable)
 	case s.server != p.server || !s.standby:
 		return fmt.Errorf("the server of %s is no standby of the database", URLVariable)
+	case s.timeline != p.timeline:
+		return fmt.Errorf("the standby of %s is on timeline %d, the database on %d: it is used after a checkpoint there, or make it anew",
+			URLVariable, s.timeline, p.timeline)
 	}
 	return nil
 }
@@ -56,20 +68,27 @@ func (p position) usable(s state) error {
 // longestPause is between two looks.
 const longestPause = 16 * time.Millisecond
 
-// await waits until a server has replayed the position.
+// await waits until a server has replayed the position. Where the time ends
+// while it asks once more, the replica is behind all the same.
 func (p position) await(ctx context.Context, replica querier) error {
-	for pause := time.Millisecond; ; pause = min(2*pause, longestPause) {
-		s, err := p.look(ctx, replica)
-		if err == nil {
-			err = p.usable(s)
-		}
-		if err != nil || s.current {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errBehind
-		case <-time.After(pause):
+	err := p.reached(ctx, replica)
+	for pause := time.Millisecond; errors.Is(err, errBehind) && ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		lifecycle.Pause(ctx, pause)
+		if again := p.reached(ctx, replica); again == nil || ctx.Err() == nil {
+			err = again
 		}
 	}
+	return err
+}
+
+// reached returns why a read may not go there now.
+func (p position) reached(ctx context.Context, replica querier) error {
+	s, err := p.look(ctx, replica)
+	if err != nil {
+		return err
+	}
+	if err := p.usable(s); err != nil || s.current {
+		return err
+	}
+	return errBehind
 }

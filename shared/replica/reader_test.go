@@ -207,7 +207,7 @@ func (r *rig) unusable(t *testing.T) {
 	superuser, err := url.Parse(r.Standby)
 	must(t, err)
 	for seen, address := range map[string]string{
-		"walks past row level security": superuser.String(),
+		"bypasses row level security":   superuser.String(),
 		"is no standby of the database": r.Primary.URL(),
 		"no standby":                    testenv.Postgres(t),
 		"connect":                       "postgres://weir@127.0.0.1:1/weir",
