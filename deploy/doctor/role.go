@@ -105,7 +105,7 @@ func (e *examination) bypasses(module string, found rights) {
 	if found.Superuser {
 		what = "SUPERUSER"
 	}
-	e.report.add(Fail, "role", module, fmt.Sprintf("%s has %s: it walks past row level security, which keeps tenants apart", found.Role, what),
+	e.report.add(Fail, "role", module, fmt.Sprintf("%s has %s: it bypasses row level security, which keeps tenants apart", found.Role, what),
 		fmt.Sprintf(`ALTER ROLE %q NO%s; the service refuses to start with it.`, found.Role, what))
 }
 

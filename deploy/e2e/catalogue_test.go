@@ -147,7 +147,7 @@ func TestCatalogue(t *testing.T) {
 	var bypasses bool
 	must(t, conn.QueryRow(t.Context(), `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&bypasses))
 	if bypasses {
-		t.Error("the login role walks past row level security")
+		t.Error("the login role bypasses row level security")
 	}
 }
 

@@ -122,7 +122,7 @@ func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("cannot read the login role: %w", err)
 	}
 	if bypasses {
-		return fmt.Errorf("cannot use database role %q: it walks past row level security, which keeps tenants apart; "+
+		return fmt.Errorf("cannot use database role %q: it bypasses row level security, which keeps tenants apart; "+
 			"connect as an ordinary one (CREATE ROLE weir LOGIN; ALTER DATABASE … OWNER TO weir)", role)
 	}
 	return nil

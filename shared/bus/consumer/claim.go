@@ -46,7 +46,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 }
 
 // check stops what can't continue where it is, and sets the
-// status.Goals of the others.
+// goals of the others.
 func (a *assignment) check(ctx context.Context, partitions []int, logs broker.TopicLogs) error {
 	for _, p := range partitions {
 		claim := a.claims[p]

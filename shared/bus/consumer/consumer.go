@@ -211,7 +211,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 	return failed
 }
 
-// lanes.Work claims the assigned partitions and applies what they hold.
+// work claims the assigned partitions and applies what they hold.
 func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error {
 	var partitions []int
 	for _, a := range generation.Assignments[c.cfg.Topic] {

@@ -64,7 +64,7 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 }
 
 // While all that is left to read has failed a moment ago, the
-// lanes.Turns rest, and then go on.
+// Turns rest, and then go on.
 func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
