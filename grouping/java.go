@@ -19,7 +19,7 @@ func javaFrame(line string) (Frame, bool) {
 	if end < 0 {
 		return Frame{}, false
 	}
-	name, place := withoutOperator(withoutNativeOffset(s[:open])), s[open+1:open+end]
+	name, place := withoutRemarks(s[:open]), s[open+1:open+end]
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 1 || !javaPlace(place) {
 		return Frame{}, false
@@ -31,22 +31,14 @@ func javaFrame(line string) (Frame, bool) {
 	return f, true
 }
 
-// withoutOperator drops the "flatMap @ " by which Cats Effect says what was
-// done there.
-func withoutOperator(name string) string {
-	if strings.IndexByte(name, '@') < 0 {
+// withoutRemarks drops the "flatMap @ " by which Cats Effect says what was done
+// there, and the " + 0x1c" that .NET adds on Android.
+func withoutRemarks(name string) string {
+	if strings.IndexByte(name, ' ') < 0 {
 		return name
 	}
 	if _, call, ok := strings.Cut(name, " @ "); ok {
 		return call
-	}
-	return name
-}
-
-// withoutNativeOffset drops the " + 0x1c" that .NET adds on Android.
-func withoutNativeOffset(name string) string {
-	if strings.IndexByte(name, '+') < 0 {
-		return name
 	}
 	name, _, _ = strings.Cut(name, " + 0x")
 	return name
@@ -220,7 +212,10 @@ func javaPlumbing(f *Frame) bool {
 	case strings.HasPrefix(m, "crc64"): // by .NET on Android
 		return true
 	}
-	return strings.Contains(m, "$$Lambda") || isCallSite(f) || isContainerClass(m) || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")
+	if strings.IndexByte(m, '$') >= 0 && (strings.Contains(m, "$$Lambda") || strings.HasSuffix(m, "$$FastClassBySpringCGLIB")) {
+		return true
+	}
+	return isCallSite(f) || isContainerClass(m)
 }
 
 // isCallSite recognises the class that Groovy makes of a call,
