@@ -156,20 +156,22 @@ test-race: ## of the same tests those in which the race detector can find someth
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
 	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(EXCEPT:./%=github.com/weirlog/weir/%),$(LISTED))
 
-# The race detector only in what runs on Apache Kafka alone, three nodes as well; the rest of the bus has it in `make test-race`. Tests take turns
-# on a node that they are given, so the bus has one of its own.
+# Tests take turns on a node that they are given, so the bus has one of its own, and three more. With the race detector go the packages that
+# `make test-race` tries with it.
 BUS      = github.com/weirlog/weir/shared/bus
-REST     = $(filter-out $(BUS) $(BUS)/%,$(LISTED))
-ON_BUS   = $(filter $(BUS)/%,$(LISTED))
+ON_BUS   = $(filter $(BUS) $(BUS)/%,$(LISTED))
+REST     = $(filter-out $(ON_BUS),$(LISTED))
 ON_KAFKA = bin/backends -backend=kafka --
+RACED    = $(GO) test $(RACE) $(TESTFLAGS)
+APACHE   = -tags=stress,apache
 test-kafka test-containers: TESTS = $(BACKED)
-test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus against three, with the race detector
+test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus against three; with the race detector where there is a C compiler
 	$(BACKENDS) -slowest=10 -- sh -c '\
+		$(if $(ON_BUS),$(ON_KAFKA) $(RACED) $(APACHE) $(ON_BUS),:) & bus=$$!; \
 		$(ON_KAFKA) sh -c "\
-			{ $(if $(ON_BUS),$(UNRACED) $(ON_BUS),:); } & others=\$$!; \
-			$(if $(filter $(BUS),$(LISTED)),$(GO) test $(subst ",\",$(RACE)) $(TESTFLAGS) -tags=apache $(BUS),:); bus=\$$?; \
-			wait \$$others && exit \$$bus" & bus=$$!; \
-		$(if $(REST),$(ON_KAFKA) env $(UNRACED) $(REST),:); others=$$?; \
+			{ $(if $(filter $(RACELESS),$(REST)),$(UNRACED) $(filter $(RACELESS),$(REST)),:); } & raceless=\$$!; \
+			$(if $(filter-out $(RACELESS),$(REST)),$(subst ",\",$(RACED)) $(filter-out $(RACELESS),$(REST)),:); raced=\$$?; \
+			wait \$$raceless && exit \$$raced"; others=$$?; \
 		wait $$bus && exit $$others'
 
 ROUNDS ?= full
