@@ -1,4 +1,4 @@
-# Every command of Weir. `make` alone lists them. It needs Go, git, a shell and coreutils, and nothing else (see .ci/fresh).
+# Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils and grep, and nothing else (see .ci/fresh).
 
 GO      ?= go
 # What is compiled doesn't name the folder it lies in, so that another clone of the same has nothing to compile.
@@ -151,10 +151,11 @@ RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)
 
-EXCEPT   = # packages that another target tries with the race detector, e.g. make test-race EXCEPT=./shared/bus
+EXCEPT   = # packages that another target tries with the race detector, e.g. make test-race EXCEPT=./shared/bus/...
+EXCEPTED = $(patsubst ./%,github.com/weirlog/weir/%,$(patsubst %/...,%,$(EXCEPT)) $(patsubst %/...,%/%,$(filter %/...,$(EXCEPT))))
 test-race: ## of the same tests those in which the race detector can find something; it needs a C compiler
 	$(if $(RACE),,$(error the race detector is off: it needs a C compiler))
-	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(EXCEPT:./%=github.com/weirlog/weir/%),$(LISTED))
+	$(BACKENDS) -slowest=10 -- $(GO) test $(RACE) $(TESTFLAGS) $(filter-out $(RACELESS) $(EXCEPTED),$(LISTED))
 
 # Tests take turns on a node that they are given, so the bus has one of its own, and three more. With the race detector go the packages that
 # `make test-race` tries with it.
