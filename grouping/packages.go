@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Libraries are packages that are not a project's own, beyond those that a list
@@ -27,11 +29,12 @@ type Presence struct {
 // A package is taken for a library's where most kinds have another one in
 // common and it is rare, though not unique, and hardly ever alone.
 const (
-	maxPackages = 64
-	leastKinds  = 64 // of errors, before which nothing is told
-	leastSeen   = 3  // kinds with a library
-	rare        = 30 // % of all kinds at most
-	alone       = 10 // % of its own kinds at most
+	maxPackages    = 64
+	maxPackageName = 200 // bytes
+	leastKinds     = 64  // of errors, before which nothing is told
+	leastSeen      = 3   // kinds with a library
+	rare           = 30  // % of all kinds at most
+	alone          = 10  // % of its own kinds at most
 )
 
 // Add counts one kind of error, by PackagesOf.
@@ -99,12 +102,18 @@ func PackagesOf(language Language, exceptions []Exception) (packages []string) {
 	for _, e := range exceptions {
 		for i := range e.Frames {
 			f := &e.Frames[i]
-			if name := s.home(f.Module); name != "" && s.inApp(f) && len(packages) < maxPackages && !slices.Contains(packages, name) {
+			if name := s.home(f.Module); isPackage(name) && s.inApp(f) && len(packages) < maxPackages && !slices.Contains(packages, name) {
 				packages = append(packages, name)
 			}
 		}
 	}
 	return packages
+}
+
+// isPackage reports whether a name can be that of a package: Postgres stores no
+// NUL, and a project's row has a bound.
+func isPackage(name string) bool {
+	return name != "" && len(name) <= maxPackageName && strings.IndexByte(name, 0) < 0 && utf8.ValidString(name)
 }
 
 // isLibrary reports whether a frame is of a library of the project's.

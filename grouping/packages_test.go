@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -60,7 +61,8 @@ func TestPackagesAreFew(t *testing.T) {
 	}
 }
 
-// Packages are told by the names of makers, where paths do not tell.
+// Packages are told by the names of makers, where paths do not tell; what is no
+// text, or too long to be stored, is none.
 func TestPackagesOf(t *testing.T) {
 	for _, c := range []struct {
 		stack string
@@ -71,6 +73,8 @@ func TestPackagesOf(t *testing.T) {
 		{"\tat Cart.total(Cart.java:1)\n\tat shop.Page.show(Page.java:1)", []string{"shop"}},
 		{"   at Acme.Shop.Cart.Total(Int32 id)\n   at System.Threading.Thread.Run()\n   at Cart.Show()", []string{"Acme"}},
 		{"    at total (/app/node_modules/cart/index.js:1:2)\n    at show (/app/page.js:1:2)", nil},
+		{"\tat com.ac\x00me.Cart.total(A.java:1)\n\tat com.ac\xffme.Cart.total(A.java:1)\n\tat com." + strings.Repeat("a", 197) + ".Cart.total(A.java:1)\n\tat com." +
+			strings.Repeat("a", 196) + ".Cart.total(A.java:1)", []string{"com." + strings.Repeat("a", 196)}},
 	} {
 		var g Grouper
 		d := g.Fingerprint(thrown("E", "boom", c.stack)).Describe()

@@ -165,8 +165,9 @@ func TestOddTexts(t *testing.T) {
 	key := r.project("acme", "shop")
 	process, _ := r.start()
 	at := `"timestamp":"2026-11-21T12:00:00Z"`
-	r.Accept(logs("acme", "shop", 10,
+	r.Accept(logs("acme", "shop", 11,
 		`{`+at+`,"level":"error","message":"m\u0000","environment":"e\u0000","error":{"type":"Nul\u0000Error","message":"a\u0000b","stack_trace":["\u0000"]}}`,
+		`{`+at+`,"level":"error","message":"m","error":{"type":"PackageError","stack_trace":["at com.ac\u0000me.Cart.total(A.java:1)"]}}`,
 		`{`+at+`,"level":"fatal","message":"m","\u0065rror":{"\u0074ype":"EscapedError"}}`,
 		`{`+at+`,"level":"error","message":"m","Error":{"type":"WrongCase"},"metadata":{"error":{"type":"Nested"}}}`,
 		`{`+at+`,"level":"error","message":"m","error":null}`,
@@ -190,7 +191,7 @@ func TestOddTexts(t *testing.T) {
 		}
 		byType[g.Type] = g
 	}
-	want := []string{"", "CaseError", "EscapedError", "LateError", "Nul\uFFFDError", "OldError", "QuoteError", "WideError"}
+	want := []string{"", "CaseError", "EscapedError", "LateError", "Nul\uFFFDError", "OldError", "PackageError", "QuoteError", "WideError"}
 	if got := slices.Sorted(maps.Keys(byType)); !slices.Equal(got, want) {
 		t.Errorf("types %q, want %q", got, want)
 	}

@@ -121,7 +121,7 @@ func saveLearned(ctx context.Context, tx pgx.Tx, projects []Project, known map[P
 		if err != nil {
 			panic("BUG: cannot encode packages: " + err.Error())
 		}
-		texts = append(texts, storable(string(text)))
+		texts = append(texts, string(text))
 	}
 	organizations, names := projectColumns(projects)
 	_, err := tx.Exec(ctx, `

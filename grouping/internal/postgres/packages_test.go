@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +73,18 @@ func TestLibrariesAreLearned(t *testing.T) {
 		o.Error.Libraries = libraries
 		if n, err := create(t.Context(), pool, ofProject(1000), o); err != nil || n != step.want {
 			t.Errorf("error %q created %d groups after %v, want %d: %v", step.kind, n, step.after, step.want, err)
+		}
+	}
+}
+
+// No name that an error has keeps its group from being stored.
+func TestOddNamesOfPackages(t *testing.T) {
+	pool := open(t)
+	for i, name := range []string{"ac\x00me", "ac\xffme", "\uFFFE\u2028", `a"\\u0000b`, strings.Repeat("n", 1000)} {
+		o := seen("E", 0)
+		o.Error.StackTrace = []string{fmt.Sprintf("at com.%s.Cart.total%c(A.java:1)", name, 'a'+i)}
+		if err := apply(t.Context(), pool, o); err != nil {
+			t.Errorf("package %.20q: %v", name, err)
 		}
 	}
 }

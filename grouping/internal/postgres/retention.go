@@ -29,7 +29,7 @@ func Tables(clock func() time.Time) []prune.Table {
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
-		{Table: "group_packages", Keeps: "one row of each project, of 64 packages", By: "grouping.Packages; it goes with the project"},
+		{Table: "group_packages", Keeps: "one row of each project, of 64 packages of 200 bytes", By: "grouping.Packages; it goes with the project"},
 		{Table: "occurrences", Keeps: "25 samples of each group", By: "grouping.SampleSlot; they go with their group"},
 	}
 }
