@@ -3,9 +3,12 @@ package pg
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,8 +16,9 @@ import (
 
 // Copy copies n rows into columns of a table: fill appends the values of row i,
 // in the order and of the types of the columns. PostgreSQL stores some rows
-// while the next are filled in, by another goroutine. pgx's own CopyFrom boxes
-// each value and looks its type up, at several times the cost.
+// while the next are filled in, by another goroutine, which has ended when Copy
+// returns; if fill panics, Copy does. pgx's own CopyFrom boxes each value and
+// looks its type up, at several times the cost.
 func Copy(ctx context.Context, tx pgx.Tx, table string, columns []string, n int, fill func(i int, row *CopyRow)) error {
 	names := make([]string, len(columns))
 	for i, column := range columns {
@@ -23,7 +27,9 @@ func Copy(ctx context.Context, tx pgx.Tx, table string, columns []string, n int,
 	rows := &copyRows{columns: uint16(len(columns)), n: n, fill: fill} //nolint:gosec // a table has few
 	rows.coming.encoded = append(rows.coming.encoded, copyHeader...)
 	statement := fmt.Sprintf(`COPY %s (%s) FROM STDIN BINARY`, pgx.Identifier{table}.Sanitize(), strings.Join(names, ", "))
-	if _, err := tx.Conn().PgConn().CopyFrom(ctx, rows, statement); err != nil {
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, rows, statement)
+	rows.stop()
+	if err != nil {
 		return fmt.Errorf("cannot copy %d rows into %q: %w", n, table, err)
 	}
 	return nil
@@ -36,10 +42,44 @@ type copyRows struct {
 	fill    func(i int, row *CopyRow)
 	coming  CopyRow // what is encoded and was not read
 	ended   bool
+
+	reading  sync.Mutex
+	stopped  bool
+	panicked string // what with, and where; empty: it has not
 }
 
 // Read implements io.Reader.
 func (r *copyRows) Read(p []byte) (n int, err error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if r.stopped {
+		return 0, io.EOF
+	}
+	defer r.catch(&err)
+	return r.encode(p)
+}
+
+// catch has a panic end the copy: pgx's goroutine, which
+// reads, would end the process.
+func (r *copyRows) catch(err *error) {
+	if v := recover(); v != nil {
+		r.panicked = fmt.Sprintf("%v\n%s", v, debug.Stack())
+		*err = errors.New("cannot encode a row")
+	}
+}
+
+// stop waits until nothing is read and panics where reading has: pgx, when it
+// loses the connection, leaves its goroutine reading.
+func (r *copyRows) stop() {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	r.stopped = true
+	if r.panicked != "" {
+		panic(r.panicked)
+	}
+}
+
+func (r *copyRows) encode(p []byte) (n int, err error) {
 	for ; r.next < r.n && len(r.coming.encoded) < len(p); r.next++ {
 		r.coming.encoded = binary.BigEndian.AppendUint16(r.coming.encoded, r.columns)
 		r.fill(r.next, &r.coming)

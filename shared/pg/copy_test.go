@@ -1,12 +1,20 @@
 package pg_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -63,5 +71,117 @@ func TestCopiedRowsAreRead(t *testing.T) {
 		if found[i] != rows[i] {
 			t.Errorf("row %d is %+v, want %+v", i, found[i], rows[i])
 		}
+	}
+}
+
+// As many rows as there are arrive, whether one read has them all or many do,
+// and also one that is longer than a read.
+func TestCopiesArriveWhole(t *testing.T) {
+	for name, rows := range map[string][]string{
+		"none": {},
+		"many": slices.Repeat([]string{"", "x"}, 2500),
+		"long": {"x", strings.Repeat("x", 200_000), "y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := pg.InTx(t.Context(), open(t), func(tx pgx.Tx) error {
+				if err := copyTexts(t.Context(), tx, len(rows), func(i int) string { return rows[i] }); err != nil {
+					return err
+				}
+				read, err := tx.Query(t.Context(), `SELECT text FROM copied ORDER BY n`)
+				if err != nil {
+					return err
+				}
+				found, err := pgx.CollectRows(read, pgx.RowTo[string])
+				if !slices.Equal(found, rows) {
+					t.Errorf("%d rows differ from the %d copied", len(found), len(rows))
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// copyTexts copies texts into a table that takes none but of x and y.
+func copyTexts(ctx context.Context, tx pgx.Tx, n int, text func(i int) string) error {
+	if _, err := tx.Exec(ctx, `CREATE TEMPORARY TABLE copied (n int, text text CHECK (text ~ '^[xy]*$')) ON COMMIT DROP`); err != nil {
+		return err
+	}
+	return pg.Copy(ctx, tx, "copied", []string{"n", "text"}, n, func(i int, row *pg.CopyRow) {
+		row.Int32(int32(i)) //nolint:gosec // few
+		row.Text(text(i))
+	})
+}
+
+// A row that the server refuses is an error; the connection serves on.
+func TestRefusedCopiesFail(t *testing.T) {
+	pool := open(t)
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		return copyTexts(t.Context(), tx, 50_000, func(i int) string { return strings.Repeat("x", i%100) + strings.Repeat("z", i/25_000) })
+	})
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "23514" {
+		t.Errorf("error %v, want that of the constraint", err)
+	}
+	if opened := pool.Stat().NewConnsCount(); opened != 1 || pool.Ping(t.Context()) != nil {
+		t.Errorf("%d connections were opened", opened)
+	}
+}
+
+// A panic while a row is encoded is one of who copies, and
+// says where it was; nothing is copied.
+func TestPanicsOfRowsAreThoseOfCopy(t *testing.T) {
+	pool := open(t)
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "no row 3000") || !strings.Contains(v, "copy_test.go") {
+			t.Errorf("recovered %v", v)
+		}
+		if err := pool.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		return copyTexts(t.Context(), tx, 5000, func(i int) string {
+			if i == 3000 {
+				panic("no row 3000")
+			}
+			return "x"
+		})
+	})
+	t.Errorf("no panic; error %v", err)
+}
+
+// Where the connection is lost, no row is encoded once Copy has returned:
+// its caller may change the rows.
+func TestNoRowIsEncodedBehindACopy(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var encoding, returned atomic.Bool
+	err := pg.InTx(t.Context(), open(t), func(tx pgx.Tx) error {
+		err := copyTexts(ctx, tx, 100_000, func(i int) string {
+			encoding.Store(true)
+			defer encoding.Store(false)
+			if i == 50_000 {
+				cancel()
+				<-tx.Conn().PgConn().CleanupDone()
+				for range 1000 {
+					runtime.Gosched() // whoever waits for Copy
+				}
+			}
+			if returned.Load() {
+				t.Errorf("row %d is encoded behind the copy", i)
+			}
+			return "x"
+		})
+		returned.Store(true)
+		if encoding.Load() {
+			t.Error("a row is still encoded")
+		}
+		return err
+	})
+	if err == nil {
+		t.Error("a copy without a connection succeeds")
 	}
 }
