@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -79,8 +80,8 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 const fromTouched = 500
 
 // TouchedBy finds books that the transaction of a range wrote to, at most
-// limit of them: those of some transfers that lie together, wherever
-// among those of its last day, as they lie by organization.
+// limit of them: those of some transfers that lie together, wherever among
+// those of the last day that has any, as they lie by organization.
 func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	whole, err := bookedWith(ctx, tx, r)
 	if err != nil {
@@ -90,23 +91,31 @@ func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[B
 		return nil, err
 	}
 	days, err := daysBetween(ctx, tx, whole.From, whole.To)
-	if err != nil || len(days) == 0 {
-		return nil, err
-	}
-	day := days[len(days)-1]
-	end, err := tailOf(ctx, tx, day, whole.Booked)
 	if err != nil {
 		return nil, err
 	}
-	skipped := rand.Float64() * float64(max(whole.Charged-fromTouched, 0)) //nolint:gosec // a sample
-	keys, err := end.touchedAfter(ctx, tx, whole, int64(skipped), limit)
+	for _, day := range slices.Backward(days) {
+		if keys, err := touchedOn(ctx, tx, day, whole, limit); err != nil || len(keys) > 0 {
+			return keys, err
+		}
+	}
+	return nil, nil
+}
+
+func touchedOn(ctx context.Context, tx pgx.Tx, day time.Time, r ledger.Range, limit int) (map[BookKey]bool, error) {
+	end, err := tailOf(ctx, tx, day, r.Booked)
+	if err != nil {
+		return nil, err
+	}
+	skipped := rand.Float64() * float64(max(r.Charged-fromTouched, 0)) //nolint:gosec // a sample
+	keys, err := end.touchedAfter(ctx, tx, r, int64(skipped), limit)
 	if err != nil || len(keys) > 0 {
 		return keys, err
 	}
-	if end, err = safeTailOf(ctx, tx, day, whole.Booked); err != nil { // not each charge has left a transfer there
+	if end, err = safeTailOf(ctx, tx, day, r.Booked); err != nil { // not each charge has left a transfer there
 		return nil, err
 	}
-	return end.touchedAfter(ctx, tx, whole, 0, limit)
+	return end.touchedAfter(ctx, tx, r, 0, limit)
 }
 
 // bookedWith widens a range to all partitions of its transaction, so that

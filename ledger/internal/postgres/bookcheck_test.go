@@ -132,6 +132,17 @@ func TestBooksOfATransactionAreFound(t *testing.T) {
 	l.findsBooks(t, ranges[0], 2)
 }
 
+// The books of a transaction are found where nothing of its last day was charged.
+func TestBooksOfTheDayBeforeAreFound(t *testing.T) {
+	l := checkedLedger{ledgertest.New(t)}
+	l.Start(t, "acme", ledger.Scale)
+	r := l.chargeRange(t, "acme", 10, l.Now())
+	l.Pass(24 * time.Hour)
+	l.chargeRange(t, "acme", 10, l.Now())
+	r.Add(l.NewCharge("acme", 10)) // refused
+	l.findsBooks(t, r, 1)
+}
+
 func (l checkedLedger) findsBooks(t *testing.T, of ledger.Range, want int) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
