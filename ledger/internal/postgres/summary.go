@@ -19,7 +19,11 @@ func Summarize(ctx context.Context, tx pgx.Tx, from, to time.Time) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '100ms'`); err != nil { // below deadlock_timeout, at which a vacuum is cancelled
 			return err
 		}
-		return pg.SummarizeDays(ctx, tx, "transfers", from, to)
+		if err := pg.SummarizeDays(ctx, tx, "transfers", from, to); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `SET LOCAL lock_timeout TO DEFAULT`) // for what else tx waits for
+		return err
 	})
 	if err != nil && !pg.IsTransient(err) {
 		return fmt.Errorf("cannot have transfers found by their booking: %w", err)
