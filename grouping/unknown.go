@@ -189,8 +189,10 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 }
 
 // isNumbered recognises the name of one machine of many: "web-27.example.net".
+// "ORA-00942" is a code.
 func isNumbered(word string) bool {
-	return hasDigit(word) && strings.IndexByte(word, '-') > 0
+	label, number, joined := strings.Cut(word, "-")
+	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
 }
 
 func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
