@@ -74,6 +74,7 @@ func TestDescribe(t *testing.T) {
 		{goKin[0].base, "runtime.boundsError: index out of range [5] with length 3", "runtime.boundsError", "github.com/acme/shop/cart.Cart.Item"},
 		{dotnetKin[1].base, "System.AggregateException: One or more errors occurred.", "System.AggregateException", "Acme.Db.Query"},
 		{Error{StackTrace: []string{"TypeError: no", "    at f (/a/b.js:1:2)", "    at g (/a/b.js:1:2)"}}, "TypeError: no", "TypeError", "f (b.js)"},
+		{Error{StackTrace: []string{`TypeError: bad field msg="x"`, "    at f (/a/b.js:1:2)"}}, `TypeError: bad field msg="x"`, "TypeError", "f (b.js)"},
 		{Error{Message: "first\nsecond"}, "first", "", ""},
 		{Error{}, "Error", "", ""},
 	} {

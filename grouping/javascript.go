@@ -150,7 +150,7 @@ func javascriptMark(line string) mark {
 // withoutIntro drops what consoles print in front of an error: "✘ [ERROR]
 // Uncaught (in promise) ", and a logger before it: `level=error msg="`.
 func withoutIntro(s string) string {
-	if _, logged, ok := strings.Cut(s, `msg="`); ok {
+	if fields, logged, ok := strings.Cut(s, `msg="`); ok && strings.Contains(fields, "level=") {
 		s = logged
 	}
 	for len(s) > 0 && s[0] >= utf8.RuneSelf {
