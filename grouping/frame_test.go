@@ -75,6 +75,7 @@ func TestDescribe(t *testing.T) {
 		{dotnetKin[1].base, "System.AggregateException: One or more errors occurred.", "System.AggregateException", "Acme.Db.Query"},
 		{Error{StackTrace: []string{"TypeError: no", "    at f (/a/b.js:1:2)", "    at g (/a/b.js:1:2)"}}, "TypeError: no", "TypeError", "f (b.js)"},
 		{Error{StackTrace: []string{`TypeError: bad field msg="x"`, "    at f (/a/b.js:1:2)"}}, `TypeError: bad field msg="x"`, "TypeError", "f (b.js)"},
+		{Error{StackTrace: []string{"KeyError: key not found: #<Shop::Cart: 7>", "/a/b.rb:13:in `f'"}}, "KeyError: key not found: #<Shop::Cart: 7>", "KeyError", "f (b.rb)"},
 		{Error{Message: "first\nsecond"}, "first", "", ""},
 		{Error{}, "Error", "", ""},
 	} {

@@ -47,7 +47,7 @@ func rubyMark(line string) mark {
 	if m := railsHeader(s); m.kind != noMark {
 		return m
 	}
-	if _, inspected, ok := strings.Cut(s, ": #<"); ok { // by Puma
+	if _, inspected, ok := strings.Cut(s, ": #<"); ok && isDigit(s[0]) { // by Puma, behind a date
 		return named(header, strings.TrimSuffix(inspected, ">"))
 	}
 	_, logged, ok := strings.Cut(s, " WARN: ") // by Sidekiq
