@@ -76,6 +76,7 @@ func TestDescribe(t *testing.T) {
 		{Error{StackTrace: []string{"TypeError: no", "    at f (/a/b.js:1:2)", "    at g (/a/b.js:1:2)"}}, "TypeError: no", "TypeError", "f (b.js)"},
 		{Error{StackTrace: []string{`TypeError: bad field msg="x"`, "    at f (/a/b.js:1:2)"}}, `TypeError: bad field msg="x"`, "TypeError", "f (b.js)"},
 		{Error{StackTrace: []string{"KeyError: key not found: #<Shop::Cart: 7>", "/a/b.rb:13:in `f'"}}, "KeyError: key not found: #<Shop::Cart: 7>", "KeyError", "f (b.rb)"},
+		{Error{StackTrace: []string{`a.CutException: Exception in thread "ma`, "\tat a.B.c(B.java:1)"}}, `a.CutException: Exception in thread "ma`, "a.CutException", "a.B.c"},
 		{Error{Message: "first\nsecond"}, "first", "", ""},
 		{Error{}, "Error", "", ""},
 	} {

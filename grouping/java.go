@@ -132,8 +132,9 @@ func javaMark(line string) mark {
 		return mark{kind: dump}
 	}
 	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {
-		_, thrown, _ := strings.Cut(thread, "\" ")
-		return named(header, thrown)
+		if _, thrown, ok := strings.Cut(thread, "\" "); ok {
+			return named(header, thrown)
+		}
 	}
 	typ, message, ok := typeAndMessage(s)
 	if !ok || !isErrorName(typ) && !isJavaClass(typ) {
