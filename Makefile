@@ -131,7 +131,7 @@ verify: ## each module builds alone, is tidy and formatted; the alerts fire wher
 	@sh .ci/verify $(MODULES)
 	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
-	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/film
+	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/recording
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weirlog/weir/deploy/prometheus/film"
+	"github.com/weirlog/weir/deploy/prometheus/recording"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
@@ -23,10 +23,10 @@ import (
 // the alerts that the page of runbooks names, and no others; before each, all
 // is calm. Nothing is lost or doubled.
 func TestAlerted(t *testing.T) {
-	a := &alerted{studio: newStudio(t), broker: testenv.FaultyKafka(t, 1).Nodes[0], database: testenv.FaultyPostgres(t), programs: today(t)}
+	a := &alerted{recordings: newRecordings(t), broker: testenv.FaultyKafka(t, 1).Nodes[0], database: testenv.FaultyPostgres(t), programs: today(t)}
 	a.replicated = replicate(t, a.programs, map[string]string{
 		"WEIR_BROKERS": a.broker.Address(), "WEIR_DATABASE_URL": a.database.URL + "&pool_max_conns=5",
-		"WEIR_INGEST_PUBLISH_TIMEOUT": "2s", "WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each scene sees some
+		"WEIR_INGEST_PUBLISH_TIMEOUT": "2s", "WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each phase sees some
 	})
 	in := a.front()
 	a.seen = in.watch()
@@ -38,7 +38,7 @@ func TestAlerted(t *testing.T) {
 			a.plant(p)
 		}
 	})
-	a.studio.judge()
+	a.recordings.judge()
 	verify(t, t.Context(), in, loaded, sent)
 	a.stop()
 	a.verify(a.programs)
@@ -48,14 +48,14 @@ func TestAlerted(t *testing.T) {
 type alerted struct {
 	*replicated
 
-	studio   *studio
-	programs release
-	broker   *fault.Server
-	database *testenv.Database
-	seen     *answers
+	recordings *recordings
+	programs   release
+	broker     *fault.Server
+	database   *testenv.Database
+	seen       *answers
 }
 
-// A planted fault is done so many times, each filmed.
+// A planted fault is done so many times, each recorded.
 type planted struct {
 	fault string
 	times int
@@ -78,17 +78,17 @@ var plan = []planted{
 	{booksChanged, 1, (*alerted).changeBooks},
 }
 
-// plant films calm, and then a fault.
+// plant records calm, and then a fault.
 func (a *alerted) plant(p planted) {
 	a.settle()
 	begun := time.Now()
-	f := a.studio.film(p.fault, a.processes())
+	f := a.recordings.begin(p.fault, a.processes())
 	for range p.times {
 		heal := p.do(a)
-		must(a.t, f.Scene(a.t.Context(), film.Lasting/p.times, a.processes()))
+		must(a.t, f.Phase(a.t.Context(), recording.FaultMinutes/p.times, a.processes()))
 		heal()
 	}
-	a.t.Logf("%s: filmed in %s", p.fault, time.Since(begun).Round(time.Second))
+	a.t.Logf("%s: recorded in %s", p.fault, time.Since(begun).Round(time.Second))
 }
 
 // settle waits until what was done before has no more effect, and then for

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/localca"
-	"github.com/weirlog/weir/deploy/prometheus/film"
+	"github.com/weirlog/weir/deploy/prometheus/recording"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -25,10 +25,10 @@ const mostTriesInEvents = 20
 // installation. Nothing is lost or doubled, what should wake somebody does, and
 // outside of these events answers are fast.
 func TestAvailable(t *testing.T) {
-	a := &available{studio: newStudio(t), cluster: testenv.FaultyKafka(t, 3), database: testenv.NewPair(t), programs: today(t)}
+	a := &available{recordings: newRecordings(t), cluster: testenv.FaultyKafka(t, 3), database: testenv.NewPair(t), programs: today(t)}
 	a.replicated = replicate(t, a.programs, map[string]string{
 		"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.URL,
-		"WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each scene has rounds
+		"WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each phase has rounds
 	})
 	in := a.front()
 	a.seen = in.watch()
@@ -47,7 +47,7 @@ func TestAvailable(t *testing.T) {
 	a.quiet("WeirBooksViolated", "weir_ledger_violations_total")
 	a.seen.check(t, mostTriesInEvents)
 	a.seen.fast(t, a.events)
-	a.studio.judge()
+	a.recordings.judge()
 	verify(t, t.Context(), in, loaded, sent)
 	a.stop()
 	a.verify(a.programs)
@@ -57,22 +57,22 @@ func TestAvailable(t *testing.T) {
 type available struct {
 	*replicated
 
-	studio   *studio
-	programs release
-	cluster  *testenv.Cluster
-	database *testenv.Pair
-	seen     *answers
-	events   []event
+	recordings *recordings
+	programs   release
+	cluster    *testenv.Cluster
+	database   *testenv.Pair
+	seen       *answers
+	events     []event
 }
 
-// happens has something happen after a while of calm, and films both. What
-// happens says when it is to be filmed.
+// happens has something happen after a while of calm, and records both. What
+// happens says when it is to be recorded.
 func (a *available) happens(name string, what func(lasts func())) {
 	a.t.Helper()
 	a.seen.calm(a.t)
-	f := a.studio.film(name, a.processes())
+	f := a.recordings.begin(name, a.processes())
 	begun := time.Now()
-	what(func() { must(a.t, f.Scene(a.t.Context(), film.Lasting, a.processes())) })
+	what(func() { must(a.t, f.Phase(a.t.Context(), recording.FaultMinutes, a.processes())) })
 	a.events = append(a.events, event{begun, time.Now()})
 	a.t.Logf("%s took %s", name, time.Since(begun).Round(time.Millisecond))
 }

@@ -31,9 +31,9 @@ const (
 	booksChanged  = "books were changed by hand"
 )
 
-// filmed are the tests that plant each of these, and have
+// recorded are the tests that plant each of these, and have
 // Prometheus judge what it raises.
-var filmed = map[string]string{
+var recorded = map[string]string{
 	restarted: "TestAvailable", failedOver: "TestAvailable", brokerLost: "TestAvailable", brokersLost: "TestAvailable", expired: "TestAvailable",
 	killed: "TestAlerted", brokerKilled: "TestAlerted", databaseBack: "TestAlerted", brokerGone: "TestAlerted", databaseGone: "TestAlerted",
 	processGone: "TestAlerted", againAndAgain: "TestAlerted", expiring: "TestAlerted", inapplicable: "TestAlerted", recordsGone: "TestAlerted",
@@ -73,7 +73,7 @@ var tried = map[string][]string{
 // raises, and a test has Prometheus judge each that is on the page.
 func TestFaultsAreOnThePage(t *testing.T) {
 	page := alertsOnThePage(t)
-	if on, judged := slices.Sorted(maps.Keys(page)), slices.Sorted(maps.Keys(filmed)); !slices.Equal(on, judged) {
+	if on, judged := slices.Sorted(maps.Keys(page)), slices.Sorted(maps.Keys(recorded)); !slices.Equal(on, judged) {
 		t.Errorf("the page has %q, judged are %q", on, judged)
 	}
 	for _, name := range faultsTried(t) {

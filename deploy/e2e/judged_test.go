@@ -6,47 +6,47 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weirlog/weir/deploy/prometheus/film"
+	"github.com/weirlog/weir/deploy/prometheus/recording"
 )
 
-// A studio has faults filmed, and Prometheus judge the films when all is over.
-type studio struct {
+// Recordings are of faults, which Prometheus judges when all is over.
+type recordings struct {
 	t        *testing.T
 	promtool string
-	films    map[string][]*film.Film // by fault, as the page names it
+	all      map[string][]*recording.Recording // by fault, as the page names it
 }
 
-func newStudio(t *testing.T) *studio {
+func newRecordings(t *testing.T) *recordings {
 	t.Helper()
-	s := &studio{t: t, promtool: os.Getenv("WEIR_PROMTOOL"), films: map[string][]*film.Film{}}
+	s := &recordings{t: t, promtool: os.Getenv("WEIR_PROMTOOL"), all: map[string][]*recording.Recording{}}
 	if s.promtool == "" {
 		t.Fatal("WEIR_PROMTOOL names no promtool: the Makefile does")
 	}
 	return s
 }
 
-// film begins a film, with processes to which nothing has happened yet.
-func (s *studio) film(fault string, processes []string) *film.Film {
+// begin begins a recording, with processes to which nothing has happened yet.
+func (s *recordings) begin(fault string, processes []string) *recording.Recording {
 	s.t.Helper()
-	f, err := film.Begin(s.t.Context(), processes, "../prometheus/slo.yaml", "../prometheus/alerts.yaml")
+	r, err := recording.Begin(s.t.Context(), processes, "../prometheus/slo.yaml", "../prometheus/alerts.yaml")
 	must(s.t, err)
-	s.films[fault] = append(s.films[fault], f)
-	return f
+	s.all[fault] = append(s.all[fault], r)
+	return r
 }
 
 // judge fails the test where a fault raises anything but what the page says,
-// something was raised before it, or it was not filmed.
-func (s *studio) judge() {
+// something was raised before it, or it was not recorded.
+func (s *recordings) judge() {
 	s.t.Helper()
 	page := alertsOnThePage(s.t)
-	for fault, test := range filmed {
-		if test == s.t.Name() && len(s.films[fault]) == 0 {
-			s.t.Errorf("%s: there is no film", fault)
+	for fault, test := range recorded {
+		if test == s.t.Name() && len(s.all[fault]) == 0 {
+			s.t.Errorf("%s: there is no recording", fault)
 		}
 	}
-	for fault, films := range s.films {
-		for _, f := range films {
-			if err := f.Judge(s.t.Context(), s.promtool, page[fault]); err != nil {
+	for fault, all := range s.all {
+		for _, r := range all {
+			if err := r.Judge(s.t.Context(), s.promtool, page[fault]); err != nil {
 				s.t.Errorf("%s: %v", fault, err)
 			}
 		}

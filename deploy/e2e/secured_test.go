@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/acls"
-	"github.com/weirlog/weir/deploy/prometheus/film"
+	"github.com/weirlog/weir/deploy/prometheus/recording"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
@@ -29,15 +29,15 @@ import (
 // nothing. A right that is taken away is one line in the log and an alert;
 // nothing is lost, and the service goes on once it is given back.
 func TestSecuredProcesses(t *testing.T) {
-	judges, s := newStudio(t), startSecured(t)
+	judges, s := newRecordings(t), startSecured(t)
 	in, started := startProcesses(t, map[string]string{
 		"WEIR_TRUSTED_PROXIES": "127.0.0.1", "WEIR_BROKERS": s.node.SignInAddr(), "WEIR_BROKERS_CA_FILE": s.authorities,
 	}, s.settings)
 	scenario(t, in, func(ctx context.Context, _ <-chan struct{}) {
 		for _, l := range losses {
-			f := judges.film(l.fault, s.processes())
+			f := judges.begin(l.fault, s.processes())
 			s.lose(t, ctx, l, started[l.service])
-			must(t, f.Scene(ctx, film.Lasting, s.processes()))
+			must(t, f.Phase(ctx, recording.FaultMinutes, s.processes()))
 			s.permit(t)
 			quiet(t, ctx, in)
 		}

@@ -1,4 +1,4 @@
-package film
+package recording
 
 import (
 	"math"
@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// A strip is one series of a film, with a picture for each minute.
-type strip struct {
-	pictures []float64 // NaN where there is none
-	last     float64   // value of a counter that was looked at
+// A timeline is one series of a recording, with a sample for each minute.
+type timeline struct {
+	samples []float64 // NaN where there is none
+	last    float64   // value of a counter that was looked at
 }
 
 // missing has the series be absent until then.
-func (s *strip) missing(minutes int) {
-	for len(s.pictures) < minutes {
-		s.pictures = append(s.pictures, math.NaN())
+func (s *timeline) missing(minutes int) {
+	for len(s.samples) < minutes {
+		s.samples = append(s.samples, math.NaN())
 	}
 }
 
 // play goes on for so many minutes with a series that was looked at.
 // Counters keep their pace and times their distance from now; so does what
 // rises higher than it was before. All else repeats its changes.
-func (s *strip) play(name string, values []float64, minutes int, until time.Time) {
+func (s *timeline) play(name string, values []float64, minutes int, until time.Time) {
 	first, last := values[0], values[len(values)-1]
 	pace := (last - first) / float64(max(1, len(values)-1)) * float64(time.Minute/pause)
 	switch {
@@ -32,33 +32,33 @@ func (s *strip) play(name string, values []float64, minutes int, until time.Time
 		s.line(s.continued(first), max(0, pace), minutes)
 		s.last = last
 	case strings.HasSuffix(name, "_timestamp_seconds") && last != 0:
-		s.line(60*float64(len(s.pictures))+last-float64(until.Unix()), 60, minutes)
+		s.line(60*float64(len(s.samples))+last-float64(until.Unix()), 60, minutes)
 	case s.exceeded(values):
 		s.line(first, pace, minutes)
 	default:
 		for i := range minutes {
-			s.pictures = append(s.pictures, values[i%len(values)])
+			s.samples = append(s.samples, values[i%len(values)])
 		}
 	}
 }
 
-func (s *strip) line(from, pace float64, minutes int) {
+func (s *timeline) line(from, pace float64, minutes int) {
 	for i := range minutes {
-		s.pictures = append(s.pictures, from+pace*float64(i))
+		s.samples = append(s.samples, from+pace*float64(i))
 	}
 }
 
 // continued is where a counter goes on that shows a value now: as far from its
-// last picture as it has counted since. One that begins anew does so at 0.
-func (s *strip) continued(now float64) float64 {
-	for _, picture := range slices.Backward(s.pictures) {
-		if math.IsNaN(picture) {
+// last sample as it has counted since. One that begins anew does so at 0.
+func (s *timeline) continued(now float64) float64 {
+	for _, sample := range slices.Backward(s.samples) {
+		if math.IsNaN(sample) {
 			continue
 		}
 		if now < s.last {
 			return now
 		}
-		return picture + now - s.last
+		return sample + now - s.last
 	}
 	return now
 }
@@ -69,12 +69,12 @@ func isCounter(name string) bool {
 
 // exceeded reports whether values go higher than any before them, never fall,
 // and rise more often than not.
-func (s *strip) exceeded(values []float64) bool {
-	if len(s.pictures) == 0 {
+func (s *timeline) exceeded(values []float64) bool {
+	if len(s.samples) == 0 {
 		return false
 	}
-	for _, picture := range s.pictures {
-		if picture >= values[len(values)-1] {
+	for _, sample := range s.samples {
+		if sample >= values[len(values)-1] {
 			return false
 		}
 	}
@@ -87,13 +87,13 @@ func (s *strip) exceeded(values []float64) bool {
 	return slices.IsSorted(values) && 2*rose >= len(values)
 }
 
-// String is the strip as promtool reads it.
-func (s *strip) String() string {
-	words := make([]string, len(s.pictures))
-	for i, picture := range s.pictures {
+// String is the timeline as promtool reads it.
+func (s *timeline) String() string {
+	words := make([]string, len(s.samples))
+	for i, sample := range s.samples {
 		words[i] = "_"
-		if !math.IsNaN(picture) {
-			words[i] = strings.TrimPrefix(strconv.FormatFloat(picture, 'f', -1, 64), "+") // of an infinity
+		if !math.IsNaN(sample) {
+			words[i] = strings.TrimPrefix(strconv.FormatFloat(sample, 'f', -1, 64), "+") // of an infinity
 		}
 	}
 	return strings.Join(words, " ")

@@ -1,4 +1,4 @@
-package film
+package recording
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// What is looked at is what a scrape keeps: series with the labels of their
+// A scrape keeps what Prometheus does: series with the labels of their
 // target, buckets apart, and whether the target answers.
-func TestLooksAreScrapes(t *testing.T) {
+func TestScrapes(t *testing.T) {
 	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "# TYPE weir_took_seconds histogram\nweir_took_seconds_bucket{le=\"1\"} 2\nweir_took_seconds_bucket{le=\"+Inf\"} 3\n",
 			"weir_took_seconds_sum 4\nweir_took_seconds_count 3\n# TYPE weir_lag gauge\nweir_lag{group=\"a b\"} 5\n")

@@ -1,4 +1,4 @@
-package film
+package recording
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// A look is what processes show at one time, by series as
+// A scrape is what processes show at one time, by series as
 // Prometheus has them.
-type look struct {
+type scrape struct {
 	at    time.Time
 	shown map[string]float64
 }
@@ -22,13 +22,13 @@ type look struct {
 // job is the name that the rules know processes by.
 const job = "weir"
 
-// take looks at processes, by the addresses where they show their
+// take scrapes at processes, by the addresses where they show their
 // metrics. One that does not answer is down.
-func take(ctx context.Context, processes []string) look {
-	seen := look{at: time.Now(), shown: map[string]float64{}}
+func take(ctx context.Context, processes []string) scrape {
+	seen := scrape{at: time.Now(), shown: map[string]float64{}}
 	for _, address := range processes {
 		target := model.LabelSet{model.InstanceLabel: model.LabelValue(address), model.JobLabel: job}
-		samples, err := scrape(ctx, address)
+		samples, err := samplesOf(ctx, address)
 		up := &model.Sample{Metric: model.Metric{model.MetricNameLabel: "up"}, Value: 1}
 		if err != nil {
 			up.Value = 0
@@ -38,14 +38,14 @@ func take(ctx context.Context, processes []string) look {
 	return seen
 }
 
-func (l look) add(target model.LabelSet, samples model.Vector) {
+func (s scrape) add(target model.LabelSet, samples model.Vector) {
 	for _, sample := range samples {
 		series := model.Metric(target.Merge(model.LabelSet(sample.Metric)))
-		l.shown[series.String()] = float64(sample.Value)
+		s.shown[series.String()] = float64(sample.Value)
 	}
 }
 
-func scrape(ctx context.Context, address string) (model.Vector, error) {
+func samplesOf(ctx context.Context, address string) (model.Vector, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package film
+package recording
 
 import (
 	"context"
@@ -39,8 +39,8 @@ type (
 // Judge reports in an error, with what was raised, where Prometheus raises an
 // alert before the fault, or not exactly these from then on. promtool is the
 // command, with what comes before its own arguments.
-func (f *Film) Judge(ctx context.Context, promtool string, alerts []string) error {
-	file, err := f.write(alerts)
+func (r *Recording) Judge(ctx context.Context, promtool string, alerts []string) error {
+	file, err := r.write(alerts)
 	if err != nil {
 		return err
 	}
@@ -53,12 +53,12 @@ func (f *Film) Judge(ctx context.Context, promtool string, alerts []string) erro
 	return nil
 }
 
-func (f *Film) write(alerts []string) (name string, err error) {
-	text, err := json.Marshal(tests{RuleFiles: f.rules, Interval: "1m", Tests: []played{f.played(alerts)}})
+func (r *Recording) write(alerts []string) (name string, err error) {
+	text, err := json.Marshal(tests{RuleFiles: r.rules, Interval: "1m", Tests: []played{r.played(alerts)}})
 	if err != nil {
 		return "", err
 	}
-	file, err := os.CreateTemp("", "film-*.yaml")
+	file, err := os.CreateTemp("", "recording-*.yaml")
 	if err != nil {
 		return "", err
 	}
@@ -67,9 +67,9 @@ func (f *Film) write(alerts []string) (name string, err error) {
 	return file.Name(), err
 }
 
-func (f *Film) played(alerts []string) played {
-	all := played{Interval: "1m", Queries: []query{raised(0, calm, nil), raised(calm, f.minutes, alerts)}}
-	for name, s := range f.strips {
+func (r *Recording) played(alerts []string) played {
+	all := played{Interval: "1m", Queries: []query{raised(0, baseline, nil), raised(baseline, r.minutes, alerts)}}
+	for name, s := range r.timelines {
 		all.Series = append(all.Series, series{Series: name, Values: s.String()})
 	}
 	return all

@@ -1,6 +1,6 @@
 //go:build promtool
 
-package film
+package recording
 
 import (
 	"os"
@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// shot is a film of one process, which is up or not in each scene.
-func shot(t *testing.T, up ...float64) *Film {
+// recorded is a recording of one process, which is up or not in each phase.
+func recorded(t *testing.T, up ...float64) *Recording {
 	t.Helper()
-	f, err := of("../alerts.yaml", "../slo.yaml")
+	r, err := of("../alerts.yaml", "../slo.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, value := range up {
-		minutes := calm
+		minutes := baseline
 		if i > 0 {
-			minutes = Lasting / (len(up) - 1)
+			minutes = FaultMinutes / (len(up) - 1)
 		}
-		f.add(minutes, []look{{time.Now(), map[string]float64{`up{instance="a",job="weir"}`: value}}})
+		r.add(minutes, []scrape{{time.Now(), map[string]float64{`up{instance="a",job="weir"}`: value}}})
 	}
-	return f
+	return r
 }
 
 // The judge takes what the rules raise and nothing else, whenever it was
@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		{"an alert that is not raised, beside one that is", []float64{1, 0}, append(down, "WeirStateStale"), false},
 		{"an alert before the fault", []float64{0, 0}, down, false},
 	} {
-		if err := shot(t, c.up...).Judge(t.Context(), promtool, c.alerts); (err == nil) != c.right {
+		if err := recorded(t, c.up...).Judge(t.Context(), promtool, c.alerts); (err == nil) != c.right {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
