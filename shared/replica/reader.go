@@ -32,6 +32,7 @@ type Options struct {
 // Open returns the reader of a replica, which is connected to on first use; nil
 // where none is set.
 func Open(ctx context.Context, config Config, options Options) (*Reader, error) {
+	health := newHealth(10*config.wait(), options) // also without a replica: its metric is documented
 	if config.DatabaseURL == "" {
 		return nil, nil //nolint:nilnil // a nil Reader reads from the primary
 	}
@@ -39,7 +40,7 @@ func Open(ctx context.Context, config Config, options Options) (*Reader, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{pool: pool, wait: config.wait(), health: newHealth(10*config.wait(), options)}, nil
+	return &Reader{pool: pool, wait: config.wait(), health: health}, nil
 }
 
 // Close closes the connections.

@@ -122,7 +122,7 @@ func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	cfg := bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects)
 	cfg.Lanes, cfg.MaxRecords = consumer.Lanes{Of: bustest.LaneOf, Late: time.Hour}, 100
 	bustest.StartConsumer(t, cfg)
-	bustest.Applied(t, pool, 3000, bustest.Patience)
+	bustest.Applied(t, pool, 3000, 4*bustest.Patience)
 	var ever int
 	if err := pool.QueryRow(context.Background(), `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred'`).Scan(&ever); err != nil || ever > 0 {
 		t.Errorf("%d were deferred, error %v", ever, err)
