@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/horizon"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
+	"github.com/weirlog/weir/shared/contract/calendar"
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 )
@@ -98,15 +99,17 @@ func (s *Sealer) isDue(ctx context.Context, tx pgx.Tx, by time.Time) (bool, erro
 // spares those who book the lock of a cut. Charges of an hour are
 // found by their booking.
 func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
+	var first time.Time
 	var due bool
 	err := pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) (err error) {
-		due, err = postgres.HasUnsealed(ctx, tx, by)
+		first, due, err = postgres.FirstUnsealed(ctx, tx, by)
 		return err
 	})
 	if err != nil || !due {
 		return err
 	}
-	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error { return postgres.Summarize(ctx, tx, by.Add(-24*time.Hour), by) })
+	from := calendar.Earlier(first, by.Add(-24*time.Hour)) // what was replayed may be of before
+	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error { return postgres.Summarize(ctx, tx, from, by) })
 	if err != nil {
 		return err
 	}

@@ -14,28 +14,41 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 )
 
-// What an hour is sealed with is found by its booking, and not
-// by reading its day whole.
+// What an hour is sealed with is found by its booking, and not by reading its
+// day whole: also where an outage left days to seal.
 func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
-	l := ledgertest.New(t)
-	l.Start(t, "acme", ledger.Scale)
-	sealer := &integrity.Sealer{
-		Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
-		Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
-		End:  func(context.Context) (horizon.End, error) { return horizon.End{}, nil },
+	for name, pauses := range map[string]int{"each day": 1, "after an outage": 3} {
+		t.Run(name, func(t *testing.T) {
+			l := ledgertest.New(t)
+			l.Start(t, "acme", ledger.Scale)
+			sealer := &integrity.Sealer{
+				Pool: l.Pool, Sealed: integrity.NewSealed(prometheus.NewRegistry()),
+				Time: func(context.Context, pgx.Tx) (time.Time, error) { return l.Now(), nil },
+				End:  func(context.Context) (horizon.End, error) { return horizon.End{}, nil },
+			}
+			const days, perDay = 3, 3000 // more than the index has of an empty day
+			for day := range days {
+				charges := make([]ledger.Charge, perDay)
+				for i := range charges {
+					charges[i] = logged("acme", 0, int64(day*perDay+i), l.Now())
+				}
+				l.Apply(t, charges...)
+				l.Pass(24 * time.Hour)
+				if (day+1)%pauses > 0 {
+					continue
+				}
+				if err := sealer.RunOnce(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantSummarized(t, l, days)
+		})
 	}
-	const days, perDay = 2, 3000 // more than the index has of an empty day
-	for day := range int64(days) {
-		charges := make([]ledger.Charge, perDay)
-		for i := range charges {
-			charges[i] = logged("acme", 0, day*perDay+int64(i), l.Now())
-		}
-		l.Apply(t, charges...)
-		l.Pass(24 * time.Hour)
-		if err := sealer.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+}
+
+// wantSummarized looks for what the indexes by booking of some days don't cover.
+func wantSummarized(t *testing.T, l *ledgertest.Ledger, days int) {
+	t.Helper()
 	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
 		var left, indexes int
 		err := tx.QueryRow(ctx, `SELECT coalesce(sum(brin_summarize_new_values(i.indexrelid)), 0), count(*) FROM pg_inherits JOIN pg_index i ON indrelid = inhrelid

@@ -57,12 +57,20 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 
 // HasUnsealed reports whether an hour ended by an instant that is
 // not cut, or whose links are not written.
-func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (found bool, err error) {
-	if found, err = isUnsealed(ctx, tx); err != nil || found {
-		return found, err
+func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (bool, error) {
+	_, found, err := FirstUnsealed(ctx, tx, by)
+	return found, err
+}
+
+// FirstUnsealed is the first hour that ended by an instant and is not cut, or
+// whose links are not written; found is false where there is none.
+func FirstUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (hour time.Time, found bool, err error) {
+	var cut *time.Time
+	if err = tx.QueryRow(ctx, `SELECT min(hour) FROM seals WHERE root IS NULL`).Scan(&cut); err != nil || cut != nil {
+		return timeOf(cut), cut != nil, err
 	}
-	_, hour, found, err := nextUncut(ctx, tx)
-	return found && !hour.Add(time.Hour).After(by), err
+	_, hour, found, err = nextUncut(ctx, tx)
+	return hour, found && !hour.Add(time.Hour).After(by), err
 }
 
 // isUnsealed reports whether an hour is cut whose links are not written.
