@@ -12,8 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// apply runs replicas until all records are committed, and returns the rate
-// between the first and the last commit seen, and what all took.
+// apply runs replicas until all records are committed and all account states
+// published, and returns the rate between the first and the last commit seen,
+// and what all of it took.
 func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found rate, took effort, err error) {
 	before := w.effort()
 	err = w.with(ctx, replicas, perTransaction, func(ctx context.Context) error {
@@ -22,8 +23,10 @@ func (w *world) apply(ctx context.Context, replicas, perTransaction int) (found 
 			return err
 		}
 		last, ended, err := w.await(ctx, w.published)
-		found, took = rate(float64(last-first)/ended.Sub(began).Seconds()), w.effort().less(before)
-		return errors.Join(err, w.settle(ctx))
+		found = rate(float64(last-first) / ended.Sub(began).Seconds())
+		err = errors.Join(err, w.settle(ctx))
+		took = w.effort().less(before)
+		return err
 	})
 	return found, took, err
 }
