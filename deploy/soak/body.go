@@ -40,7 +40,7 @@ func routine(at time.Time, tenant, n int) string {
 
 func failure(at time.Time, kind string) string {
 	return fmt.Sprintf(`{"timestamp":%q,"level":"error","message":"checkout failed",
-		"error":{"type":%q,"message":"it broke","stack_trace":["at %s.total (cart.js:41:13)"]}}`, stamp(at), kind, kind)
+		"error":{"type":%q,"message":"it broke","stack_trace":["at com.acme.shop.%s.total(Cart.java:41)"]}}`, stamp(at), kind, kind)
 }
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
