@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"maps"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/deploy/localca"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -61,7 +65,18 @@ func startProcesses(t *testing.T, settings map[string]string, own func(service s
 	if err := gateway.awaitReady(t.Context(), in, startLimit); err != nil {
 		t.Fatal(err)
 	}
+	testenv.Eventually(t, startLimit, in.isDescribed)
 	return in, started
+}
+
+// isDescribed is nil once there is the document that answers are held against,
+// which a gateway that could not join it tries again only after a second.
+func (in installation) isDescribed() error {
+	answer, err := in.api.Call(context.Background(), client.Request{Method: http.MethodGet, Path: "/openapi.json"})
+	if err != nil {
+		return err
+	}
+	return answer.Problem()
 }
 
 func merged(given map[string]string, own func(service string) map[string]string, name string) map[string]string {
