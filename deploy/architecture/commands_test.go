@@ -17,22 +17,18 @@ var (
 // Commands on the pages for operators are run by a test of deploy/e2e, which
 // names the page and the section, or the page names what looks at them.
 func TestCommandsAreRun(t *testing.T) {
-	tests, blocks := testsOfPages(t), 0
-	files, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	var tests strings.Builder // that follow pages
+	for _, source := range textsOf(t, "../e2e/*_test.go") {
+		tests.WriteString(source)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, at := range commands.FindAllStringSubmatchIndex(string(text), -1) {
+	blocks := 0
+	for page, text := range textsOf(t, "../docs/*.md") {
+		for _, at := range commands.FindAllStringSubmatchIndex(text, -1) {
 			blocks++
-			page, below := filepath.Base(file), headingOf(string(text[:at[0]]))
+			below := headingOf(text[:at[0]])
 			if at[2] >= 0 {
-				looksThere(t, page, string(text[at[2]:at[3]]))
-			} else if !strings.Contains(tests, fmt.Sprintf("%q, %q", page, below)) {
+				looksThere(t, page, text[at[2]:at[3]])
+			} else if !strings.Contains(tests.String(), fmt.Sprintf("%q, %q", page, below)) {
 				t.Errorf("%s: no test of deploy/e2e runs the commands in %q", page, below)
 			}
 		}
@@ -42,21 +38,22 @@ func TestCommandsAreRun(t *testing.T) {
 	}
 }
 
-// testsOfPages is the source of the tests that follow pages.
-func testsOfPages(t *testing.T) (source string) {
+// textsOf are the texts of files, by their base names.
+func textsOf(t *testing.T, pattern string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../e2e/*_test.go")
+	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
+	texts := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		source += string(text)
+		texts[filepath.Base(file)] = string(text)
 	}
-	return source
+	return texts
 }
 
 // headingOf is the section that a page is in where a text of it ends.

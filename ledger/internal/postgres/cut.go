@@ -39,7 +39,7 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+cutLock+`)`); err != nil {
 		return false, err
 	}
-	if waits, err := isUnsealed(ctx, tx); err != nil || waits {
+	if _, waits, err := firstCut(ctx, tx); err != nil || waits {
 		return false, err
 	}
 	stretches, hour, ends, err := nextUncut(ctx, tx)
@@ -65,18 +65,19 @@ func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (bool, error) {
 // FirstUnsealed is the first hour that ended by an instant and is not cut, or
 // whose links are not written; found is false where there is none.
 func FirstUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (hour time.Time, found bool, err error) {
-	var cut *time.Time
-	if err = tx.QueryRow(ctx, `SELECT min(hour) FROM seals WHERE root IS NULL`).Scan(&cut); err != nil || cut != nil {
-		return timeOf(cut), cut != nil, err
+	if hour, found, err = firstCut(ctx, tx); err != nil || found {
+		return hour, found, err
 	}
 	_, hour, found, err = nextUncut(ctx, tx)
 	return hour, found && !hour.Add(time.Hour).After(by), err
 }
 
-// isUnsealed reports whether an hour is cut whose links are not written.
-func isUnsealed(ctx context.Context, tx pgx.Tx) (found bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM seals WHERE root IS NULL)`).Scan(&found)
-	return found, err
+// firstCut is the first hour that is cut and whose links are not written; found
+// is false where there is none.
+func firstCut(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
+	var first *time.Time
+	err = tx.QueryRow(ctx, `SELECT min(hour) FROM seals WHERE root IS NULL`).Scan(&first)
+	return timeOf(first), first != nil, err
 }
 
 // nextUncut are the stretches of all partitions, and the next hour to
