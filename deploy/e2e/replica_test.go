@@ -21,16 +21,24 @@ func readByStandby(t *testing.T, in installation, metrics string) {
 			t.Errorf("%s: %d %s", path, answer.Status, answer.Body)
 		}
 	}
-	answer, err := http.Get("http://" + metrics + "/metrics")
-	must(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	text, err := metricsAt(metrics)
 	must(t, err)
 	for _, module := range []string{"ingest", "ledger", "grouping", "tenants"} {
-		if answeredBy(string(text), module) == 0 {
+		if answeredBy(text, module) == 0 {
 			t.Errorf("%s: no read was answered by the standby", module)
 		}
 	}
+}
+
+// metricsAt are the metrics that a process shows at an address, as text.
+func metricsAt(address string) (string, error) {
+	answer, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
 }
 
 var replicaReads = regexp.MustCompile(`(?m)^weir_postgres_replica_reads_total\{outcome="(\w+)",service="(\w+)"\} (\d+)`)

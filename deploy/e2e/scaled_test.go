@@ -128,7 +128,7 @@ func (r *replicated) awaitStandby(to tenant) {
 		one := r.service(name).replicas[replicasEach]
 		testenv.Eventually(r.t, viewTimeout, func() error {
 			failed := read(r.connect(one.address))
-			text, err := one.show()
+			text, err := metricsAt(one.metrics)
 			if err == nil && answeredBy(text, strings.ToLower(name)) == 0 {
 				err = fmt.Errorf("%s: the standby has answered nobody:\n%s", name, strings.Join(replicaReads.FindAllString(text, -1), "\n"))
 			}
@@ -196,7 +196,7 @@ func (r *replicated) awaitShared(partitions int) {
 func (s *service) shares() (shares []int, all int, err error) {
 	together := map[string]bool{}
 	for _, one := range s.replicas {
-		text, err := one.show()
+		text, err := metricsAt(one.metrics)
 		if err != nil {
 			return nil, 0, err
 		}

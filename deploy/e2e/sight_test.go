@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +61,7 @@ func (r *replicated) processes() (addresses []string) {
 func (r *replicated) shown(metric string) (values []float64, err error) {
 	for _, s := range r.services {
 		for _, one := range s.replicas {
-			text, err := one.show()
+			text, err := metricsAt(one.metrics)
 			if err != nil {
 				return nil, err
 			}
@@ -71,17 +69,6 @@ func (r *replicated) shown(metric string) (values []float64, err error) {
 		}
 	}
 	return values, nil
-}
-
-// show is the metrics of a replica, as text.
-func (one *replica) show() (string, error) {
-	answer, err := http.Get("http://" + one.metrics + "/metrics")
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return string(text), err
 }
 
 func valuesOf(text, metric string) (values []float64) {
