@@ -25,7 +25,7 @@ func overflowHash() ScopedHash {
 // budget is used up, or that of all projects.
 func (c *Count) Overflow(ofAll bool) {
 	p := overflowHash()
-	c.Hashes, c.Similar, c.ofAll = []ScopedHash{p}, p.Hash, ofAll
+	c.Hashes, c.Similar, c.ofOrganization = []ScopedHash{p}, p.Hash, ofAll
 }
 
 // Overflowed reports whether c belongs to an overflow.
@@ -35,7 +35,7 @@ func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 // the budget that was used up.
 func (c *Count) DescribeOverflow(budgets Budgets) (Description, Explanation) {
 	most, whose, who := budgets.Project, "", "The project had created"
-	if c.ofAll {
+	if c.ofOrganization {
 		most, whose, who = budgets.Organization, " in all projects", "All projects of the organization together had created"
 	}
 	rule := who + " " + thousands(most) + " new groups in the hour in which these errors were accepted, as many as may be. " +

@@ -39,7 +39,7 @@ func isBuildHash(s string) bool {
 		for end < len(s) && s[end] != '-' && s[end] != '_' {
 			end++
 		}
-		if end > 0 && !isSpelled(s[:end]) {
+		if end > 0 && !isWords(s[:end]) {
 			return true
 		}
 		s = s[min(end+1, len(s)):]
@@ -49,7 +49,7 @@ func isBuildHash(s string) bool {
 
 // isSpelled reports whether s is words and at most a number behind them, such
 // as "cartPage2".
-func isSpelled(s string) bool {
+func isWords(s string) bool {
 	letters := strings.TrimRight(s, "0123456789")
 	switch {
 	case len(letters) < minWordTest:
@@ -62,7 +62,7 @@ func isSpelled(s string) bool {
 			return false
 		}
 	}
-	return isLikeLanguage(letters)
+	return isPronounceable(letters)
 }
 
 // maxCounter is how many digits a word may end in.
@@ -70,7 +70,7 @@ const maxCounter = 2
 
 // isLikeLanguage reports whether most of the groups of three letters within
 // "cart" and "Page" are in words that are known.
-func isLikeLanguage(s string) bool {
+func isPronounceable(s string) bool {
 	known, groups := 0, 0
 	for i := range len(s) - 2 {
 		if isRise(s, i+1) || isRise(s, i+2) {

@@ -30,7 +30,7 @@ func (b *byteSet) trimLeft(s string) string {
 }
 
 // in is strings.ContainsAny.
-func (b *byteSet) in(s string) bool {
+func (b *byteSet) occursIn(s string) bool {
 	for i := range len(s) {
 		if b[s[i]] {
 			return true
@@ -60,6 +60,6 @@ func charsOf(s string) (set charSet) {
 }
 
 // meets reports whether two sets have a byte in common.
-func (c charSet) meets(d charSet) bool {
+func (c charSet) intersects(d charSet) bool {
 	return c[0]&d[0]|c[1]&d[1]|c[2]&d[2]|c[3]&d[3] != 0
 }

@@ -18,7 +18,7 @@ func unwrapped(s span) span {
 		}
 		s.typ, s.message = typ, message
 	}
-	if isNothing(s.message) {
+	if isNoMessage(s.message) {
 		s.message = ""
 	}
 	return s
@@ -28,7 +28,7 @@ func unwrapped(s span) span {
 // "java.io.IOException: broken pipe".
 func nestedError(message string) (typ, rest string, ok bool) {
 	typ, rest, ok = typeAndMessage(message)
-	return typ, rest, ok && isErrorName(typ) && !isBareName(typ)
+	return typ, rest, ok && isErrorName(typ) && !isGenericError(typ)
 }
 
 // errorWithin reads a message in which an error follows a few words: "cannot
@@ -43,7 +43,7 @@ func errorWithin(message string) (typ, rest string, ok bool) {
 }
 
 // isBareName reports whether a name says no more than that there was an error.
-func isBareName(typ string) bool {
+func isGenericError(typ string) bool {
 	switch typ {
 	case "Error", "Exception", "Failure", "Fault", "Warning":
 		return true
@@ -52,7 +52,7 @@ func isBareName(typ string) bool {
 }
 
 // isNothing recognises how languages print the message of an error that has none.
-func isNothing(message string) bool {
+func isNoMessage(message string) bool {
 	switch message {
 	case "null", "None", "nil", "undefined":
 		return true

@@ -38,10 +38,10 @@ func collisionPlace(s string) (place string, ok bool) {
 // message is below.
 func collisionMark(line string) mark {
 	class := strings.TrimSpace(line)
-	if class == "" || notInType.in(class) || strings.IndexByte(class, '\\') < 0 && !isErrorName(class) {
+	if class == "" || notInType.occursIn(class) || strings.IndexByte(class, '\\') < 0 && !isErrorName(class) {
 		return mark{}
 	}
-	return mark{kind: heading, typ: class}
+	return mark{kind: messageBelow, typ: class}
 }
 
 func collisionInApp(f *Frame) bool {

@@ -43,7 +43,7 @@ func dartMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(s, "The following "); ok {
 		if typ, _, thrown := strings.Cut(rest, " was thrown"); thrown {
-			return mark{kind: heading, typ: typ}
+			return mark{kind: messageBelow, typ: typ}
 		}
 	}
 	return classHeader(s)

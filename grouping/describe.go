@@ -50,7 +50,7 @@ const (
 	RuleMessage   Rule = "message"
 )
 
-var ruleWords = map[Rule]string{
+var ruleTexts = map[Rule]string{
 	RuleSite: "Errors with this type, these first words of the message and these innermost frames of the root cause, " +
 		"which failed in the same call of a library if in any, are one group.",
 	RuleFunction:  "Errors of this type are mistakes where they are thrown: those from this function are one group.",
@@ -59,11 +59,11 @@ var ruleWords = map[Rule]string{
 }
 
 // Words is a rule as text.
-func (r Rule) Words() string { return cmp.Or(ruleWords[r], string(r)) }
+func (r Rule) Text() string { return cmp.Or(ruleTexts[r], string(r)) }
 
 // Describe is what people see of the error.
 func (f Fingerprint) Describe() Description {
-	g := f.of
+	g := f.grouper
 	s := g.outermost()
 	d := Description{
 		Title:    g.title(s),
@@ -98,13 +98,13 @@ func (g *Grouper) culprit() string {
 	f := &g.trace.frames[g.trace.site[0]]
 	switch g.trace.syntax.language {
 	case JavaScript, Python, Ruby:
-		return clip(placed(f), maxCulprit)
+		return clip(locationOf(f), maxCulprit)
 	}
 	return clip(strings.TrimSuffix(string(g.trace.identity(g.trace.site[0])), ":"), maxCulprit)
 }
 
 // placed names a frame by function and file.
-func placed(f *Frame) string {
+func locationOf(f *Frame) string {
 	file := string(appendFileName(nil, withoutQuery(f.File)))
 	switch {
 	case f.Function == "":
@@ -117,15 +117,15 @@ func placed(f *Frame) string {
 
 // Explain returns how the error is grouped.
 func (f Fingerprint) Explain() Explanation {
-	g, decides := f.of, f.Deciding()
+	g, decides := f.grouper, f.Deciding()
 	why := Explanation{Version: decides.Version, Scope: decides.Scope, Hash: decides.Hash, Language: g.trace.syntax.language}
 	if decides.Scope == ScopeMessage {
-		return g.whyMessage(why)
+		return g.explainMessage(why)
 	}
-	return g.whySite(why)
+	return g.explainSite(why)
 }
 
-func (g *Grouper) whyMessage(why Explanation) Explanation {
+func (g *Grouper) explainMessage(why Explanation) Explanation {
 	s := g.outermost()
 	why.Parts = appendPart(why.Parts, "type", g.appendTypeName(nil, s.typ))
 	why.Parts = appendPart(why.Parts, "message", appendWholeMessage(nil, s))
@@ -133,10 +133,10 @@ func (g *Grouper) whyMessage(why Explanation) Explanation {
 	return why
 }
 
-func (g *Grouper) whySite(why Explanation) Explanation {
+func (g *Grouper) explainSite(why Explanation) Explanation {
 	why.Parts = appendPart(why.Parts, "type", g.kind)
-	if len(g.circle) > 0 {
-		for _, name := range g.circle {
+	if len(g.cycle) > 0 {
+		for _, name := range g.cycle {
 			why.Parts = appendPart(why.Parts, "frame", name)
 		}
 		why.Rule = RuleRecursion

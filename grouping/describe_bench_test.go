@@ -4,9 +4,9 @@ import "testing"
 
 // What a new kind of error costs beyond its hashes: its description and its reason.
 func BenchmarkDescribe(b *testing.B) {
-	e := javaKin[0].base
+	e := javaVariants[0].base
 	for len(e.StackTrace) < 16 {
-		e.StackTrace = append(e.StackTrace, javaKin[0].base.StackTrace...)
+		e.StackTrace = append(e.StackTrace, javaVariants[0].base.StackTrace...)
 	}
 	var g Grouper
 	f := g.Fingerprint(e)

@@ -35,7 +35,7 @@ type Fingerprint struct {
 	Hashes []ScopedHash
 	Joins  int
 
-	of *Grouper // which still holds the error that was parsed
+	grouper *Grouper // which still holds the error that was parsed
 }
 
 // Deciding is the loosest hash that joins: two errors are the
@@ -51,11 +51,11 @@ func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
 // All returns the hashes at all levels, the strictest first; without a usable
 // stack trace there are no more than Hashes.
 func (f Fingerprint) All() (all []ScopedHash) {
-	if len(f.of.trace.site) == 0 {
+	if len(f.grouper.trace.site) == 0 {
 		return slices.Clone(f.Hashes)
 	}
 	for _, level := range Levels {
-		all = append(all, f.of.at(level))
+		all = append(all, f.grouper.at(level))
 	}
 	return all
 }
@@ -63,28 +63,28 @@ func (f Fingerprint) All() (all []ScopedHash) {
 // At is the hash at any level, also one not in Levels; without a
 // usable stack trace the deciding one.
 func (f Fingerprint) At(level Level) ScopedHash {
-	if len(f.of.trace.site) == 0 {
+	if len(f.grouper.trace.site) == 0 {
 		return f.Deciding()
 	}
-	return f.of.at(level)
+	return f.grouper.at(level)
 }
 
 // Grouper fingerprints errors one after another and reuses its memory. It is
 // for one goroutine. Its zero value is ready.
 type Grouper struct {
-	sent   Error
-	trace  trace
-	root   span
-	kind   []byte   // its type, as it is compared
-	near   int      // how many frames locate it, see reach
-	wide   int      // how many do where errors are compared more strictly
-	fault  bool     // the innermost own frame alone locates it
-	circle [][]byte // the functions that endless recursion went through, where it is that
-	words  wordlist // of the root cause's message
-	text   []byte   // the template of that message
-	key    []byte
-	typ    []byte // a type without its ids
-	hashes [stored]ScopedHash
+	sent       Error
+	trace      trace
+	root       span
+	kind       []byte   // its type, as it is compared
+	siteDepth  int      // how many frames locate it, see reach
+	stackDepth int      // how many do where errors are compared more strictly
+	fault      bool     // the innermost own frame alone locates it
+	cycle      [][]byte // the functions that endless recursion went through, where it is that
+	words      wordlist // of the root cause's message
+	text       []byte   // the template of that message
+	key        []byte
+	typ        []byte // a type without its ids
+	hashes     [stored]ScopedHash
 }
 
 // Fingerprint parses e and returns its hashes, valid until the next call.
@@ -97,19 +97,19 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.root = unwrapped(g.rootCause())
 	g.kind = g.appendTypeName(g.kind[:0], g.root.typ)
 	g.readMessage()
-	if g.fault = g.faulty(); !g.fault {
-		g.trace.passHelpers()
+	if g.fault = g.isFault(); !g.fault {
+		g.trace.skipHelpers()
 	}
-	g.near = g.reach(g.share(), 1)
-	g.wide = max(g.near, g.reach(threeFifths, strictFault))
-	g.findCircle()
+	g.siteDepth = g.depth(g.share(), 1)
+	g.stackDepth = max(g.siteDepth, g.depth(threeFifths, stackFaultDepth))
+	g.findCycle()
 	found := g.hashes[:0]
 	for _, level := range Levels {
 		if level.Stored {
 			found = append(found, g.at(level))
 		}
 	}
-	return Fingerprint{Hashes: found, Joins: joining, of: g}
+	return Fingerprint{Hashes: found, Joins: joining, grouper: g}
 }
 
 // readMessage reads the words and the template of the root cause's message.
@@ -117,7 +117,7 @@ func (g *Grouper) readMessage() {
 	message := g.root.message
 	if g.trace.syntax.engine[g.root.typ] {
 		if mistake, missing := engineMistake(message); mistake != "" {
-			g.words.take(mistake, missing)
+			g.words.set(mistake, missing)
 			g.text = append(g.text[:0], g.words.text...)
 			return
 		}
@@ -129,7 +129,7 @@ func (g *Grouper) readMessage() {
 func (g *Grouper) byMessage() Fingerprint {
 	g.hashes[0] = g.hash(ScopeMessage, g.appendMessage(g.begin(ScopeMessage)))
 	g.hashes[1] = g.hash(ScopeType, g.appendTypeName(g.begin(ScopeType), g.outermost().typ))
-	return Fingerprint{Hashes: g.hashes[:2], Joins: 1, of: g}
+	return Fingerprint{Hashes: g.hashes[:2], Joins: 1, grouper: g}
 }
 
 // at hashes the error at a level.
@@ -184,8 +184,8 @@ func (g *Grouper) appendTemplateOf(key []byte, message string) []byte {
 }
 
 func (g *Grouper) appendSite(key []byte, level Level) []byte {
-	if len(g.circle) > 0 { // engines name the type differently
-		return appendLines(append(key, "recursion\n"...), g.circle)
+	if len(g.cycle) > 0 { // engines name the type differently
+		return appendLines(append(key, "recursion\n"...), g.cycle)
 	}
 	key = append(g.appendKind(key, level), keyEnd)
 	if !g.own() {
@@ -196,7 +196,7 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 	}
 	key = append(append(key, keyEnd), g.callee(level)...)
 	for n, i := range g.deciders(level) {
-		if n == g.near { // where looser levels end follows from this one
+		if n == g.siteDepth { // where looser levels end follows from this one
 			key = append(key, keyEnd)
 		}
 		name := g.trace.identity(i)
@@ -253,9 +253,9 @@ func (g *Grouper) deciders(level Level) []int {
 	switch level.Scope {
 	case ScopeTrace:
 	case ScopeStack:
-		most = min(most, g.wide)
+		most = min(most, g.stackDepth)
 	default:
-		most = min(most, g.near)
+		most = min(most, g.siteDepth)
 	}
 	return site[:min(most, len(site))]
 }
@@ -280,30 +280,30 @@ var (
 // reach is how many frames locate the error: so many where it is a fault,
 // else a share of the way to the entry point. One frame of foreign code, or
 // with a generic name, does not suffice.
-func (g *Grouper) reach(s share, fault int) int {
+func (g *Grouper) depth(s share, fault int) int {
 	site := g.trace.site
-	n := max((s.of*len(site)+s.parts-1)/s.parts, leastReach)
+	n := max((s.of*len(site)+s.parts-1)/s.parts, minDepth)
 	switch {
 	case !g.own():
-		n = min(n, foreignReach)
+		n = min(n, foreignDepth)
 		if g.fault {
-			n = foreignFault
+			n = foreignFaultDepth
 		}
 	case g.fault:
 		n = fault
 	}
-	for n = min(n, len(site)); n < len(site) && n < genericReach && isGeneric(g.trace.identity(site[n-1])); n++ {
+	for n = min(n, len(site)); n < len(site) && n < genericDepth && isGeneric(g.trace.identity(site[n-1])); n++ {
 	}
 	return n
 }
 
 // Bounds of the frames that count.
 const (
-	leastReach   = 2 // the caller too, where there is one
-	foreignReach = 4 // where none is the sender's own
-	foreignFault = 2 // there, of a fault
-	strictFault  = 2 // of a fault, where errors are compared more strictly
-	genericReach = 3 // where the innermost names are generic
+	minDepth          = 2 // the caller too, where there is one
+	foreignDepth      = 4 // where none is the sender's own
+	foreignFaultDepth = 2 // there, of a fault
+	stackFaultDepth   = 2 // of a fault, where errors are compared more strictly
+	genericDepth      = 3 // where the innermost names are generic
 )
 
 // own reports whether the frames that count are the sender's own.
@@ -352,7 +352,7 @@ func (g *Grouper) rootCause() span {
 func (g *Grouper) outermost() span { return g.trace.spans[len(g.trace.spans)-1] }
 
 // faulty reports whether the innermost own frame alone locates the error.
-func (g *Grouper) faulty() bool {
+func (g *Grouper) isFault() bool {
 	first := g.trace.site[0]
 	name := g.trace.identity(first)
 	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
@@ -360,17 +360,17 @@ func (g *Grouper) faulty() bool {
 
 // findCircle finds the frames of endless recursion, in an order
 // that does not depend on where it ended.
-func (g *Grouper) findCircle() {
-	g.circle = g.circle[:0]
+func (g *Grouper) findCycle() {
+	g.cycle = g.cycle[:0]
 	if !isOverflow(g.root.typ, g.root.message) {
 		return
 	}
 	for k, i := range g.trace.site {
-		if g.trace.looped[k] {
-			g.circle = append(g.circle, g.trace.identity(i))
+		if g.trace.repeated[k] {
+			g.cycle = append(g.cycle, g.trace.identity(i))
 		}
 	}
-	slices.SortFunc(g.circle, bytes.Compare)
+	slices.SortFunc(g.cycle, bytes.Compare)
 }
 
 // appendTypeName appends an error's type without what changes

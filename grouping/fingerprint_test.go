@@ -19,7 +19,7 @@ func TestGoldenHashes(t *testing.T) {
 	path := fmt.Sprintf("testdata/hashes-v%d.txt", Version)
 	var got strings.Builder
 	var g Grouper
-	for _, ks := range allKin {
+	for _, ks := range allVariants {
 		for _, k := range ks {
 			for _, p := range g.Fingerprint(k.base).All() {
 				fmt.Fprintf(&got, "%s %s %s\n", p.Hash, p.Scope, k.name)
@@ -95,7 +95,7 @@ func TestLevelsContainEachOther(t *testing.T) {
 
 // everyError returns the errors of all kin, and each without its last lines.
 func everyError() (errors []Error) {
-	for _, ks := range allKin {
+	for _, ks := range allVariants {
 		for _, k := range ks {
 			variants := append([]Error{k.base}, slices.Concat(slices.Collect(maps.Values(k.same)), slices.Collect(maps.Values(k.other)))...)
 			for _, e := range variants {
@@ -148,7 +148,7 @@ func TestLinear(t *testing.T) {
 
 // Whatever is sent: no panic, the same answer twice, and a name for what is shown.
 func FuzzFingerprint(f *testing.F) {
-	for _, ks := range allKin {
+	for _, ks := range allVariants {
 		for _, k := range ks {
 			f.Add(k.base.Type, k.base.Message, strings.Join(k.base.StackTrace, "\n"))
 		}
@@ -162,7 +162,7 @@ func FuzzFingerprint(f *testing.F) {
 		g.Fingerprint(Error{Type: stack, StackTrace: []string{message, typ}})
 		if again := g.Fingerprint(e); again.Deciding() != first || h.Fingerprint(e).Deciding() != first {
 			t.Fatal("the hash depends on what came before")
-		} else if d := again.Describe(); d.Title == "" || len(d.Title) > maxTitle || again.Explain().Rule.Words() == string(again.Explain().Rule) {
+		} else if d := again.Describe(); d.Title == "" || len(d.Title) > maxTitle || again.Explain().Rule.Text() == string(again.Explain().Rule) {
 			t.Fatalf("description %+v", d)
 		}
 	})
@@ -170,7 +170,7 @@ func FuzzFingerprint(f *testing.F) {
 
 // An error with a trace of 16 lines, from strings to hashes. Nothing is allocated.
 func BenchmarkFingerprint(b *testing.B) {
-	for _, k := range []kin{javaKin[0], javascriptKin[0], pythonKin[0], goKin[0], rubyKin[0], phpKin[0], dotnetKin[0]} {
+	for _, k := range []variants{javaVariants[0], javascriptVariants[0], pythonVariants[0], goVariants[0], rubyVariants[0], phpVariants[0], dotnetVariants[0]} {
 		b.Run(k.name, func(b *testing.B) {
 			e := k.base
 			for len(e.StackTrace) < 16 {

@@ -58,7 +58,7 @@ func goPlace(s string, i int) (Frame, bool) {
 // print below the place, "/src/cart.go:12 (0x8a1b2c)".
 func quotedCall(line string) (Frame, bool) {
 	name, _, ok := strings.Cut(strings.TrimPrefix(line, "\t"), ": ")
-	if !ok || line[0] != '\t' || name == "" || notInGo.in(name) || strings.IndexByte(name, '/') >= 0 {
+	if !ok || line[0] != '\t' || name == "" || notInGo.occursIn(name) || strings.IndexByte(name, '/') >= 0 {
 		return Frame{}, false
 	}
 	return Frame{Module: goQuoted, Function: name}, true
@@ -91,7 +91,7 @@ func goCall(s string) (Frame, bool) {
 	}
 	slash := strings.LastIndexByte(name, '/')
 	dot := strings.IndexByte(name[slash+1:], '.')
-	if dot < 1 || notInGo.in(name) {
+	if dot < 1 || notInGo.occursIn(name) {
 		return Frame{}, false
 	}
 	dot += slash + 1
@@ -132,7 +132,7 @@ func goMark(line string) mark {
 	case strings.HasPrefix(line, "Previous "): // access that a race is with
 		return mark{kind: stack}
 	case strings.HasPrefix(line, "runtime stack:"):
-		return mark{kind: elsewhere}
+		return mark{kind: otherStack}
 	case strings.HasPrefix(line, "fatal error: "):
 		return mark{kind: header, message: line[len("fatal error: "):]}
 	case strings.HasPrefix(line, "panic: "):

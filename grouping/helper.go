@@ -7,13 +7,13 @@ import "strings"
 
 // passHelpers drops the innermost frames of the site that are helpers,
 // unless nothing else is left.
-func (t *trace) passHelpers() {
+func (t *trace) skipHelpers() {
 	for n, i := range t.site {
 		if !t.frames[i].InApp {
 			return
 		}
 		if !isHelper(&t.frames[i]) {
-			t.site, t.looped = t.site[n:], t.looped[n:]
+			t.site, t.repeated = t.site[n:], t.repeated[n:]
 			return
 		}
 	}

@@ -10,29 +10,29 @@ import (
 // kin is an error and variants of it. What is in same differs from base only in
 // what changes between two occurrences of one fault: it must join base. What is
 // in other is another fault: it must not.
-type kin struct {
+type variants struct {
 	name  string
 	base  Error
 	same  map[string]Error
 	other map[string]Error
 }
 
-var allKin = [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin, otherKin, identifiedKin, generatedKin, chainKin, causeKin, depthKin, nativeKin, dartKin, beamKin, scriptKin, fieldKin}
+var allVariants = [][]variants{javaVariants, javascriptVariants, pythonVariants, goVariants, rubyVariants, phpVariants, dotnetVariants, otherVariants, identifiedVariants, generatedVariants, chainVariants, causeVariants, depthVariants, nativeVariants, dartVariants, beamVariants, scriptVariants, fieldVariants}
 
 func thrown(typ, message, stack string) Error {
 	return Error{Type: typ, Message: message, StackTrace: strings.Split(strings.Trim(stack, "\n"), "\n")}
 }
 
 // Errors of one fault join, errors of different faults do not, in every language.
-func TestKin(t *testing.T) {
-	for _, k := range allKin {
+func TestVariants(t *testing.T) {
+	for _, k := range allVariants {
 		for _, k := range k {
 			t.Run(k.name, k.check)
 		}
 	}
 }
 
-func (k kin) check(t *testing.T) {
+func (k variants) check(t *testing.T) {
 	var g Grouper
 	base := g.Fingerprint(k.base).Deciding()
 	why := g.Fingerprint(k.base).Explain()
@@ -51,7 +51,7 @@ func (k kin) check(t *testing.T) {
 // Senders cut traces into strings as they like: lines, all at once, with and
 // without indentation and carriage returns.
 func TestPieces(t *testing.T) {
-	for _, ks := range [][]kin{javaKin, javascriptKin, pythonKin, goKin, rubyKin, phpKin, dotnetKin} {
+	for _, ks := range [][]variants{javaVariants, javascriptVariants, pythonVariants, goVariants, rubyVariants, phpVariants, dotnetVariants} {
 		for _, k := range ks {
 			var g Grouper
 			want := g.Fingerprint(k.base).Deciding()

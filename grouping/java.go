@@ -129,7 +129,7 @@ func javaMark(line string) mark {
 	case len(s) == len("root cause") && strings.EqualFold(s, "root cause"): // by Tomcat
 		return mark{kind: cause}
 	case strings.HasPrefix(s, "Full thread dump"), strings.HasPrefix(s, "java.lang.Thread.State: "):
-		return mark{kind: dump}
+		return mark{kind: threadDump}
 	}
 	if _, thread, ok := strings.Cut(s, "Exception in thread \""); ok {
 		if _, thrown, ok := strings.Cut(thread, "\" "); ok {
@@ -189,7 +189,7 @@ func isErrorName(s string) bool {
 }
 
 func javaInApp(f *Frame) bool {
-	return !javaLibraries.hold(f.Module, '.')
+	return !javaLibraries.contains(f.Module, '.')
 }
 
 // javaIdentity is class and method without the numbers of compilers and class

@@ -86,19 +86,19 @@ type mark struct {
 type markKind uint8
 
 const (
-	noMark     markKind = iota
-	header              // names the exception whose frames follow
-	heading             // is followed by the message of the exception whose frames follow
-	trailer             // names the exception whose frames came before
-	cause               // the cause of the exceptions so far begins
-	wrapper             // an exception around those so far begins
-	another             // an exception around those so far begins, if the last one has its name
-	opening             // names an exception whose frames follow: the first one, else the cause of those so far
-	suppressed          // frames up to the next cause belong to no exception of the chain
-	elsewhere           // frames up to the next stack belong to no exception
-	stack               // a stack begins; only the first one with frames is that of the error
-	enough              // nothing after this line belongs to the error, once it has frames
-	dump                // these are the stacks of all threads, not that of an error
+	noMark       markKind = iota
+	header                // names the exception whose frames follow
+	messageBelow          // is followed by the message of the exception whose frames follow
+	trailer               // names the exception whose frames came before
+	cause                 // the cause of the exceptions so far begins
+	wrapper               // an exception around those so far begins
+	another               // an exception around those so far begins, if the last one has its name
+	opening               // names an exception whose frames follow: the first one, else the cause of those so far
+	suppressed            // frames up to the next cause belong to no exception of the chain
+	otherStack            // frames up to the next stack belong to no exception
+	stack                 // a stack begins; only the first one with frames is that of the error
+	errorEnd              // nothing after this line belongs to the error, once it has frames
+	threadDump            // these are the stacks of all threads, not that of an error
 )
 
 // syntaxes in the order in which they are tried; a tie goes to the earlier one.
@@ -172,7 +172,7 @@ func detect(lines []string) *syntax {
 // understands reports whether a line with these characters, which may begin
 // with "at ", is a frame.
 func (s *syntax) understands(line string, at bool, chars charSet) bool {
-	if at && !s.at || !at && s.has != (charSet{}) && !s.has.meets(chars) {
+	if at && !s.at || !at && s.has != (charSet{}) && !s.has.intersects(chars) {
 		return false
 	}
 	_, ok := s.frame(line)

@@ -29,12 +29,12 @@ type Level struct {
 	Stored   bool // groups are found by it
 }
 
-const everything = 1 << 20
+const unlimited = 1 << 20
 
 // Levels are those of errors with a usable stack trace, from strict to loose.
 // Those looser than the deciding one only lead to similar groups.
 var Levels = [...]Level{
-	{Scope: ScopeTrace, Frames: everything, Words: maxWords, Template: true, Stored: true},
+	{Scope: ScopeTrace, Frames: unlimited, Words: maxWords, Template: true, Stored: true},
 	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
 	{Scope: ScopeSite, Frames: 8, Words: 5, Decides: true, Stored: true},
 	{Scope: ScopePlace, Frames: 2, Words: 1},

@@ -20,7 +20,7 @@ func prefixesOf(s string, sep byte) prefixes {
 }
 
 // hold reports whether the set has name or one of its beginnings, split at sep.
-func (p prefixes) hold(name string, sep byte) bool {
+func (p prefixes) contains(name string, sep byte) bool {
 	for end := 0; ; end++ {
 		i := strings.IndexByte(name[end:], sep)
 		if i < 0 {

@@ -27,7 +27,7 @@ type wordlist struct {
 
 type word struct {
 	start, end int // in text, with a blank before it
-	usual      bool
+	technical  bool
 }
 
 func (w *wordlist) read(message string) {
@@ -43,18 +43,18 @@ func (w *wordlist) read(message string) {
 			w.text = w.text[:start]
 			continue
 		}
-		known := w.isUsual(wordEnds.trim(token)) || isErrorNumber(before, token)
+		known := w.isTechnical(wordEnds.trim(token)) || isErrorNumber(before, token)
 		if w.words = append(w.words, word{start, len(w.text), known}); known {
 			usual++
 		}
 	}
 	if 2*usual >= len(w.words) {
-		w.words = slices.DeleteFunc(w.words, func(one word) bool { return !one.usual })
+		w.words = slices.DeleteFunc(w.words, func(one word) bool { return !one.technical })
 	}
 }
 
 // take makes the list of words that are known.
-func (w *wordlist) take(words ...string) {
+func (w *wordlist) set(words ...string) {
 	w.text, w.words = w.text[:0], w.words[:0]
 	for _, one := range words {
 		if one != "" {
@@ -67,7 +67,7 @@ func (w *wordlist) take(words ...string) {
 
 // isUsual reports whether a programmer chose the word: vocabulary, a
 // constant ("NOT_FOUND") or a class ("FooBar").
-func (w *wordlist) isUsual(s string) bool {
+func (w *wordlist) isTechnical(s string) bool {
 	if len(s) <= maxWord {
 		w.spare = appendLower(w.spare[:0], s)
 		if vocabulary[string(w.spare)] {

@@ -42,7 +42,7 @@ func ParseSeverity(word string) (Severity, bool) {
 }
 
 // Words lists the severities of a set, the least severe first.
-func (s Severity) Words() []string {
+func (s Severity) Names() []string {
 	words := make([]string, 0, len(severities))
 	for i, word := range severities {
 		if s&(1<<i) != 0 {

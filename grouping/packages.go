@@ -29,12 +29,12 @@ type Presence struct {
 // A package is taken for a library's where most kinds have another one in
 // common and it is rare, though not unique, and hardly ever alone.
 const (
-	maxPackages    = 64
-	maxPackageName = 200 // bytes
-	leastKinds     = 64  // of errors, before which nothing is told
-	leastSeen      = 3   // kinds with a library
-	rare           = 30  // % of all kinds at most
-	alone          = 10  // % of its own kinds at most
+	maxPackages       = 64
+	maxPackageName    = 200 // bytes
+	minKinds          = 64  // of errors, before which nothing is told
+	minLibraryKinds   = 3   // kinds with a library
+	maxLibraryPercent = 30  // % of all kinds at most
+	maxAlonePercent   = 10  // % of its own kinds at most
 )
 
 // Add counts one kind of error, by PackagesOf.
@@ -60,7 +60,7 @@ func (p *Packages) Add(packages []string) {
 // Due reports whether it is time to look for libraries again, since there were so
 // many kinds: whenever their number has doubled, so that hashes change seldom.
 func (p *Packages) Due(since int) bool {
-	return p.Kinds >= leastKinds && bits.Len(uint(p.Kinds)) > bits.Len(uint(since)) //nolint:gosec // counts are not negative
+	return p.Kinds >= minKinds && bits.Len(uint(p.Kinds)) > bits.Len(uint(since)) //nolint:gosec // counts are not negative
 }
 
 // Libraries are the packages that are not the project's own; none where no
@@ -75,7 +75,7 @@ func (p *Packages) Libraries() Libraries {
 		return found
 	}
 	for name, seen := range p.Seen {
-		if name != own && seen.Kinds >= leastSeen && 100*seen.Kinds <= rare*p.Kinds && 100*seen.Alone <= alone*seen.Kinds {
+		if name != own && seen.Kinds >= minLibraryKinds && 100*seen.Kinds <= maxLibraryPercent*p.Kinds && 100*seen.Alone <= maxAlonePercent*seen.Kinds {
 			found[name] = true
 		}
 	}

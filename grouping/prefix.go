@@ -31,7 +31,7 @@ func commonWords(lines []string) int {
 	}
 	words := prefixWords
 	for _, line := range lines[:min(len(lines), prefixLines)] {
-		words = min(words, alike(lines[0], line))
+		words = min(words, commonPrefixWords(lines[0], line))
 	}
 	return words
 }
@@ -49,7 +49,7 @@ func withoutWords(dst, lines []string, words int) []string {
 
 // alike counts the first words that two lines have in common, up to "at",
 // with which calls begin.
-func alike(a, b string) (words int) {
+func commonPrefixWords(a, b string) (words int) {
 	for words < prefixWords {
 		var first, second string
 		first, a = cutWord(a)

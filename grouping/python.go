@@ -121,7 +121,7 @@ func pythonMember(line string) mark {
 	case strings.HasPrefix(s, "+-+--"):
 		return mark{kind: cause}
 	}
-	return mark{kind: elsewhere}
+	return mark{kind: otherStack}
 }
 
 func pythonInApp(f *Frame) bool {

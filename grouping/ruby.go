@@ -65,7 +65,7 @@ func railsHeader(s string) mark {
 		_, s, tagged = strings.Cut(s, "] ")
 	}
 	typ, message, called := strings.Cut(s, " (")
-	if !called || typ == "" || !isUpper(typ[0]) || notInType.in(typ) || typ == "Traceback" {
+	if !called || typ == "" || !isUpper(typ[0]) || notInType.occursIn(typ) || typ == "Traceback" {
 		return mark{}
 	}
 	if !whole && !isErrorName(typ) && !strings.Contains(typ, "::") { // its message goes on below

@@ -51,7 +51,7 @@ func rustMark(line string) mark {
 		return mark{kind: header, message: said}
 	}
 	if strings.HasSuffix(message, ":") { // a place; what was said is on the next line
-		return mark{kind: heading}
+		return mark{kind: messageBelow}
 	}
 	return mark{kind: header, message: message}
 }

@@ -46,7 +46,7 @@ type Count struct {
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
 
-	ofAll bool // it overflowed since the budget of all projects was used up
+	ofOrganization bool // it overflowed since the budget of all projects was used up
 }
 
 // Sample is an occurrence and how many came before it.

@@ -56,8 +56,8 @@ func TestSampleSlot(t *testing.T) {
 // Severities are the five words of an entry.
 func TestSeverity(t *testing.T) {
 	for _, word := range []string{"debug", "info", "warn", "error", "fatal"} {
-		if s, ok := ParseSeverity(word); !ok || !slices.Equal(s.Words(), []string{word}) {
-			t.Errorf("%q is %v", word, s.Words())
+		if s, ok := ParseSeverity(word); !ok || !slices.Equal(s.Names(), []string{word}) {
+			t.Errorf("%q is %v", word, s.Names())
 		}
 	}
 	if _, ok := ParseSeverity("Error"); ok {

@@ -178,7 +178,7 @@ func typeAndMessage(s string) (typ, message string, ok bool) {
 	if !found {
 		typ = strings.TrimSuffix(s, ":")
 	}
-	if typ == "" || len(typ) > 200 || notInType.in(typ) {
+	if typ == "" || len(typ) > 200 || notInType.occursIn(typ) {
 		return "", "", false
 	}
 	return typ, strings.TrimSpace(message), true

@@ -16,20 +16,20 @@ const (
 
 // trace is a parsed stack trace. Its memory is reused from error to error.
 type trace struct {
-	syntax *syntax
-	lines  []string
-	spare  []string // the lines without their prefix
-	frames []Frame
-	spans  []span  // the root cause first
-	names  []byte  // identities, one after another
-	idents []ident // where each frame's identity is in names
-	site   []int   // the frames that locate the error, the innermost first
-	looped []bool  // per element of site: it came again, by recursion
+	syntax   *syntax
+	lines    []string
+	spare    []string // the lines without their prefix
+	frames   []Frame
+	spans    []span  // the root cause first
+	names    []byte  // identities, one after another
+	idents   []ident // where each frame's identity is in names
+	site     []int   // the frames that locate the error, the innermost first
+	repeated []bool  // per element of site: it came again, by recursion
 
-	open  int   // the span that is being read
-	skip  int   // indentation of the suppressed exception that is being read; -1 outside
-	aside bool  // frames belong to no exception until a new stack begins
-	place Frame // of a syntax error, which no call has
+	open     int   // the span that is being read
+	skip     int   // indentation of the suppressed exception that is being read; -1 outside
+	ignoring bool  // frames belong to no exception until a new stack begins
+	place    Frame // of a syntax error, which no call has
 
 	libraries Libraries // of the project
 }
@@ -78,7 +78,7 @@ func (t *trace) detect() {
 
 func (t *trace) reset() {
 	t.lines, t.frames, t.spans = t.lines[:0], t.frames[:0], t.spans[:0]
-	t.names, t.open, t.skip, t.aside, t.place = t.names[:0], 0, -1, false, Frame{}
+	t.names, t.open, t.skip, t.ignoring, t.place = t.names[:0], 0, -1, false, Frame{}
 }
 
 // read goes through the lines.
@@ -94,7 +94,7 @@ func (t *trace) read() {
 		} else if t.syntax.opens != nil {
 			m = t.syntax.opens(line)
 		}
-		if m.kind == heading && i+1 < len(t.lines) {
+		if m.kind == messageBelow && i+1 < len(t.lines) {
 			m = mark{header, m.typ, t.lines[i+1]}
 		}
 		if m.kind != noMark && !t.apply(m, line) {
@@ -175,7 +175,7 @@ func (t *trace) keep(line string) {
 }
 
 func (t *trace) add(f Frame) {
-	if t.skip >= 0 || t.aside {
+	if t.skip >= 0 || t.ignoring {
 		return
 	}
 	s := &t.spans[t.open]
@@ -239,14 +239,14 @@ func (t *trace) apply(m mark, line string) bool {
 		}
 	case cause:
 		t.begin(m)
-	case elsewhere:
-		t.aside = true
+	case otherStack:
+		t.ignoring = true
 	case stack:
-		t.aside = false
+		t.ignoring = false
 		return empty
-	case enough:
+	case errorEnd:
 		return empty
-	case dump:
+	case threadDump:
 		t.frames, t.spans, t.open = t.frames[:0], append(t.spans[:0], span{}), 0
 		return false
 	}
@@ -258,7 +258,7 @@ func (t *trace) begin(m mark) {
 	if len(t.spans) == maxSpans {
 		return
 	}
-	t.aside = false
+	t.ignoring = false
 	s := span{m.typ, m.message, len(t.frames), len(t.frames)}
 	if m.kind == cause {
 		t.spans, t.open = slices.Insert(t.spans, 0, s), 0
@@ -296,7 +296,7 @@ func (s *span) cutPrefix() {
 	case !ok:
 	case s.typ == "" && isErrorName(typ):
 		s.typ, s.message = typ, rest
-	case typ == s.typ || isBareName(typ):
+	case typ == s.typ || isGenericError(typ):
 		s.message = rest
 	}
 }
@@ -352,9 +352,9 @@ func (t *trace) identity(i int) []byte { return t.names[t.idents[i].start:t.iden
 // locate chooses the frames that locate the error: the own ones in the root
 // cause; else in the exceptions around it; else all of the root cause.
 func (t *trace) locate() {
-	for _, choice := range [...]choice{ownNamed, own, anyone} {
+	for _, choice := range [...]choice{ownNamed, own, anyFrame} {
 		for _, s := range t.spans {
-			t.site, t.looped = t.site[:0], t.looped[:0]
+			t.site, t.repeated = t.site[:0], t.repeated[:0]
 			for i := s.first; i < s.end; i++ {
 				if t.chosen(i, choice) && !t.isMiddle(s, i) {
 					t.visit(i)
@@ -373,7 +373,7 @@ type choice uint8
 const (
 	ownNamed choice = iota // own ones but those that engines name differently
 	own
-	anyone
+	anyFrame
 )
 
 func (t *trace) chosen(i int, c choice) bool {
@@ -399,9 +399,9 @@ func (t *trace) visit(i int) {
 	}
 	for back := len(t.site) - 1; back >= 0 && back >= len(t.site)-maxWindow; back-- {
 		if bytes.Equal(t.identity(t.site[back]), name) {
-			t.looped[back] = true
+			t.repeated[back] = true
 			return
 		}
 	}
-	t.site, t.looped = append(t.site, i), append(t.looped, false)
+	t.site, t.repeated = append(t.site, i), append(t.repeated, false)
 }

@@ -64,7 +64,7 @@ func TestTypesWithIDsAreOneGroup(t *testing.T) {
 }
 
 // identifiedKin are errors with ids in their types.
-var identifiedKin = []kin{
+var identifiedVariants = []variants{
 	{name: "id without a trace", base: Error{Type: "Error_8f3a9c", Message: "cannot pay"}},
 	{name: "id", base: thrown("Timeout<1234>", "cannot pay", "\tat com.acme.A.b(A.java:1)")},
 	{name: "id of a cause", base: thrown("com.acme.Failed", "cannot pay", "\tat com.acme.A.b(A.java:1)\nCaused by: x.Job12345Failed: y\n\tat com.acme.C.d(C.java:1)")},

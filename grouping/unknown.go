@@ -11,13 +11,13 @@ import (
 // says nothing else.
 
 const (
-	unknownWidth   = 300 // bytes of a line that are looked at
-	unknownLetters = 3   // a line with fewer has no meaning
+	maxUnknownLine    = 300 // bytes of a line that are looked at
+	minUnknownLetters = 3   // a line with fewer has no meaning
 )
 
 func unknownFrame(line string) (Frame, bool) {
 	s := strings.TrimSpace(line)
-	return Frame{Function: clip(s, unknownWidth)}, s != ""
+	return Frame{Function: clip(s, maxUnknownLine)}, s != ""
 }
 
 func unknownMark(string) mark { return mark{} }
@@ -43,13 +43,13 @@ func unknownInApp(f *Frame) bool {
 // their own, those before them name the calls.
 func unknownOwn(frames []Frame) {
 	placed, apart := countPlaced(frames)
-	if placed < leastPlaced {
+	if placed < minPlaced {
 		return
 	}
 	before := false // whether the line below names a place
 	for i := range slices.Backward(frames) {
 		f := &frames[i]
-		f.InApp = isPlaced(f.Function) || before && apart >= leastPlaced && f.InApp
+		f.InApp = isPlaced(f.Function) || before && apart >= minPlaced && f.InApp
 		before = isPlaced(f.Function)
 	}
 }
@@ -69,7 +69,7 @@ func (t *trace) nameUnknown() {
 			return
 		}
 	}
-	if placed, _ := countPlaced(frames); placed < leastPlaced || isPlaced(frames[0].Function) {
+	if placed, _ := countPlaced(frames); placed < minPlaced || isPlaced(frames[0].Function) {
 		return
 	}
 	root.first++
@@ -101,7 +101,7 @@ func countPlaced(frames []Frame) (placed, apart int) {
 }
 
 // leastPlaced is how many lines with a place are calls; one may be in a message.
-const leastPlaced = 2
+const minPlaced = 2
 
 // isPlaced reports whether a line names a line of a file: "cart.pas:12",
 // "Cart.hs:(12,1)", "line 12".
@@ -160,7 +160,7 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 		}
 		i = end + 1
 	}
-	if letters < unknownLetters {
+	if letters < minUnknownLetters {
 		return dst[:start]
 	}
 	return dst

@@ -186,7 +186,7 @@ func TestOddTexts(t *testing.T) {
 	}
 	byType := map[string]group{}
 	for _, g := range list(t, process, key, "shop", "").Items {
-		if status := ask(t, process, key, "/v1/error-groups/"+g.ID, &g); status != 200 || len(g.Occurrences) != 1 {
+		if status := get(t, process, key, "/v1/error-groups/"+g.ID, &g); status != 200 || len(g.Occurrences) != 1 {
 			t.Errorf("group %+v: %d", g, status)
 		}
 		byType[g.Type] = g
@@ -234,7 +234,7 @@ func TestOneGroup(t *testing.T) {
 		t.Fatalf("%d groups, want 1", len(listed))
 	}
 	var g group
-	if status := ask(t, process, key, "/v1/error-groups/"+listed[0].ID, &g); status != 200 {
+	if status := get(t, process, key, "/v1/error-groups/"+listed[0].ID, &g); status != 200 {
 		t.Fatalf("answered %d", status)
 	}
 	last := noon.Add((n - 1) * time.Second)
@@ -301,7 +301,7 @@ func TestIsolation(t *testing.T) {
 		{"unknown key", "weir_" + strings.Repeat("f", 48), "/v1/projects/shop/error-groups", 401, "invalid_api_key"},
 	} {
 		var answer page
-		if status := ask(t, process, test.key, test.path, &answer); status != test.status || answer.Code != test.code {
+		if status := get(t, process, test.key, test.path, &answer); status != test.status || answer.Code != test.code {
 			t.Errorf("%s: %s answered %d %s, want %d %s", test.name, test.path, status, answer.Code, test.status, test.code)
 		}
 	}
@@ -377,7 +377,7 @@ func TestKeysThatReadLess(t *testing.T) {
 		{"a project, only writing", write, "/v1/projects/shop/error-groups", 403}, {"a group, only writing", write, "/v1/error-groups/" + shop, 403},
 	} {
 		var found page
-		if status := ask(t, process, c.key, c.path, &found); status != c.want {
+		if status := get(t, process, c.key, c.path, &found); status != c.want {
 			t.Errorf("%s: got %d %s, want %d", c.name, status, found.Code, c.want)
 		}
 	}
@@ -406,7 +406,7 @@ func TestReadsAreUses(t *testing.T) {
 		list(t, process, key, "shop", "")
 	}
 	stop()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if read != 4 { // one was awaitKeys'

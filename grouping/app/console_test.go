@@ -23,28 +23,28 @@ const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
 // A pane is one grouping that runs, and what others would
 // publish, as the tests of the pages need it.
-type pane struct {
+type testConsole struct {
 	*rig
 	app *app.App
 }
 
-func newPane(t *testing.T) *pane {
+func newTestConsole(t *testing.T) *testConsole {
 	t.Helper()
 	r := newRig(t)
 	grouping, _ := r.start()
 	awaitReady(t, grouping)
-	return &pane{rig: r, app: grouping}
+	return &testConsole{rig: r, app: grouping}
 }
 
 // project publishes a project.
-func (p *pane) project(organization, project, name string) {
+func (p *testConsole) project(organization, project, name string) {
 	p.t.Helper()
 	p.PublishEvent(contract.TopicTenants, contract.TypeProjectCreated, organization,
 		contract.ProjectCreated{Organization: organization, Project: project, Name: name})
 }
 
 // fail publishes one entry with an error.
-func (p *pane) fail(organization, project, errorType, text string, trace ...string) {
+func (p *testConsole) fail(organization, project, errorType, text string, trace ...string) {
 	p.t.Helper()
 	line, _ := json.Marshal(map[string]any{
 		"timestamp": "2026-11-21T09:30:00Z", "level": "error", "message": "failed", "environment": "prod",
@@ -57,7 +57,7 @@ func (p *pane) fail(organization, project, errorType, text string, trace ...stri
 	p.Accept(accepted)
 }
 
-func (p *pane) get(session, path string) (status int, body string) {
+func (p *testConsole) get(session, path string) (status int, body string) {
 	request := httptest.NewRequest(http.MethodGet, path, nil)
 	request.AddCookie(&http.Cookie{Name: identity.SessionCookie, Value: session})
 	answer := httptest.NewRecorder()
@@ -66,7 +66,7 @@ func (p *pane) get(session, path string) (status int, body string) {
 }
 
 // await returns the page at path once it holds text.
-func (p *pane) await(session, path, text string) (body string) {
+func (p *testConsole) await(session, path, text string) (body string) {
 	p.t.Helper()
 	testenv.Eventually(p.t, time.Minute, func() error {
 		status, page := p.get(session, path)
@@ -83,7 +83,7 @@ var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 // The list shows each kind of error once with its count, a group shows its
 // samples and why it is one; texts stay texts.
 func TestErrorPages(t *testing.T) {
-	p := newPane(t)
+	p := newTestConsole(t)
 	p.project("org_1", "prj_1", "Shop"+hostile)
 	session := p.SignIn("org_1", "viewer")
 	p.await(session, "/console/errors", "No errors yet")
@@ -119,7 +119,7 @@ func TestErrorPages(t *testing.T) {
 // Members see the errors of their own organization; a foreign
 // group or project looks like an unknown one.
 func TestErrorPagesAreIsolated(t *testing.T) {
-	p := newPane(t)
+	p := newTestConsole(t)
 	p.project("org_1", "prj_1", "Alpha")
 	p.project("org_2", "prj_2", "Beta")
 	owner, stranger := p.SignIn("org_1", "viewer"), p.SignIn("org_2", "viewer")

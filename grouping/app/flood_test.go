@@ -49,7 +49,7 @@ func TestAFloodOfTypes(t *testing.T) {
 		t.Fatalf("overflow %+v", overflow)
 	}
 	var g group
-	if status := ask(t, process, noisy, "/v1/error-groups/"+overflow[0].ID, &g); status != 200 || g.Why.Rule == "" || len(g.Occurrences) == 0 {
+	if status := get(t, process, noisy, "/v1/error-groups/"+overflow[0].ID, &g); status != 200 || g.Why.Rule == "" || len(g.Occurrences) == 0 {
 		t.Errorf("answered %d: %+v", status, g)
 	}
 }

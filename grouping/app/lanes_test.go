@@ -24,7 +24,7 @@ func TestAFloodIsLeftForLater(t *testing.T) {
 	}
 	r.Accept(append(accepted, logs("quiet", "shop", 1, failure("ErrorA", 0)))...)
 	published := time.Now()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if time.Since(published) < time.Second {
 			return errors.New("grouping would not be late")
 		}
@@ -42,7 +42,7 @@ func TestAFloodIsLeftForLater(t *testing.T) {
 			t.Errorf("%s counts %d, want %d", typ, n, flood/5)
 		}
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if r.number(`SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'bus_deferred' AND schemaname = 'grouping'`) == 0 {
 			return errors.New("nothing was left for later")
 		}

@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		{"/v1/error-groups/" + id + "?limit=1", "?limit"},
 	} {
 		var problem page
-		status := ask(t, process, key, test.path, &problem)
+		status := get(t, process, key, test.path, &problem)
 		if status != http.StatusBadRequest || len(problem.Errors) != 1 || problem.Errors[0].Pointer != test.pointer || problem.Errors[0].Fix == "" {
 			t.Errorf("%s answered %d %+v, want a 400 that names %s", test.path, status, problem, test.pointer)
 		}
@@ -133,7 +133,7 @@ func TestOpenAPI(t *testing.T) {
 		Paths   map[string]map[string]any
 	}
 	for _, path := range []string{"/v1/openapi.json", "/v1/grouping/openapi.json"} {
-		if status := ask(t, process, "", path, &document); status != http.StatusOK || document.OpenAPI != "3.1.0" {
+		if status := get(t, process, "", path, &document); status != http.StatusOK || document.OpenAPI != "3.1.0" {
 			t.Errorf("%s answered %d with version %q", path, status, document.OpenAPI)
 		}
 	}

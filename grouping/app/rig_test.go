@@ -32,7 +32,7 @@ const partitions = 4
 
 // patience is how long a test waits for what has to happen. A partition of a
 // process that went away is only given away after its session has timed out.
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
 // noon is when the events of the tests happen by default.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -135,7 +135,7 @@ func stack(typ string) []string {
 // awaitApplied waits until everything that was published is applied or parked.
 func (r *rig) awaitApplied() {
 	r.t.Helper()
-	testenv.Eventually(r.t, patience, func() error {
+	testenv.Eventually(r.t, timeout, func() error {
 		applied := contract.Positions{}
 		var partition int
 		var next int64
@@ -189,7 +189,7 @@ func (r *rig) number(query string, args ...any) (n int) {
 // returns the titles of the groups, sorted.
 func (r *rig) awaitFacts(n int) (titles []string) {
 	r.t.Helper()
-	testenv.Eventually(r.t, patience, func() error {
+	testenv.Eventually(r.t, timeout, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.facts) < n {
@@ -251,7 +251,7 @@ type page struct {
 }
 
 // ask reads path into an answer and returns the status.
-func ask(t testing.TB, process *app.App, key, path string, into any) int {
+func get(t testing.TB, process *app.App, key, path string, into any) int {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, path, nil)
 	if key != "" {
@@ -270,7 +270,7 @@ func ask(t testing.TB, process *app.App, key, path string, into any) int {
 func list(t testing.TB, process *app.App, key, project, query string) page {
 	t.Helper()
 	var found page
-	if status := ask(t, process, key, "/v1/projects/"+project+"/error-groups"+query, &found); status != http.StatusOK {
+	if status := get(t, process, key, "/v1/projects/"+project+"/error-groups"+query, &found); status != http.StatusOK {
 		t.Fatalf("%s %s answered %d %s: %s", project, query, status, found.Code, found.Detail)
 	}
 	return found
@@ -291,16 +291,16 @@ func counts(t testing.TB, process *app.App, key, project string) map[string]int6
 
 func awaitReady(t testing.TB, process *app.App) {
 	t.Helper()
-	testenv.Eventually(t, patience, process.Ready)
+	testenv.Eventually(t, timeout, process.Ready)
 }
 
 // awaitKeys waits until a process knows API keys.
 func awaitKeys(t testing.TB, process *app.App, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, timeout, func() error {
 			var problem page
-			if status := ask(t, process, key, "/v1/projects/none/error-groups", &problem); status != http.StatusNotFound {
+			if status := get(t, process, key, "/v1/projects/none/error-groups", &problem); status != http.StatusNotFound {
 				return fmt.Errorf("the key is answered with %d %s", status, problem.Code)
 			}
 			return nil

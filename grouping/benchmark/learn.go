@@ -21,12 +21,12 @@ func learn(reports []report) {
 		}
 		p := projects[r.Project]
 		r.libraries = p.libraries
-		p.see(g.Fingerprint(r.sent()))
+		p.add(g.Fingerprint(r.sent()))
 	}
 }
 
 // see learns from an error of a new kind.
-func (l *learner) see(f grouping.Fingerprint) {
+func (l *learner) add(f grouping.Fingerprint) {
 	kind := f.Deciding().Hash
 	if l.kinds[kind] {
 		return

@@ -20,7 +20,7 @@ type peer struct {
 
 var peers = []peer{
 	{"Sentry", sentry}, {"Datadog", datadog}, {"BugSnag", bugsnag}, {"Rollbar", rollbar}, {"Elastic", elastic}, {"type + message", typeAndMessage},
-	{"Weir before", weirBefore},
+	{"Weir before", previousVersion},
 }
 
 // sentry: the types of the chain and the frames of the sender's own
@@ -102,7 +102,7 @@ func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
 }
 
 // weirBefore is the version of the algorithm before this one.
-func weirBefore(_ *grouping.Description, sent grouping.Error) string {
+func previousVersion(_ *grouping.Description, sent grouping.Error) string {
 	var g former.Grouper
 	hashes := g.Hashes(sent, grouping.Version-1)
 	return hashes[len(hashes)-1].Hash.String()

@@ -29,7 +29,7 @@ func printComparison(in io.Reader, out io.Writer) error {
 	if err := eachError(in, c.add); err != nil {
 		return err
 	}
-	joined, split := several(c.now), several(c.before)
+	joined, split := withSeveralOthers(c.now), withSeveralOthers(c.before)
 	fmt.Fprintf(out, "%d errors: %d groups before, %d now; %d of now join several of before, %d of before are split\n",
 		c.errors, len(c.before), len(c.now), len(joined), len(split))
 	printKinds(out, "joins", joined)
@@ -61,13 +61,13 @@ func (c *comparison) add(_ int, e grouping.Error) error {
 	old := c.former.Hashes(e, grouping.Version-1)
 	today := c.today.Fingerprint(e)
 	before, now, title := old[len(old)-1].Hash, today.Deciding().Hash, today.Describe().Title
-	meet(c.before, before, now, title)
-	meet(c.now, now, before, title)
+	countShared(c.before, before, now, title)
+	countShared(c.now, now, before, title)
 	c.errors++
 	return nil
 }
 
-func meet(kinds map[grouping.Hash]*kind, hash, other grouping.Hash, title string) {
+func countShared(kinds map[grouping.Hash]*kind, hash, other grouping.Hash, title string) {
 	k, ok := kinds[hash]
 	if !ok {
 		k = &kind{title, map[grouping.Hash]*shared{}}
@@ -81,7 +81,7 @@ func meet(kinds map[grouping.Hash]*kind, hash, other grouping.Hash, title string
 
 // several are the groups that share errors with more than one of
 // the other version, those with most first.
-func several(kinds map[grouping.Hash]*kind) (found []*kind) {
+func withSeveralOthers(kinds map[grouping.Hash]*kind) (found []*kind) {
 	for _, k := range kinds {
 		if len(k.others) > 1 {
 			found = append(found, k)

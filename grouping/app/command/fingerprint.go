@@ -66,7 +66,7 @@ type printedFrame struct {
 
 func printOf(line int, f grouping.Fingerprint) printed {
 	about, why := f.Describe(), f.Explain()
-	p := printed{Line: line, Title: about.Title, Language: about.Language, Rule: why.Rule.Words(), Parts: []printedPart{}, Exceptions: []printedError{}}
+	p := printed{Line: line, Title: about.Title, Language: about.Language, Rule: why.Rule.Text(), Parts: []printedPart{}, Exceptions: []printedError{}}
 	for _, h := range f.All() {
 		p.Hashes = append(p.Hashes, printedHash{h.Scope, h.Hash.String(), h == f.Deciding()})
 	}

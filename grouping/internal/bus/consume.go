@@ -119,7 +119,7 @@ func count(tally *grouping.Tally, logs contract.LogsAccepted, libraries grouping
 		if err != nil {
 			return fmt.Errorf("cannot read entry %d of %s: %w", index, logs.ID(), err)
 		}
-		if e.errored {
+		if e.hasError {
 			o := occurrence(e, logs, index)
 			o.Error.Libraries = libraries
 			tally.Add(o)

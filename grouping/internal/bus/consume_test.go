@@ -85,7 +85,7 @@ func TestEntries(t *testing.T) {
 	}
 	got := groupsOf(t, pool, "acme")
 	if len(got) != 1 || got[0].Title != "disk is full" || got[0].Count != 1 || !slices.Equal(got[0].Environments, []string{"prod"}) ||
-		!slices.Equal(got[0].Severities.Words(), []string{"warn"}) || got[0].FirstSeen.Sub(l.Time).Abs() > time.Millisecond {
+		!slices.Equal(got[0].Severities.Names(), []string{"warn"}) || got[0].FirstSeen.Sub(l.Time).Abs() > time.Millisecond {
 		t.Errorf("groups %+v", got)
 	}
 }

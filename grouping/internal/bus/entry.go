@@ -14,7 +14,7 @@ import (
 // another type than expected counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
-	errored                                bool // it carries an error payload
+	hasError                               bool // it carries an error payload
 	err                                    grouping.Error
 }
 
@@ -39,7 +39,7 @@ func parseEntry(line string) (e entry, err error) {
 		case entryfield.Environment:
 			e.environment = s.string()
 		case entryfield.Error:
-			e.errored = s.errorPayload(&e.err)
+			e.hasError = s.errorPayload(&e.err)
 		default:
 			s.skip()
 		}
@@ -157,7 +157,7 @@ func (s *scanner) strings() []string {
 	}
 	var texts []string
 	for _, e := range pieces.inOrder() {
-		texts = s.within(texts, e, from+maxHead, s.at-maxTail)
+		texts = s.appendEnds(texts, e, from+maxHead, s.at-maxTail)
 	}
 	return texts
 }
@@ -184,7 +184,7 @@ func (s *scanner) string() string {
 	if s.err != nil {
 		return ""
 	}
-	return strings.Join(s.within(nil, piece{start, s.at, escaped}, start+maxHead, s.at-maxTail), "\n")
+	return strings.Join(s.appendEnds(nil, piece{start, s.at, escaped}, start+maxHead, s.at-maxTail), "\n")
 }
 
 func (s *scanner) unescape(raw string, escaped bool) string {

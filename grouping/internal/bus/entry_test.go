@@ -16,13 +16,13 @@ func TestParseEntry(t *testing.T) {
 		`{"timestamp":"2026-01-02T03:04:05Z","level":"error","message":"m","environment":"prod","error":{"type":"T","message":"x","stack_trace":["a","b\n"]}}`: {
 			"2026-01-02T03:04:05Z", "error", "m", "prod", true, grouping.Error{Type: "T", Message: "x", StackTrace: []string{"a", "b\n"}}},
 		`{"Error":{"type":"T"},"LEVEL":"info","metadata":{"error":{"type":"N"},"a":[1,{"b":"]}\""}]},"message":"m"}`: {message: "m"},
-		`{"\u0065rror":{"\u0074ype":"T\u0000\"\\","context":{"type":"N"}}}`:                                          {errored: true, err: grouping.Error{Type: "T\x00\"\\"}},
+		`{"\u0065rror":{"\u0074ype":"T\u0000\"\\","context":{"type":"N"}}}`:                                          {hasError: true, err: grouping.Error{Type: "T\x00\"\\"}},
 		`{"error":null,"message":"m"}`: {message: "m"},
-		`{"error":{}}`:                 {errored: true},
-		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`: {errored: true},
-		`{"error":{"stack_trace":[]},"level":true}`:             {errored: true},
-		`{"error":{"stack_trace":["a",null,"b"]}}`:              {errored: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
-		`{"error":{"stack_trace":"a\nb"}}`:                      {errored: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
+		`{"error":{}}`:                 {hasError: true},
+		`{"error":{"type":7,"message":["x"],"stack_trace":{}}}`: {hasError: true},
+		`{"error":{"stack_trace":[]},"level":true}`:             {hasError: true},
+		`{"error":{"stack_trace":["a",null,"b"]}}`:              {hasError: true, err: grouping.Error{StackTrace: []string{"a", "", "b"}}},
+		`{"error":{"stack_trace":"a\nb"}}`:                      {hasError: true, err: grouping.Error{StackTrace: []string{"a\nb"}}},
 	} {
 		got, err := parseEntry(text)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -56,8 +56,8 @@ func FuzzParseEntry(f *testing.F) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		var payload map[string]json.RawMessage
-		if errored := json.Unmarshal(members["error"], &payload) == nil && payload != nil; errored != got.errored {
-			t.Fatalf("%q: errored %v, want %v", text, got.errored, errored)
+		if errored := json.Unmarshal(members["error"], &payload) == nil && payload != nil; errored != got.hasError {
+			t.Fatalf("%q: errored %v, want %v", text, got.hasError, errored)
 		}
 	})
 }

@@ -20,21 +20,21 @@ const maxCost = 16 << 20
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
 // unread is the cost of a record whose entries are not parsed.
-const unread = 512
+const unparsedCost = 512
 
 // perError is what an error costs beside its text: a new kind of 100 bytes
 // takes the database as long as parsing thousands. Without it one transaction
 // could create all the groups that an organization's projects may have.
-const perError = 4 << 10
+const errorCost = 4 << 10
 
 func cost(record bus.Record) int {
 	errors, err := strconv.Atoi(record.Header(contract.HeaderErrors))
 	if err == nil && errors <= 0 {
-		return unread
+		return unparsedCost
 	}
-	return unread + len(record.Value) + perError*min(max(errors, 0), len(record.Value)/leastError)
+	return unparsedCost + len(record.Value) + errorCost*min(max(errors, 0), len(record.Value)/minErrorSize)
 }
 
 // leastError is fewer bytes than any entry with an error has: what a
 // header says of them is believed no further.
-const leastError = 32
+const minErrorSize = 32

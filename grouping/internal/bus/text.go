@@ -44,7 +44,7 @@ func (p *pieces) inOrder() []piece {
 }
 
 // within appends what of the text of e is before head or after tail.
-func (s *scanner) within(texts []string, e piece, head, tail int) []string {
+func (s *scanner) appendEnds(texts []string, e piece, head, tail int) []string {
 	if s.text[e.start] != '"' {
 		return append(texts, "")
 	}

@@ -82,7 +82,7 @@ func (c *console) show(g postgres.Group) shownGroup {
 	return shownGroup{
 		Href: groupsPath + "/" + g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Project: c.Directory.Name(g.Project),
 		Status: string(g.Status), Count: g.Count, FirstSeen: g.FirstSeen, LastSeen: g.LastSeen,
-		Levels: showLevels(g.Severities.Words()), Environments: g.Environments,
+		Levels: showLevels(g.Severities.Names()), Environments: g.Environments,
 	}
 }
 

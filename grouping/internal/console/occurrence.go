@@ -41,7 +41,7 @@ type shownFrame struct {
 
 func showOccurrences(occurrences []postgres.Occurrence) (shown []shownOccurrence) {
 	for _, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: showLevels(o.Severity.Words()), Environment: o.Environment}
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: showLevels(o.Severity.Names()), Environment: o.Environment}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x))
 		}

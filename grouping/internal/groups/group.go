@@ -30,7 +30,7 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 		if found.Group, found.Why, err = postgres.FindGroup(ctx, tx, organization, id); err != nil {
 			return err
 		}
-		if !s.reads(who, found.Group.Project) {
+		if !s.mayRead(who, found.Group.Project) {
 			return postgres.ErrNoGroup
 		}
 		if found.Occurrences, err = postgres.Occurrences(ctx, tx, organization, id); err != nil {
@@ -45,12 +45,12 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 
 // reads reports whether the principal may read a project's
 // groups: nobody may, once it is to be deleted.
-func (s *Service) reads(who identity.Principal, project string) bool {
+func (s *Service) mayRead(who identity.Principal, project string) bool {
 	return who.ReadsProject(project) && !s.Projects.Hides(who.Organization, project)
 }
 
 // over returns what reports whether so much time has passed.
-func (s *Service) over(span time.Duration) func() bool {
+func (s *Service) timeUp(span time.Duration) func() bool {
 	ends := s.Clock().Add(span)
 	return func() bool { return !s.Clock().Before(ends) }
 }
@@ -58,7 +58,7 @@ func (s *Service) over(span time.Duration) func() bool {
 // Groups finds a page of groups. It ends with what was found when its time is over.
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
-		query.Hidden, query.Enough = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.over(longestSearch)
+		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)
 		page, err = postgres.Groups(ctx, tx, organization, query)
 		return err
 	})

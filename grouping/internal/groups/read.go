@@ -10,7 +10,7 @@ import (
 )
 
 // longestSearch is how long a search takes: then a page ends with what was found.
-const longestSearch = 2 * time.Second
+const maxSearchTime = 2 * time.Second
 
 // read runs fn in a snapshot of the organization's rows, in the fair order of
 // organizations. A Problem 429 means that its share is used up.

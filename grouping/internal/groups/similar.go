@@ -23,8 +23,8 @@ type Similar struct {
 
 // Bounds of what counts as similar.
 const (
-	MaxSimilar    = 20   // groups that are named, each
-	leastLikeness = 0.05 // of at least this likeness
+	MaxSimilar  = 20   // groups that are named, each
+	minLikeness = 0.05 // of at least this likeness
 )
 
 // Similar finds the groups most like one. Where the principal may not
@@ -38,7 +38,7 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 	switch {
 	case err != nil:
 		return nil, err
-	case !s.reads(who, alike.Of.Project):
+	case !s.mayRead(who, alike.Of.Project):
 		return nil, postgres.ErrNoGroup
 	}
 	return rank(alike), nil
@@ -54,7 +54,7 @@ func rank(alike postgres.Candidates) []Similar {
 	of, ranked := alike.Of, []Similar(nil)
 	for _, other := range alike.Others {
 		likeness := of.Outline.Likeness(other.Outline, apart(of.Group, other.Group), alike.Rarity)
-		if here, there := of.Outline.Differences(other.Outline); likeness >= leastLikeness {
+		if here, there := of.Outline.Differences(other.Outline); likeness >= minLikeness {
 			ranked = append(ranked, Similar{Group: other.Group, Likeness: likeness, OnlyHere: here, OnlyThere: there})
 		}
 	}

@@ -29,7 +29,7 @@ type groupBody struct {
 func newGroupBody(g postgres.Group) groupBody {
 	return groupBody{
 		ID: g.ID, Project: g.Project, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Status: g.Status, Count: g.Count,
-		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Words(), Environments: g.Environments,
+		FirstSeen: g.FirstSeen.UTC(), LastSeen: g.LastSeen.UTC(), Levels: g.Severities.Names(), Environments: g.Environments,
 	}
 }
 
@@ -43,7 +43,7 @@ type groupDetailBody struct {
 // groups lists the groups of a project, the one last seen first.
 func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	project := chi.URLParam(r, "project")
-	if !a.reaches(r, project) {
+	if !a.mayRead(r, project) {
 		return httpapi.NotFound("project", project)
 	}
 	if err := httpapi.OnlyKnown(r, []string{"level", "environment"}, "status", "from", "to", "q", "limit", "cursor"); err != nil {

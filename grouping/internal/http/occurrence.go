@@ -43,7 +43,7 @@ func newOccurrenceBodies(occurrences []postgres.Occurrence) []occurrenceBody {
 			EntryID: o.Entry, Time: o.At.UTC(), Environment: o.Environment, Message: o.Message,
 			Exceptions: []exceptionBody{}, Frames: []frameBody{},
 		}
-		if words := o.Severity.Words(); len(words) > 0 {
+		if words := o.Severity.Names(); len(words) > 0 {
 			bodies[i].Level = words[0]
 		}
 		for number, x := range o.Exceptions {

@@ -37,7 +37,7 @@ func (a *API) Mount(router chi.Router) {
 // reaches reports whether the caller may read the project: one of its
 // organization, unless the key is for its own alone. The key's own project
 // counts before its creation is consumed.
-func (a *API) reaches(r *http.Request, project string) bool {
+func (a *API) mayRead(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
 	return principal.ReadsProject(project) && (a.Projects.Owns(principal.Organization, project) || project != "" && project == principal.Project)
 }

@@ -14,7 +14,7 @@ import (
 
 // keptBudgets is how long budgets are kept before the newest hour: a
 // record accepted earlier begins a new one.
-const keptBudgets = 48 * time.Hour
+const activeBudgetsKept = 48 * time.Hour
 
 // budgetKey is a project and an hour.
 type budgetKey struct {
@@ -23,7 +23,9 @@ type budgetKey struct {
 }
 
 // ofAll is the budget of all projects of the organization.
-func (k budgetKey) ofAll() budgetKey { return budgetKey{organization: k.organization, hour: k.hour} }
+func (k budgetKey) ofOrganization() budgetKey {
+	return budgetKey{organization: k.organization, hour: k.hour}
+}
 
 func (k budgetKey) order(other budgetKey) int {
 	return cmp.Or(cmp.Compare(k.organization, other.organization), cmp.Compare(k.project, other.project), k.hour.Compare(other.hour))
@@ -42,7 +44,7 @@ type allotment map[hashKey]budgetKey
 // locked until this transaction ends; used-up ones are not. Budgets are read
 // before hashes, so that whatever used one up is visible.
 func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
-	known map[hashKey]string, inherited heirs, allotted allotment, err error,
+	known map[hashKey]string, inherited inherited, allotted allotment, err error,
 ) {
 	used, err := readBudgets(ctx, tx, budgetKeys(counts))
 	if err != nil {
@@ -52,7 +54,7 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 		return nil, nil, nil, err
 	}
 	fresh := slices.DeleteFunc(slices.Clone(counts), func(c *grouping.Count) bool { return groupOf(c, known) != "" })
-	if inherited, err = findHeirs(ctx, tx, fresh); err != nil {
+	if inherited, err = findInherited(ctx, tx, fresh); err != nil {
 		return nil, nil, nil, err
 	}
 	fresh = slices.DeleteFunc(fresh, func(c *grouping.Count) bool { return inherited[keyOf(c, c.Deciding())] != "" })
@@ -82,7 +84,7 @@ func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used ma
 		case w.hasRoom(used, budget):
 			allotted[key] = budget
 			used[budget]++
-			used[budget.ofAll()]++
+			used[budget.ofOrganization()]++
 		default:
 			c.Overflow(used[budget] < w.NewGroups.Project)
 		}
@@ -92,7 +94,7 @@ func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used ma
 
 // hasRoom reports whether a project may create one more group.
 func (w Writer) hasRoom(used map[budgetKey]int, of budgetKey) bool {
-	return used[of] < w.NewGroups.Project && used[of.ofAll()] < w.NewGroups.Organization
+	return used[of] < w.NewGroups.Project && used[of.ofOrganization()] < w.NewGroups.Organization
 }
 
 // budgetKeys are the budgets that counts may be charged to, in
@@ -101,7 +103,7 @@ func budgetKeys(counts []*grouping.Count) []budgetKey {
 	seen := map[budgetKey]bool{}
 	for _, c := range counts {
 		key := budgetOf(c)
-		seen[key], seen[key.ofAll()] = true, true
+		seen[key], seen[key.ofOrganization()] = true, true
 	}
 	return slices.SortedFunc(maps.Keys(seen), budgetKey.order)
 }
@@ -157,7 +159,7 @@ func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]st
 	for key := range created {
 		if budget, ok := a[key]; ok {
 			spent[budget]++
-			spent[budget.ofAll()]++
+			spent[budget.ofOrganization()]++
 		}
 	}
 	if len(spent) == 0 {
@@ -181,6 +183,6 @@ func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]st
 			SELECT b.organization, b.project, b.hour
 			  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (organization, project, hour)
 			  JOIN group_budgets b ON (b.organization, b.project) = (k.organization, k.project) AND b.hour < k.hour - $4::interval
-			   FOR UPDATE OF b SKIP LOCKED)`, organizations, projects, hours, keptBudgets)
+			   FOR UPDATE OF b SKIP LOCKED)`, organizations, projects, hours, activeBudgetsKept)
 	return err
 }

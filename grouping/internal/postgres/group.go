@@ -101,7 +101,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		           ELSE array(SELECT DISTINCT e FROM unnest(g.environments || excluded.environments) AS e ORDER BY e LIMIT $14) END
 		RETURNING organization, id, samples, xmax = 0`,
 		organizations, ids, projects, titles, types, culprits, counts, firsts, lasts, levels, environments, similar, whys, grouping.MaxEnvironments, samples,
-		expiries, grouping.MaxSamples, replaced(changes), calls)
+		expiries, grouping.MaxSamples, maxReplaced(changes), calls)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 
 // errGone means that a group has expired since its hash was found. The
 // transaction starts over and creates the group.
-var errGone = errors.New("the group has just expired")
+var errExpired = errors.New("the group has just expired")
 
 // readSamples reads the numbers of samples, which come back in
 // the order in which they were sent.
@@ -125,7 +125,7 @@ func readSamples(rows pgx.Rows, changes []*change) error {
 			return fmt.Errorf("group %q of %q came back in the place of %q of %q", id, organization, ch.group, ch.Organization)
 		}
 		if inserted && !ch.created {
-			return fmt.Errorf("cannot count errors of group %q: %w", id, errGone)
+			return fmt.Errorf("cannot count errors of group %q: %w", id, errExpired)
 		}
 		changes[n].samples = samples
 		n++
@@ -161,6 +161,6 @@ func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id 
 		return Group{}, Explanation{}, ErrNoGroup
 	}
 	why.bound()
-	why.Rule = grouping.Rule(why.Rule).Words()
+	why.Rule = grouping.Rule(why.Rule).Text()
 	return g, why, err
 }

@@ -92,7 +92,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var slots, levels []int16
 	var times []time.Time
 	var g grouping.Grouper
-	newest := replaced(changes)
+	newest := maxReplaced(changes)
 	for _, ch := range changes {
 		for slot, o := range ch.sampled(newest) {
 			o.Describe(&g)
@@ -123,7 +123,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 const fewErrors = 100
 
 // replaced is how many samples the changes replace at most of a group that has all.
-func replaced(changes []*change) int {
+func maxReplaced(changes []*change) int {
 	errs := int64(0)
 	for _, ch := range changes {
 		errs += ch.N

@@ -26,7 +26,7 @@ func (p Project) order(other Project) int {
 
 // sideBySide is for how long groups are also found by what was
 // taken for a project's own before.
-const sideBySide = 30 * 24 * time.Hour
+const formerLibrariesKept = 30 * 24 * time.Hour
 
 // learned is what is known of a project's packages.
 type learned struct {
@@ -105,7 +105,7 @@ func learn(ctx context.Context, tx pgx.Tx, changes []*change) error {
 		return err
 	}
 	for p, l := range known {
-		l.see(created[p])
+		l.add(created[p])
 		known[p] = l
 	}
 	return saveLearned(ctx, tx, projects, known)
@@ -144,7 +144,7 @@ func lockLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Projec
 
 // see learns from new groups. Where other packages are the project's own then,
 // groups go on being found by those of before for a while.
-func (l *learned) see(created []*change) {
+func (l *learned) add(created []*change) {
 	since := l.Kinds
 	for _, ch := range created {
 		l.Add(ch.packages)
@@ -153,7 +153,7 @@ func (l *learned) see(created []*change) {
 		return
 	}
 	now := created[len(created)-1].Hour
-	l.Former = slices.DeleteFunc(l.Former, func(f formerLibraries) bool { return f.over(now) })
+	l.Former = slices.DeleteFunc(l.Former, func(f formerLibraries) bool { return f.expired(now) })
 	if libraries := l.Packages.Libraries(); !maps.Equal(libraries, l.Libraries) {
 		l.Former = append(l.Former, formerLibraries{l.Libraries, now})
 		l.Libraries = libraries
@@ -161,13 +161,15 @@ func (l *learned) see(created []*change) {
 }
 
 // over reports whether groups are no longer found by them at a time.
-func (f formerLibraries) over(at time.Time) bool { return at.After(f.Until.Add(sideBySide)) }
+func (f formerLibraries) expired(at time.Time) bool {
+	return at.After(f.Until.Add(formerLibrariesKept))
+}
 
 // hashes are those that an error would have had by the former libraries.
 func (l learned) hashes(g *grouping.Grouper, c *grouping.Count) (hashes []grouping.ScopedHash) {
 	e := c.Samples[0].Error
 	for _, former := range l.Former {
-		if e.Libraries = former.Libraries; !former.over(c.Hour) {
+		if e.Libraries = former.Libraries; !former.expired(c.Hour) {
 			hashes = append(hashes, g.Fingerprint(e).Joining()...)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // budgetsKept is longer than an hour's errors are on their way; see
 // keptBudgets for those of projects at work.
-const budgetsKept = 7 * 24 * time.Hour
+const idleBudgetsKept = 7 * 24 * time.Hour
 
 // Tables are those of groups that age, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
@@ -20,7 +20,7 @@ func Tables(clock func() time.Time) []prune.Table {
 		&expiredGroups{clock: clock},
 		prune.Rows{
 			Table: "group_budgets", Bound: "48 hours of a project that creates groups, and 7 days of others", Age: "hour",
-			Before: prune.Ago(budgetsKept, clock),
+			Before: prune.Ago(idleBudgetsKept, clock),
 		},
 	}
 }

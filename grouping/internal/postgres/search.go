@@ -30,7 +30,7 @@ type GroupQuery struct {
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	After        GroupCursor
 	Limit        int
-	Enough       func() bool // asked now and then: the page ends with what was found; nil: never
+	TimeUp       func() bool // asked now and then: the page ends with what was found; nil: never
 }
 
 // GroupCursor is a place in a list of groups, the one last seen first.
@@ -61,14 +61,14 @@ type Page struct {
 // ranges, so that a search without results ends too.
 func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
 	for after := q.After; ; {
-		border, err := q.border(ctx, tx, organization, after)
+		border, err := q.rangeEnd(ctx, tx, organization, after)
 		if err != nil {
 			return page, fmt.Errorf("cannot look at the list of groups: %w", err)
 		}
 		if err := page.fill(ctx, tx, organization, q, after, border); err != nil || page.Next != nil || border == (GroupCursor{}) {
 			return page, err
 		}
-		if after = border; q.Enough != nil && q.Enough() {
+		if after = border; q.TimeUp != nil && q.TimeUp() {
 			page.Next, page.Incomplete = &border, len(page.Groups) < q.Limit
 			return page, nil
 		}
@@ -92,7 +92,7 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 }
 
 // border is where the next range of the list ends; zero: at its end.
-func (q *GroupQuery) border(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
+func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
 	}
@@ -111,7 +111,7 @@ const (
 )
 
 // stretch is the query for at most limit groups of a stretch of the list.
-func (q *GroupQuery) stretch(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
+func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
 	s.add(q.Status != "", "status = ?", string(q.Status))
@@ -126,7 +126,7 @@ func (q *GroupQuery) stretch(organization pg.Organization, after, border GroupCu
 
 // fill adds what a stretch holds, until the page is full.
 func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, after, border GroupCursor) error {
-	query, args := q.stretch(organization, after, border, q.Limit+1-len(p.Groups))
+	query, args := q.rangeQuery(organization, after, border, q.Limit+1-len(p.Groups))
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 		if err := rows.Scan(g.fields()...); err != nil {
 			return err
 		}
-		if !p.take(g, q.Limit) {
+		if !p.add(g, q.Limit) {
 			return nil
 		}
 	}
@@ -146,7 +146,7 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 
 // take adds g unless the page is full; the next page then starts
 // after the last one in it.
-func (p *Page) take(g Group, limit int) bool {
+func (p *Page) add(g Group, limit int) bool {
 	size := len(g.Title) + len(g.Type) + len(g.Culprit)
 	for _, name := range g.Environments {
 		size += len(name)

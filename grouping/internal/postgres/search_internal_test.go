@@ -29,7 +29,7 @@ func TestListsHaveIndexes(t *testing.T) {
 		{"one project", "error_groups_of_project_by_minute", GroupQuery{Project: "prj_7", From: since, After: place}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			statement, args := test.query.stretch("acme", test.query.After, GroupCursor{}, 100)
+			statement, args := test.query.rangeQuery("acme", test.query.After, GroupCursor{}, 100)
 			plan := explain(t, pool, statement, args)
 			if !strings.Contains(plan, test.index) || !strings.Contains(plan, "Presorted Key: seen_minute") {
 				t.Errorf("want %s, and only minutes to sort:\n%s", test.index, plan)

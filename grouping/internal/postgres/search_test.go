@@ -29,7 +29,7 @@ func TestSearchesEnd(t *testing.T) {
 	all[groups-10].Error.Type = "Needle"
 	mustApply(t, pool, all...)
 	asked := 0
-	q := postgres.GroupQuery{Project: "shop", Words: []string{"needle"}, Limit: 10, Enough: func() bool { asked++; return true }}
+	q := postgres.GroupQuery{Project: "shop", Words: []string{"needle"}, Limit: 10, TimeUp: func() bool { asked++; return true }}
 	for pages := 1; ; pages++ {
 		page := search(t, pool, "acme", q)
 		if page.Next == nil {
@@ -43,7 +43,7 @@ func TestSearchesEnd(t *testing.T) {
 		}
 		q.After = *page.Next
 	}
-	if page := search(t, pool, "acme", postgres.GroupQuery{Limit: 10, Severities: grouping.SeverityError, Enough: func() bool { return true }}); len(page.Groups) != 10 || page.Incomplete || page.Next == nil {
+	if page := search(t, pool, "acme", postgres.GroupQuery{Limit: 10, Severities: grouping.SeverityError, TimeUp: func() bool { return true }}); len(page.Groups) != 10 || page.Incomplete || page.Next == nil {
 		t.Errorf("a page that is full at once: %d groups, incomplete %v", len(page.Groups), page.Incomplete)
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 // Bounds of a look for similar groups.
 const (
-	similarHashed  = 1000 // groups that share the loosest hash, and
-	similarNewest  = 2000 // those of the project that were last seen: their calls are read
-	similarWeighed = 50   // of which the traces are compared
+	maxSameHash = 1000 // groups that share the loosest hash, and
+	maxNewest   = 2000 // those of the project that were last seen: their calls are read
+	maxCompared = 50   // of which the traces are compared
 )
 
 // Candidate is a group that may be similar, and what its first sample was.
@@ -70,7 +70,7 @@ func traced(ctx context.Context, tx pgx.Tx, organization pg.Organization, id str
 			WHERE organization = $1 AND project = one.project ORDER BY seen_minute DESC LIMIT $4) s)
 		SELECT id, calls, true FROM one UNION ALL SELECT id, calls, true FROM hashed
 		UNION ALL SELECT id, calls, false FROM newest WHERE id <> $2 AND id NOT IN (SELECT id FROM hashed)`,
-		organization, id, similarHashed, similarNewest)
+		organization, id, maxSameHash, maxNewest)
 	if err != nil {
 		return tracedGroup{}, nil, err
 	}
@@ -106,7 +106,7 @@ func nearest(of tracedGroup, others []tracedGroup, rarity *grouping.Rarity) (ids
 	slices.SortFunc(others, func(a, b tracedGroup) int {
 		return cmp.Or(cmp.Compare(b.likeness, a.likeness), cmp.Compare(a.id, b.id))
 	})
-	for _, g := range others[:min(len(others), similarWeighed)] {
+	for _, g := range others[:min(len(others), maxCompared)] {
 		ids = append(ids, g.id)
 	}
 	return ids

@@ -78,7 +78,7 @@ func TestInheritedCalls(t *testing.T) {
 	pool := open(t)
 	of, old := thrown("Declined", "Card.charge", "Shop.pay"), thrown("Broken", "Pipe.read", "Card.charge")
 	of.Error.Message = "no money"
-	remembered(t, pool, grouping.Version-1, []grouping.Occurrence{old})
+	storedByFormer(t, pool, grouping.Version-1, []grouping.Occurrence{old})
 	mustApply(t, pool, of)
 	if got := alike(t, pool, of); len(got) != 0 {
 		t.Fatalf("similar to a group without calls: %v", got)

@@ -1,6 +1,6 @@
 package grouping
 
-var pythonKin = []kin{{
+var pythonVariants = []variants{{
 	name: "python",
 	base: thrown("ValueError", "invalid literal for int() with base 10: 'abc'", `
 Traceback (most recent call last):

@@ -1,6 +1,6 @@
 package grouping
 
-var nativeKin = []kin{{
+var nativeVariants = []variants{{
 	name: "sanitizer",
 	base: thrown("heap-use-after-free", "", `
 ==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010 at pc 0x0000004f8c5e
@@ -70,7 +70,7 @@ freed by thread T0 here:
       #01 pc 0000aaaa  /data/app/com.acme-1/lib/arm/libshop.so (Cart::count(int)+12)`)},
 }}
 
-var dartKin = []kin{{
+var dartVariants = []variants{{
 	name: "dart",
 	base: thrown("StateError", "Bad state: no element", `
 #0      Iterable.first (dart:core/iterable.dart:663:7)
@@ -96,7 +96,7 @@ file:///app/bin/main.dart 5:3      main`),
 #2      Cart.pay (package:shop/cart.dart:30:3)`)},
 }}
 
-var beamKin = []kin{{
+var beamVariants = []variants{{
 	name: "elixir",
 	base: thrown("RuntimeError", "no such cart", `
 ** (RuntimeError) no such cart

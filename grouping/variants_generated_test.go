@@ -4,7 +4,7 @@ import "strings"
 
 // What builds, browsers, runtimes and generators make
 // differently from one occurrence to the next.
-var generatedKin = []kin{{
+var generatedVariants = []variants{{
 	name: "builds of one bundle",
 	base: thrown("Error", "no such cart", `
     at renderCart (https://cdn.acme.com/assets/index-BqR3_x9k.js:64:25112)
@@ -119,7 +119,7 @@ thread 'main' panicked at 'no such item', src/cart.rs:4:5
 }}
 
 // What chains of errors look like, and where their root is.
-var chainKin = []kin{{
+var chainVariants = []variants{{
 	name: "an exception group",
 	base: thrown("ExceptionGroup", "many (2 sub-exceptions)", `
   + Exception Group Traceback (most recent call last):
@@ -237,7 +237,7 @@ SyntaxError: invalid syntax`)},
 }}
 
 // Which frames locate an error.
-var depthKin = []kin{{
+var depthVariants = []variants{{
 	name: "shallow callers",
 	base: thrown("com.acme.Declined", "card was declined", `
 	at com.acme.pay.Gateway.charge(Gateway.java:1)

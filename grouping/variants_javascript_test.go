@@ -1,6 +1,6 @@
 package grouping
 
-var javascriptKin = []kin{{
+var javascriptVariants = []variants{{
 	name: "node",
 	base: thrown("Error", "connect ECONNREFUSED 10.0.0.1:5432", `
 Error: connect ECONNREFUSED 10.0.0.1:5432

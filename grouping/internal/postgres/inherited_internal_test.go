@@ -44,11 +44,11 @@ func TestOldestVersions(t *testing.T) {
 
 // An error whose kind is new to a project without groups of before is
 // fingerprinted once: nothing of it is read for the algorithm of before.
-func TestHeirsOfNobody(t *testing.T) {
+func TestNothingToInherit(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	counts := []*grouping.Count{{Organization: "acme", Project: "new"}} // without the samples that the algorithm would read
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		found, err := findHeirs(t.Context(), tx, counts)
+		found, err := findInherited(t.Context(), tx, counts)
 		if len(found) != 0 {
 			t.Errorf("%d heirs where there is nobody", len(found))
 		}

@@ -1,7 +1,7 @@
 package grouping
 
 // What an error is about may stand in its text alone.
-var causeKin = []kin{{
+var causeVariants = []variants{{
 	name: "a remote error in the message",
 	base: thrown("java.lang.IllegalStateException", "no such order 4711", `
 java.lang.IllegalStateException: no such order 4711

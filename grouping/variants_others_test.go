@@ -1,6 +1,6 @@
 package grouping
 
-var goKin = []kin{{
+var goVariants = []variants{{
 	name: "go",
 	base: thrown("runtime.boundsError", "index out of range [5] with length 3", `
 goroutine 108 [running]:
@@ -53,7 +53,7 @@ main.main()
 	},
 }}
 
-var rubyKin = []kin{{
+var rubyVariants = []variants{{
 	name: "ruby",
 	base: thrown("ActiveRecord::RecordNotFound", "Couldn't find User with 'id'=42", "/home/alice/app/models/user.rb:13:in `block (2 levels) in find_all'\n"+
 		"\tfrom /home/alice/.gem/ruby/3.1.0/gems/activerecord-7.0.1/lib/active_record/core.rb:284:in `find'\n"+
@@ -76,7 +76,7 @@ var rubyKin = []kin{{
 	other: map[string]Error{"method": thrown("KeyError", "key not found: :a", "/app/a.rb:13:in `other'\n/app/b.rb:2:in `<main>'")},
 }}
 
-var phpKin = []kin{{
+var phpVariants = []variants{{
 	name: "php",
 	base: thrown("App\\PaymentFailed", "card was declined", `
 PHP Fatal error:  Uncaught App\PaymentFailed: card was declined in /var/www/app/Pay.php:12
@@ -103,7 +103,7 @@ PHP Fatal error:  Uncaught App\PaymentFailed: card was declined in /var/www/app/
 	},
 }}
 
-var dotnetKin = []kin{{
+var dotnetVariants = []variants{{
 	name: "dotnet",
 	base: thrown("System.InvalidOperationException", "Sequence contains no elements", `
    at System.Linq.ThrowHelper.ThrowNoElementsException()
@@ -143,7 +143,7 @@ System.AggregateException: One or more errors occurred.
    at Acme.Web.Handle(Request r) in /src/Web.cs:line 9`)},
 }}
 
-var otherKin = []kin{{
+var otherVariants = []variants{{
 	name: "rust",
 	base: thrown("panic", "called Option::unwrap() on a None value", `
 thread 'main' panicked at src/main.rs:27:5:

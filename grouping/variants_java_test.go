@@ -1,6 +1,6 @@
 package grouping
 
-var javaKin = []kin{{
+var javaVariants = []variants{{
 	name: "java",
 	base: thrown("com.acme.PaymentException", "Payment declined for order 4711", `
 com.acme.PaymentException: Payment declined for order 4711

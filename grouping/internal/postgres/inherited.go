@@ -17,14 +17,14 @@ const scopeInherited grouping.HashScope = "inherited"
 
 // heirs are the deciding hashes of groups that a former version
 // of the algorithm created.
-type heirs map[hashKey]string
+type inherited map[hashKey]string
 
 // findHeirs finds groups of counts without a known hash by the hashes
 // of former versions. Only new errors cost that, and only in a project
 // with groups of a former version: a group with a current hash is
 // found like any other. The first of several counts with one deciding
 // hash that has a group brings all there.
-func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs, error) {
+func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (inherited, error) {
 	projects := projectsOf(counts)
 	oldest, err := findOldest(ctx, tx, projects)
 	if err != nil {
@@ -32,14 +32,14 @@ func findHeirs(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (heirs,
 	}
 	taught, err := findFormer(ctx, tx, projects)
 	if err != nil || len(oldest)+len(taught) == 0 {
-		return heirs{}, err
+		return inherited{}, err
 	}
 	hashes, rows := formerHashes(counts, oldest, taught)
 	known, err := findHashes(ctx, tx, rows)
 	if err != nil {
 		return nil, err
 	}
-	found := heirs{}
+	found := inherited{}
 	for i, c := range counts {
 		key := keyOf(c, c.Deciding())
 		for _, p := range hashes[i] {
@@ -110,7 +110,7 @@ SELECT k.organization, k.project, oldest.version
 // claim lets the deciding hashes name their groups, as far as these have room,
 // and adds them to known; the others are inherited again next time. Where
 // another transaction was faster, its group counts.
-func (h heirs) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
+func (h inherited) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
 	var rows []hashRow
 	for key, group := range h {
 		rows = append(rows, hashRow{key, scopeInherited, group})

@@ -1,7 +1,7 @@
 package grouping
 
 // Languages of scripts and of science.
-var scriptKin = []kin{{
+var scriptVariants = []variants{{
 	name: "powershell",
 	base: thrown("ItemNotFoundException", "Cannot find path", `
 at Get-Cart<Process>, C:\shop\cart.ps1: line 12

@@ -25,7 +25,7 @@ func hashesOf(version int, e grouping.Error) []grouping.ScopedHash {
 
 // remembered stores occurrences as a former version did, and
 // returns how many groups they made.
-func remembered(t *testing.T, pool *pgxpool.Pool, version int, occurrences []grouping.Occurrence) int {
+func storedByFormer(t *testing.T, pool *pgxpool.Pool, version int, occurrences []grouping.Occurrence) int {
 	t.Helper()
 	tally := grouping.NewTally()
 	for _, o := range occurrences {
@@ -106,7 +106,7 @@ func printed(body string, n, day int) grouping.Occurrence {
 // would stop its project for ever.
 func TestInheritedHashesExpire(t *testing.T) {
 	pool := open(t)
-	remembered(t, pool, grouping.Version-1, []grouping.Occurrence{kept("Old", 0, 7)})
+	storedByFormer(t, pool, grouping.Version-1, []grouping.Occurrence{kept("Old", 0, 7)})
 	mustApply(t, pool, kept("Old", day, 7))
 	if hashes := hashesOf(grouping.Version-1, seen("Old", 0).Error); rows(t, pool)[1] <= len(hashes) {
 		t.Fatal("nothing is inherited")
@@ -131,7 +131,7 @@ func inherit(t *testing.T, version int) {
 	pool, days := open(t), month(t)
 	groups, all := 0, slices.Concat(days...)
 	for _, day := range days {
-		groups += remembered(t, pool, version, day)
+		groups += storedByFormer(t, pool, version, day)
 	}
 	if now := decided(all); groups <= now {
 		t.Fatalf("version %d made %d groups, of which %d are left: nothing is regrouped", version, groups, now)

@@ -9,9 +9,9 @@ import (
 // fieldKin are traces as runtimes print them, whole, with what is around them.
 // testdata/traces.txt holds them as text: "=== base NAME" begins an error,
 // "=== same" what must join it, "=== other" what must not.
-var fieldKin = readKin("testdata/traces.txt")
+var fieldVariants = readVariants("testdata/traces.txt")
 
-func readKin(path string) (all []kin) {
+func readVariants(path string) (all []variants) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		panic(err)
@@ -20,7 +20,7 @@ func readKin(path string) (all []kin) {
 		head, body, _ := strings.Cut(part, "\n")
 		what, name, _ := strings.Cut(head, " ")
 		if what == "base" {
-			all = append(all, kin{name, readError(body), map[string]Error{}, map[string]Error{}})
+			all = append(all, variants{name, readError(body), map[string]Error{}, map[string]Error{}})
 			continue
 		}
 		one := all[len(all)-1]
