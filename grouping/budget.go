@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// Budgets are how many groups the errors of one hour may create: those of
-// a project, and those of all projects of an organization together.
-// Further new ones join their project's overflow group: a flood of unique
-// types is counted exactly and fills no table.
+// Budgets limit how many groups the errors of one hour may
+// create: in a project, and in all projects of an organization.
+// New groups beyond that share the project's overflow group, so
+// a flood of unique types is counted exactly and fills no table.
 type Budgets struct{ Project, Organization int }
 
-// OverflowVersion is that of the overflow's hash, which no
-// algorithm makes of an error.
+// OverflowVersion is the version of the overflow's hash. No algorithm has it.
 const OverflowVersion = 0
 
 // overflowHash leads to the overflow of a project.
@@ -21,18 +20,17 @@ func overflowHash() ScopedHash {
 	return ScopedHash{OverflowVersion, ScopeBudget, Hash(sum[:16])}
 }
 
-// Overflow moves c to the overflow of its project, since its
-// budget is used up, or that of all projects.
-func (c *Count) Overflow(ofAll bool) {
+// Overflow moves c to its project's overflow, as its budget
+// is used up or, if ofOrganization, that of the organization.
+func (c *Count) Overflow(ofOrganization bool) {
 	p := overflowHash()
-	c.Hashes, c.Similar, c.ofOrganization = []ScopedHash{p}, p.Hash, ofAll
+	c.Hashes, c.Similar, c.ofOrganization = []ScopedHash{p}, p.Hash, ofOrganization
 }
 
 // Overflowed reports whether c belongs to an overflow.
 func (c *Count) Overflowed() bool { return c.Deciding().Scope == ScopeBudget }
 
-// DescribeOverflow describes the overflow that c belongs to, by
-// the budget that was used up.
+// DescribeOverflow describes c's overflow by the budget that was used up.
 func (c *Count) DescribeOverflow(budgets Budgets) (Description, Explanation) {
 	most, whose, who := budgets.Project, "", "The project had created"
 	if c.ofOrganization {

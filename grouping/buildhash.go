@@ -2,18 +2,18 @@ package grouping
 
 import "strings"
 
-// Bundlers name what they build by its content: "index-BqR3_x9k.js",
-// "index.3f2a1b9c.js", "qk7dpx.js". Their alphabets and lengths differ, so what
-// comes over the network keeps of its name what is words: letters in an order
-// that language has, each word in one case.
+// Bundlers name files by their content: "index-BqR3_x9k.js",
+// "index.3f2a1b9c.js", "qk7dpx.js". Alphabets and lengths
+// differ, so of a remote script's name only words are kept:
+// letters in an order that language has, each word in one case.
 
 const (
 	minBuildHash = 6 // characters of the shortest hash
-	minWordTest  = 3 // letters of the shortest word whose order is looked at
+	minWordTest  = 3 // letters of the shortest word that is examined
 )
 
-// withoutBuildHash cuts the hash off a file's stem; all of
-// it where there is nothing else.
+// withoutBuildHash cuts the hash off a file's
+// stem; all of it where nothing else is left.
 func withoutBuildHash(stem string) string {
 	if rest := len(stem) - chunkHash; rest == 0 || rest > 0 && isBuildBreak(stem[rest-1]) {
 		if isBuildHash(stem[rest:]) { // it may have "-" and "_" in it
@@ -32,7 +32,7 @@ func withoutBuildHash(stem string) string {
 
 func isBuildBreak(c byte) bool { return isNameBreak(c) || c == '_' }
 
-// isBuildHash reports whether s has a part that is no word.
+// isBuildHash reports whether a part of s is no word.
 func isBuildHash(s string) bool {
 	for s != "" {
 		end := 0
@@ -47,8 +47,8 @@ func isBuildHash(s string) bool {
 	return false
 }
 
-// isSpelled reports whether s is words and at most a number behind them, such
-// as "cartPage2".
+// isWords reports whether s is words with a number of
+// at most maxCounter digits behind them: "cartPage2".
 func isWords(s string) bool {
 	letters := strings.TrimRight(s, "0123456789")
 	switch {
@@ -68,8 +68,8 @@ func isWords(s string) bool {
 // maxCounter is how many digits a word may end in.
 const maxCounter = 2
 
-// isLikeLanguage reports whether most of the groups of three letters within
-// "cart" and "Page" are in words that are known.
+// isPronounceable reports whether most trigrams of s are those of
+// known words. Groups that span a change of case don't count.
 func isPronounceable(s string) bool {
 	known, groups := 0, 0
 	for i := range len(s) - 2 {
@@ -86,7 +86,7 @@ func isPronounceable(s string) bool {
 // isRise reports whether upper case follows lower at i > 0.
 func isRise(s string, i int) bool { return isUpper(s[i]) && isLower(s[i-1]) }
 
-// letterGroups holds groups of three letters of any case.
+// letterGroups is a set of trigrams, whatever their case.
 type letterGroups [26][26][26]bool
 
 func (g *letterGroups) has(a, b, c byte) bool { return g[(a|0x20)-'a'][(b|0x20)-'a'][(c|0x20)-'a'] }
@@ -103,7 +103,7 @@ var trigrams = func() *letterGroups {
 	return &g
 }()
 
-// pageWords are names of scripts whose letters are in no error's message.
+// pageWords are names of scripts whose letters no error message has.
 var pageWords = wordSet(`
 analytics basket bootstrap browse calendar carousel catalogue chart checkout customer dashboard editor explore footer
 gallery header homepage invoice landing layout login marketing navigation nav onboarding payment polyfills pricing

@@ -12,8 +12,8 @@ const (
 	figures   = "0123456789"
 )
 
-// Of 400 builds of a script at least 99 % are one group, whatever
-// alphabet and length its bundler's hashes have.
+// Of 400 builds of a script at least 99 % are one group,
+// whatever alphabet and length their hashes have.
 func TestBuildHashes(t *testing.T) {
 	for name, hash := range map[string]struct {
 		alphabet string
@@ -45,7 +45,7 @@ func draw(n *rand.Rand, alphabet string, length int) string {
 	return string(s)
 }
 
-// What is no hash stays: it tells scripts apart.
+// What is no hash stays: it distinguishes scripts.
 func TestScriptNames(t *testing.T) {
 	for _, stem := range []string{
 		"checkout", "dashboard", "index-settings", "app-sidebar", "shop_wishlist", "cartPage2", "product-detail", "account.profile",

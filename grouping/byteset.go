@@ -1,7 +1,7 @@
 package grouping
 
-// byteSet is a set of ASCII characters. Package strings makes one anew in
-// each call of Trim or IndexAny, which costs more than to look.
+// byteSet is a set of ASCII characters. Package strings builds one in
+// each call of Trim or IndexAny, which costs more than the search.
 type byteSet [256]bool
 
 func bytesOf(s string) *byteSet {
@@ -29,7 +29,7 @@ func (b *byteSet) trimLeft(s string) string {
 	return s
 }
 
-// in is strings.ContainsAny.
+// occursIn is strings.ContainsAny.
 func (b *byteSet) occursIn(s string) bool {
 	for i := range len(s) {
 		if b[s[i]] {
@@ -39,7 +39,8 @@ func (b *byteSet) occursIn(s string) bool {
 	return false
 }
 
-// afterLast is what follows the last of them in s; all of s where there is none.
+// afterLast is what follows the last byte
+// of the set in s; all of s without one.
 func afterLast[text string | []byte](b *byteSet, s text) text {
 	for i := len(s) - 1; i >= 0; i-- {
 		if b[s[i]] {
@@ -49,7 +50,7 @@ func afterLast[text string | []byte](b *byteSet, s text) text {
 	return s
 }
 
-// charSet is a set of bytes that is compared at once.
+// charSet is a set of bytes. Two are compared at once.
 type charSet [4]uint64
 
 func charsOf(s string) (set charSet) {
@@ -59,7 +60,7 @@ func charsOf(s string) (set charSet) {
 	return set
 }
 
-// meets reports whether two sets have a byte in common.
+// intersects reports whether two sets have a byte in common.
 func (c charSet) intersects(d charSet) bool {
 	return c[0]&d[0]|c[1]&d[1]|c[2]&d[2]|c[3]&d[3] != 0
 }

@@ -2,11 +2,11 @@ package grouping
 
 import "strings"
 
-// maxNested is how many errors within each other a text is searched for.
+// maxNested is how many nested errors a text is searched for.
 const maxNested = 4
 
-// unwrapped returns s under the name of the error that it is about: log lines,
-// remote calls and wrappers have it in their text alone.
+// unwrapped returns s under the name of the error that it is about:
+// log lines, remote calls and wrappers name it only in their text.
 func unwrapped(s span) span {
 	for range maxNested {
 		typ, message, ok := nestedError(s.message)
@@ -31,8 +31,8 @@ func nestedError(message string) (typ, rest string, ok bool) {
 	return typ, rest, ok && isErrorName(typ) && !isGenericError(typ)
 }
 
-// errorWithin reads a message in which an error follows a few words: "cannot
-// report: java.io.IOException: broken pipe".
+// errorWithin reads a message in which an error follows a few
+// words: "cannot report: java.io.IOException: broken pipe".
 func errorWithin(message string) (typ, rest string, ok bool) {
 	for found := true; found && !ok; {
 		if _, message, found = strings.Cut(message, ": "); found {
@@ -42,7 +42,7 @@ func errorWithin(message string) (typ, rest string, ok bool) {
 	return typ, rest, ok
 }
 
-// isBareName reports whether a name says no more than that there was an error.
+// isGenericError reports whether a name says only that there was an error.
 func isGenericError(typ string) bool {
 	switch typ {
 	case "Error", "Exception", "Failure", "Fault", "Warning":
@@ -51,7 +51,7 @@ func isGenericError(typ string) bool {
 	return false
 }
 
-// isNothing recognises how languages print the message of an error that has none.
+// isNoMessage recognizes how languages print an absent message.
 func isNoMessage(message string) bool {
 	switch message {
 	case "null", "None", "nil", "undefined":

@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// Collision prints errors of PHP on Laravel's console: where a call was made,
-// and below it what was called. Calls among libraries are left out.
+// Collision prints PHP errors on Laravel's console: the place of a call,
+// and the called function below. Calls within libraries are left out.
 //
 //	  at app/Cart.php:12
 //	  1   app/Checkout.php:30
@@ -34,8 +34,8 @@ func collisionPlace(s string) (place string, ok bool) {
 	return place[leadingSpace(place):], ok && allDigits(n)
 }
 
-// collisionMark reads the class of an exception, alone on its line. The
-// message is below.
+// collisionMark reads the class of an exception,
+// alone on its line, above its message.
 func collisionMark(line string) mark {
 	class := strings.TrimSpace(line)
 	if class == "" || notInType.occursIn(class) || strings.IndexByte(class, '\\') < 0 && !isErrorName(class) {
@@ -48,8 +48,8 @@ func collisionInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "vendor/") && !isVendored(f.File) && f.File != "artisan" && f.File != "public/index.php"
 }
 
-// collisionIdentity is the file and what was called there, as the function
-// there is not always printed.
+// collisionIdentity is the file and the function called
+// there, as the function around it is not always printed.
 func collisionIdentity(dst []byte, f *Frame) []byte {
 	dst = append(append(dst, baseName(f.File)...), ':')
 	if f.Function == "" {

@@ -37,8 +37,8 @@ func isDartPlace(s string) bool {
 		strings.HasPrefix(s, "org-dartlang")
 }
 
-// dartMark reads what Flutter prints above a trace: "The following _TypeError
-// was thrown building CartView:", and the message below.
+// dartMark reads "The following _TypeError was thrown building
+// CartView:", which Flutter prints above the message and the trace.
 func dartMark(line string) mark {
 	s := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(s, "The following "); ok {
@@ -61,7 +61,7 @@ func dartInApp(f *Frame) bool {
 	return !dartLibraries[name]
 }
 
-// dartIdentity is file and function; closures keep the function that holds them.
+// dartIdentity is file and function. Closures keep the function around them.
 func dartIdentity(dst []byte, f *Frame) []byte {
 	dst = append(append(dst, strings.TrimSuffix(baseName(f.File), ".dart")...), ':')
 	name := strings.TrimPrefix(f.Function, "new ")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of what is shown, in bytes.
+// Bounds of a description, in bytes.
 const (
 	maxTitle   = 200
 	maxType    = 200
@@ -13,7 +13,8 @@ const (
 	maxShown   = 100 // frames of one exception
 )
 
-// Description is what people see of an error. It shares no memory with the Grouper.
+// Description is what people see of an error.
+// It shares no memory with the Grouper.
 type Description struct {
 	Title      string // type and message, on one line
 	Type       string // as sent, else as in the trace
@@ -28,18 +29,18 @@ type Part struct {
 	Value string
 }
 
-// An Explanation is how an error came to its group.
+// An Explanation is why an error belongs to its group.
 type Explanation struct {
 	Version  int
 	Scope    HashScope
 	Hash     Hash
 	Language Language
 	Parts    []Part // what the deciding hash covers
-	Rule     Rule   // that chose them
+	Rule     Rule   // by which they were chosen
 }
 
-// Rule is how a group was distinguished. Rules are stored, so they are never
-// renamed; an unknown one is its own text.
+// Rule is how a group was distinguished. Rules are stored,
+// so they are never renamed; an unknown one is its own text.
 type Rule string
 
 // The rules.
@@ -58,10 +59,10 @@ var ruleTexts = map[Rule]string{
 	RuleMessage:   "There is no usable stack trace: errors with this type and this message, values aside, are one group.",
 }
 
-// Words is a rule as text.
+// Text explains a rule.
 func (r Rule) Text() string { return cmp.Or(ruleTexts[r], string(r)) }
 
-// Describe is what people see of the error.
+// Describe returns a description of the error.
 func (f Fingerprint) Describe() Description {
 	g := f.grouper
 	s := g.outermost()
@@ -103,7 +104,7 @@ func (g *Grouper) culprit() string {
 	return clip(strings.TrimSuffix(string(g.trace.identity(g.trace.site[0])), ":"), maxCulprit)
 }
 
-// placed names a frame by function and file.
+// locationOf names a frame by function and file.
 func locationOf(f *Frame) string {
 	file := string(appendFileName(nil, withoutQuery(f.File)))
 	switch {

@@ -2,7 +2,7 @@ package grouping
 
 import "testing"
 
-// What a new kind of error costs beyond its hashes: its description and its reason.
+// The cost of a new kind of error beyond its hashes: description and reason.
 func BenchmarkDescribe(b *testing.B) {
 	e := javaVariants[0].base
 	for len(e.StackTrace) < 16 {

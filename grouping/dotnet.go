@@ -58,13 +58,14 @@ func unityFrame(s string) (f Frame, ok bool) {
 	return f, ok && f.Module != "" && (f.File == "" || strings.HasSuffix(f.File, ".cs"))
 }
 
-// withoutResult drops "async Task<int> ", which some print before a name.
+// withoutResult drops "async Task<int> ",
+// which some runtimes print before a name.
 func withoutResult(s string) string { return s[strings.LastIndexByte(s, ' ')+1:] }
 
 var dotnetAt = [...]string{"at ", "bei ", "à ", "в ", "em ", "en ", "w ", "v ", "in ", "vid ", "ved ", "på ", "bij ", "konum: ", "場所 ", "在 ",
 	"於 ", "위치: "}
 
-// afterAt drops "at", or its translation by the runtime.
+// afterAt drops "at" or its translation.
 func afterAt(s string) (string, bool) {
 	for _, at := range dotnetAt {
 		if rest, ok := strings.CutPrefix(s, at); ok {
@@ -139,8 +140,8 @@ func dotnetMark(line string) mark {
 	return classHeader(strings.TrimPrefix(s, "Unhandled exception. "))
 }
 
-// isInnerEnd recognizes the line after the frames of an inner exception. It is
-// indented in every language, unlike the one where an exception was rethrown.
+// isInnerEnd recognizes the line after the frames of an inner exception.
+// It is indented in every language, unlike that of a rethrow.
 func isInnerEnd(line, s string) bool {
 	return strings.HasPrefix(s, "--- End of inner exception") ||
 		strings.HasPrefix(line, "   --- ") && strings.HasSuffix(s, " ---") && !strings.HasPrefix(s, "--- End of stack")
@@ -150,9 +151,8 @@ func dotnetInApp(f *Frame) bool {
 	return f.Module != "" && !dotnetLibraries.contains(f.Module, '.')
 }
 
-// dotnetIdentity is type and method. State machines and closures
-// have the name of their method; frames by which the runtime
-// resumes and rethrows do not count.
+// dotnetIdentity is type and method. State machines and closures are
+// named by their method; frames that resume or rethrow do not count.
 func dotnetIdentity(dst []byte, f *Frame) []byte {
 	if dotnetPlumbing(f) {
 		return dst
@@ -171,9 +171,9 @@ func dotnetPlumbing(f *Frame) bool {
 		strings.HasPrefix(f.Function, "lambda_method")
 }
 
-// appendDotnet appends a name part by part: "<DoAsync>d__5" is
-// "DoAsync", "<>c__DisplayClass3_0" and type arguments are
-// nothing, "<F>g__Local|0_1" is "F.Local".
+// appendDotnet appends a name part by part: "<DoAsync>d__5"
+// becomes "DoAsync", "<F>g__Local|0_1" "F.Local";
+// "<>c__DisplayClass3_0" and type arguments are dropped.
 func appendDotnet(dst []byte, name string) []byte {
 	name, _, _ = strings.Cut(name, "[")
 	first := true
@@ -197,11 +197,11 @@ func appendDotnet(dst []byte, name string) []byte {
 	return dst
 }
 
-// isFSharpCounter recognises the line and the number of a closure: "12-1".
+// isFSharpCounter recognizes the line and the number of a closure: "12-1".
 func isFSharpCounter(s string) bool { return s != "" && strings.Trim(s, "0123456789-") == "" }
 
-// basicMachine begins what Visual Basic makes of an async method:
-// "VB$StateMachine_12_TotalAsync".
+// basicMachine begins the name that Visual Basic gives
+// an async method: "VB$StateMachine_12_TotalAsync".
 const basicMachine = "VB$StateMachine_"
 
 func dotnetPart(part string) (outer, local string) {

@@ -2,12 +2,12 @@ package grouping
 
 import "strings"
 
-// Engines of JavaScript word one mistake in ways of their own, and quote the
-// code, whose variables a bundler renames. What is alike in all of them is the
-// kind of mistake, and the name of the property, which is not renamed.
+// JavaScript engines word the same mistake differently, and quote
+// code, whose variables bundlers rename. They agree on the kind
+// of mistake and on the property's name, which is not renamed.
 
-// phrase is how one engine words a mistake: a beginning, of which "" is any,
-// and code between two marks.
+// phrase is how one engine words a mistake: a
+// beginning ("" for any), and code between two marks.
 type phrase struct {
 	mistake          string
 	begin, from, end string
@@ -47,8 +47,8 @@ var phrases = [...]phrase{
 	{"no network", "Load failed", "", "", quotesNothing},
 }
 
-// engineMistake reads a message of an engine: what is wrong, and the name that
-// is missing; "" where the message has none.
+// engineMistake returns the mistake that a message
+// reports, and the missing name; "" where it has none.
 func engineMistake(message string) (mistake, missing string) {
 	message = strings.TrimSpace(message)
 	for i := range phrases {
@@ -75,7 +75,8 @@ func (p *phrase) cut(s string) (code string, ok bool) {
 	return code, ok && (p.begin != "" || isCode(code))
 }
 
-// missing is the name in quoted code that no bundler changes.
+// missing is the name in quoted code that
+// no bundler changes; "" if there is none.
 func (p *phrase) missing(code string) string {
 	if p.code == quotesCode {
 		var property bool
@@ -89,8 +90,8 @@ func (p *phrase) missing(code string) string {
 	return code
 }
 
-// withoutCall drops what is done with a property: "e.total()",
-// "e.total = 1", and the parenthesis around "(0 , e.total)".
+// withoutCall drops what is done with a property, "e.total()"
+// and "e.total = 1", and the parenthesis of "(0 , e.total)".
 func withoutCall(code string) string {
 	code, _, _ = strings.Cut(code, " = ")
 	depth := 0
@@ -110,7 +111,8 @@ func withoutCall(code string) string {
 	return code
 }
 
-// isCode tells an expression from words: it has no blank but in parentheses.
+// isCode distinguishes an expression from
+// words: blanks are in parentheses only.
 func isCode(s string) bool {
 	blank := strings.IndexByte(s, ' ')
 	return s != "" && (blank < 0 || strings.IndexByte(s[:blank], '(') >= 0)

@@ -8,11 +8,11 @@ type Error struct {
 	Message    string   // message of the error, as sent; may span several lines
 	StackTrace []string // lines or pieces of a stack trace; a piece may itself hold many lines
 
-	Libraries Libraries // packages that are not the project's own; nil: none that no list knows
+	Libraries Libraries // packages that are not the project's own; nil: none are known
 }
 
-// stack returns the pieces that hold the trace. Some senders put
-// the whole trace into the message.
+// stack returns the pieces that hold the trace.
+// Some senders put all of it into the message.
 func (e *Error) stack() []string {
 	if !e.inMessage() || strings.IndexByte(e.Message, '\n') < 0 {
 		return e.StackTrace
@@ -30,8 +30,7 @@ func (e *Error) inMessage() bool {
 	return true
 }
 
-// firstLine returns the first line of s that is not blank,
-// without surrounding white space.
+// firstLine returns the first line of s that is not blank, trimmed.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(line)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// isFault reports whether errors of this type are mistakes at the very place
-// where they are thrown, such as a null dereference. The innermost own function
-// identifies them: its caller and the value in the message make no other bug.
+// isFault reports whether errors of this type are mistakes where they
+// are thrown, such as a null dereference. The innermost own function
+// identifies them; its caller and the message's value do not.
 func (s *syntax) isFault(typ string) bool {
 	name := afterLast(typeBreaks, typ)
 	if faults[name] || s.engine[name] {
@@ -30,8 +30,8 @@ RecursionError NotImplementedError NoMethodError FrozenError UncaughtThrowError 
 NullReferenceException IndexOutOfRangeException InvalidCastException KeyNotFoundException DivideByZeroException
 ArrayTypeMismatchException NotImplementedException UndefinedMethodError ArgumentCountError DivisionByZeroError`)
 
-// isOverflow reports whether the error is endless recursion. Where it
-// ends is chance; the circle is the bug.
+// isOverflow reports endless recursion. Where it
+// ends is chance; its cycle of functions is the bug.
 func isOverflow(typ, message string) bool {
 	for _, name := range [...]string{"StackOverflow", "RecursionError", "SystemStackError", "InsufficientExecutionStack"} {
 		if strings.Contains(typ, name) {
@@ -42,8 +42,8 @@ func isOverflow(typ, message string) bool {
 		strings.Contains(message, "stack overflow")
 }
 
-// isGeneric reports whether many functions have this name, or only
-// delegate, so that it does not locate an error.
+// isGeneric reports whether many functions have this
+// name, or only delegate, so that it locates no error.
 func isGeneric(name []byte) bool {
 	last := afterLast(callBreaks, name)
 	if generic[string(last)] {
@@ -57,7 +57,7 @@ func isGeneric(name []byte) bool {
 	return false
 }
 
-// What comes before the last part of a name.
+// Separators in front of a name's last part.
 var (
 	typeBreaks = bytesOf(".:\\")
 	callBreaks = bytesOf(".:#/>")

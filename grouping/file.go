@@ -3,8 +3,8 @@ package grouping
 import "strings"
 
 // appendFileName appends the last element of a path or URL without build
-// numbers and hashes: "https://cdn/x/main.3f2a1b9c.chunk.js" is
-// "main.chunk.js", "index-DkYxQw9z.js" is "index.js".
+// numbers and hashes: "main.chunk.js" of
+// "https://cdn/x/main.3f2a1b9c.chunk.js", "index.js" of "index-DkYxQw9z.js".
 func appendFileName(dst []byte, path string) []byte {
 	name := baseName(path)
 	start := len(dst)
@@ -26,8 +26,8 @@ func appendFileName(dst []byte, path string) []byte {
 	return dst
 }
 
-// cutChunkHash cuts the hash out of "cart_tsx_3f2a1b9c._.js", as Turbopack
-// names scripts.
+// cutChunkHash cuts the hash out of
+// "cart_tsx_3f2a1b9c._.js", a script of Turbopack.
 func cutChunkHash(name string) (stem, extension string, ok bool) {
 	stem, extension, ok = strings.Cut(name, "._.")
 	i := strings.LastIndexByte(stem, '_')
@@ -46,8 +46,8 @@ func breakBefore(name string, i int) byte {
 	return name[i-1]
 }
 
-// isHashPart recognises content hashes of bundlers, build
-// numbers and parts of versions.
+// isHashPart recognizes hashes of bundlers,
+// build numbers and parts of versions.
 func isHashPart(s string) bool {
 	switch {
 	case allDigits(s), isVersion(s):
@@ -60,13 +60,13 @@ func isHashPart(s string) bool {
 	return false
 }
 
-// isVersion recognises "v2".
+// isVersion recognizes "v2".
 func isVersion(s string) bool {
 	return len(s) > 1 && s[0] == 'v' && allDigits(s[1:])
 }
 
-// isMixed reports whether s looks random: digits between
-// letters, or case that goes up and down.
+// isMixed reports whether s looks random: digits
+// between letters, or case that changes often.
 func isMixed(s string) bool {
 	digits, upper, rises := 0, 0, 0
 	for i := 0; i < len(s); i++ {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Version is that of the algorithm, kept with each hash. A change that alters
-// any error's hash raises it, and moves the algorithm to internal/former, by
-// which existing groups are still found.
+// Version is the version of the algorithm, stored with each hash. A
+// change that alters any error's hash raises it and moves the algorithm
+// to internal/former, by which existing groups are still found.
 const Version = 5
 
 // Hash is a truncated SHA-256.
@@ -26,20 +26,19 @@ type ScopedHash struct {
 	Hash    Hash
 }
 
-// Fingerprint is what errors are compared by. Hashes are those by which groups
-// are found, from strict to loose. The first Joins decide: an error joins the
-// group of the strictest known one, or creates a group. The rest lead to similar
-// groups. Every hash follows from each stricter one, so Hashes[Joins-1] alone
-// names the group.
+// Fingerprint holds the hashes of an error, from strict to loose. The first
+// Joins of them decide: an error joins the group of the strictest known
+// one, or creates a group. The rest find similar groups. Every hash follows
+// from each stricter one, so Hashes[Joins-1] alone identifies the group.
 type Fingerprint struct {
 	Hashes []ScopedHash
 	Joins  int
 
-	grouper *Grouper // which still holds the error that was parsed
+	grouper *Grouper // still holds the parsed error
 }
 
-// Deciding is the loosest hash that joins: two errors are the
-// same exactly when these are equal.
+// Deciding is the loosest hash that joins. Errors
+// are the same exactly when theirs are equal.
 func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
 
 // Joining returns a copy of the hashes that join, the strictest first.
@@ -48,8 +47,8 @@ func (f Fingerprint) Joining() []ScopedHash { return slices.Clone(f.Hashes[:f.Jo
 // Similar is the loosest hash.
 func (f Fingerprint) Similar() Hash { return f.Hashes[len(f.Hashes)-1].Hash }
 
-// All returns the hashes at all levels, the strictest first; without a usable
-// stack trace there are no more than Hashes.
+// All returns the hashes at all levels, the strictest
+// first; without a usable stack trace, Hashes.
 func (f Fingerprint) All() (all []ScopedHash) {
 	if len(f.grouper.trace.site) == 0 {
 		return slices.Clone(f.Hashes)
@@ -60,8 +59,8 @@ func (f Fingerprint) All() (all []ScopedHash) {
 	return all
 }
 
-// At is the hash at any level, also one not in Levels; without a
-// usable stack trace the deciding one.
+// At is the hash at any level, even one that is not in
+// Levels; without a usable stack trace, the deciding one.
 func (f Fingerprint) At(level Level) ScopedHash {
 	if len(f.grouper.trace.site) == 0 {
 		return f.Deciding()
@@ -69,19 +68,19 @@ func (f Fingerprint) At(level Level) ScopedHash {
 	return f.grouper.at(level)
 }
 
-// Grouper fingerprints errors one after another and reuses its memory. It is
-// for one goroutine. Its zero value is ready.
+// Grouper fingerprints one error after another and reuses its
+// memory. It is for one goroutine. Its zero value is ready.
 type Grouper struct {
 	sent       Error
 	trace      trace
 	root       span
-	kind       []byte   // its type, as it is compared
-	siteDepth  int      // how many frames locate it, see reach
-	stackDepth int      // how many do where errors are compared more strictly
+	kind       []byte   // the root's type, as it is compared
+	siteDepth  int      // frames that count in ScopeSite and looser, see depth
+	stackDepth int      // frames that count in ScopeStack
 	fault      bool     // the innermost own frame alone locates it
-	cycle      [][]byte // the functions that endless recursion went through, where it is that
-	words      wordlist // of the root cause's message
-	text       []byte   // the template of that message
+	cycle      [][]byte // functions of an endless recursion
+	words      wordlist // of the root's message
+	text       []byte   // template of that message
 	key        []byte
 	typ        []byte // a type without its ids
 	hashes     [stored]ScopedHash
@@ -112,7 +111,7 @@ func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	return Fingerprint{Hashes: found, Joins: joining, grouper: g}
 }
 
-// readMessage reads the words and the template of the root cause's message.
+// readMessage reads the words and the template of the root's message.
 func (g *Grouper) readMessage() {
 	message := g.root.message
 	if g.trace.syntax.engine[g.root.typ] {
@@ -141,7 +140,7 @@ func (g *Grouper) at(level Level) ScopedHash {
 	return g.hash(level.Scope, g.appendSite(key, level))
 }
 
-// keyEnd ends each part of a key. No text has it, except a message.
+// keyEnd ends each part of a key. Only messages hold it.
 const keyEnd = '\n'
 
 func (g *Grouper) begin(scope HashScope) []byte {
@@ -154,8 +153,8 @@ func (g *Grouper) hash(scope HashScope, key []byte) ScopedHash {
 	return ScopedHash{Version, scope, Hash(sum[:16])}
 }
 
-// appendTrace appends all exceptions with the sender's own frames; with all
-// where none is own. Those of libraries change with their releases.
+// appendTrace appends all exceptions with the sender's own frames, or with
+// all where none is own. Frames of libraries change with their releases.
 func (g *Grouper) appendTrace(key []byte) []byte {
 	t, own := &g.trace, g.own()
 	for _, s := range t.spans {
@@ -174,8 +173,8 @@ func (g *Grouper) appendTrace(key []byte) []byte {
 	return key
 }
 
-// appendTemplateOf appends the template of a message; most often
-// it is that of the root cause, which is known.
+// appendTemplateOf appends the template of a message.
+// Most often it is the root's, which is known.
 func (g *Grouper) appendTemplateOf(key []byte, message string) []byte {
 	if message == g.root.message {
 		return append(key, g.text...)
@@ -211,9 +210,9 @@ func (g *Grouper) appendSite(key []byte, level Level) []byte {
 // classOf is a call without its function.
 func classOf(name []byte) []byte { return name[:len(name)-len(afterLast(callBreaks, name))] }
 
-// appendKind appends the type. At levels that only lead to similar
-// groups all faults are one: a null dereference and an index out of
-// range may be two ways to miss the same thing.
+// appendKind appends the type. At levels that only find
+// similar groups all faults are one: a null dereference
+// and an index out of range may miss the same thing.
 func (g *Grouper) appendKind(key []byte, level Level) []byte {
 	if level.similar() && g.fault {
 		return append(key, "fault"...)
@@ -228,8 +227,8 @@ func (g *Grouper) appendWords(key []byte, level Level) []byte {
 	return g.words.append(key, level.Words)
 }
 
-// callee is the library's function in which own code failed, where all runtimes
-// print it alike: it distinguishes two statements of one function.
+// callee is the library function in which own code failed, where all
+// runtimes print it alike. It distinguishes statements of one function.
 func (g *Grouper) callee(level Level) []byte {
 	first := g.trace.site[0]
 	if level.Scope == ScopePoint || !g.trace.syntax.callees || first == 0 || !g.own() {
@@ -260,8 +259,8 @@ func (g *Grouper) deciders(level Level) []int {
 	return site[:min(most, len(site))]
 }
 
-// share is the part of the own frames that counts: the outer ones depend on the
-// caller. Where no word of the message counts, more frames do.
+// share is the part of the own frames that counts, as the outer ones
+// depend on the caller. Without words of a message more frames count.
 func (g *Grouper) share() share {
 	if len(g.words.words) == 0 || !g.own() {
 		return twoThirds
@@ -277,9 +276,9 @@ var (
 	twoThirds   = share{2, 3}
 )
 
-// reach is how many frames locate the error: so many where it is a fault,
-// else a share of the way to the entry point. One frame of foreign code, or
-// with a generic name, does not suffice.
+// depth is how many frames locate the error: for a fault as
+// given, else a share of the way to the entry point. One frame
+// of foreign code, or with a generic name, does not suffice.
 func (g *Grouper) depth(s share, fault int) int {
 	site := g.trace.site
 	n := max((s.of*len(site)+s.parts-1)/s.parts, minDepth)
@@ -297,7 +296,7 @@ func (g *Grouper) depth(s share, fault int) int {
 	return n
 }
 
-// Bounds of the frames that count.
+// Bounds of depth.
 const (
 	minDepth          = 2 // the caller too, where there is one
 	foreignDepth      = 4 // where none is the sender's own
@@ -306,7 +305,7 @@ const (
 	genericDepth      = 3 // where the innermost names are generic
 )
 
-// own reports whether the frames that count are the sender's own.
+// own reports whether the deciding frames are the sender's own.
 func (g *Grouper) own() bool { return g.trace.frames[g.trace.site[0]].InApp }
 
 func (g *Grouper) appendMessage(key []byte) []byte {
@@ -314,7 +313,7 @@ func (g *Grouper) appendMessage(key []byte) []byte {
 	return appendWholeMessage(append(g.appendTypeName(key, s.typ), keyEnd), s)
 }
 
-// appendWholeMessage appends what counts of a message that has no trace.
+// appendWholeMessage appends what identifies a message without a trace.
 func appendWholeMessage(dst []byte, s span) []byte {
 	if javascriptEngine[s.typ] {
 		if mistake, missing := engineMistake(s.message); mistake != "" {
@@ -331,8 +330,8 @@ func appendLines(key []byte, lines [][]byte) []byte {
 	return key
 }
 
-// rootCause is the innermost exception with frames; without a
-// type, that of the one around it counts.
+// rootCause is the innermost exception with frames. If it
+// has no type, that of the exception around it counts.
 func (g *Grouper) rootCause() span {
 	spans := g.trace.spans
 	for i, s := range spans {
@@ -358,8 +357,8 @@ func (g *Grouper) isFault() bool {
 	return g.trace.syntax.isFault(g.root.typ) && name[len(name)-1] != ':'
 }
 
-// findCircle finds the frames of endless recursion, in an order
-// that does not depend on where it ended.
+// findCycle finds the frames of endless recursion,
+// sorted, as it may end at any of them.
 func (g *Grouper) findCycle() {
 	g.cycle = g.cycle[:0]
 	if !isOverflow(g.root.typ, g.root.message) {
@@ -373,8 +372,8 @@ func (g *Grouper) findCycle() {
 	slices.SortFunc(g.cycle, bytes.Compare)
 }
 
-// appendTypeName appends an error's type without what changes
-// from one occurrence to the next.
+// appendTypeName appends an error's type
+// without what differs between occurrences.
 func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 	typ = withoutGenerated(clip(firstLine(typ), maxLine))
 	if hasID(typ) {
@@ -385,7 +384,7 @@ func (g *Grouper) appendTypeName(dst []byte, typ string) []byte {
 }
 
 // appendUnnumbered appends a type without counters and
-// addresses: "Foo$1" and "#<Class:0x00007f>".
+// addresses, as in "Foo$1" and "#<Class:0x00007f>".
 func appendUnnumbered(dst []byte, typ string) []byte {
 	for typ != "" {
 		before, address, found := strings.Cut(typ, "0x")

@@ -13,8 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/hashes-v*.txt anew; only right before the version is in use")
 
-// Hashes are stored: those of a version never change. Whoever breaks this test
-// raises Version and moves the algorithm that was to internal/former.
+// Hashes are stored: those of a version never change.
+// A change that fails this test raises Version, and
+// the former algorithm moves to internal/former.
 func TestGoldenHashes(t *testing.T) {
 	path := fmt.Sprintf("testdata/hashes-v%d.txt", Version)
 	var got strings.Builder
@@ -40,8 +41,8 @@ func TestGoldenHashes(t *testing.T) {
 	}
 }
 
-// The strictest level distinguishes more than the deciding one,
-// and the deciding one follows from it.
+// The strictest level distinguishes more than
+// the deciding one, which follows from it.
 func TestLevels(t *testing.T) {
 	var g Grouper
 	one := thrown("E", "boom", "\tat a.B.c(B.java:1)\n\tat a.D.e(D.java:1)\n\tat a.X.y(X.java:1)")
@@ -64,8 +65,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Each level contains the one before: what is the same at one is the same at
-// all looser ones. Whatever is compared with whatever.
+// Each level contains the one before: errors that are equal at
+// one are so at all looser ones. All are compared with all.
 func TestLevelsContainEachOther(t *testing.T) {
 	type levels [len(Levels)]Hash
 	var all []levels
@@ -93,7 +94,8 @@ func TestLevelsContainEachOther(t *testing.T) {
 	}
 }
 
-// everyError returns the errors of all kin, and each without its last lines.
+// everyError returns the errors of all
+// variants, and each without its last lines.
 func everyError() (errors []Error) {
 	for _, ks := range allVariants {
 		for _, k := range ks {
@@ -110,7 +112,7 @@ func everyError() (errors []Error) {
 	return errors
 }
 
-// All threads of a process are no trace of an error.
+// A dump of all threads is no trace of an error.
 func TestThreadDump(t *testing.T) {
 	var g Grouper
 	f := g.Fingerprint(thrown("Deadlock", "found one", `
@@ -122,8 +124,8 @@ func TestThreadDump(t *testing.T) {
 	}
 }
 
-// The cost of an error is linear in its size, whatever is in it: half
-// a megabyte of anything takes a moment.
+// The cost of an error is linear in its size:
+// half a megabyte of anything takes a moment.
 func TestLinear(t *testing.T) {
 	const size = 512 << 10
 	var g Grouper

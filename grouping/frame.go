@@ -1,7 +1,7 @@
 package grouping
 
-// Frame is one call of a stack trace. Its strings are cut from
-// the text that was sent.
+// Frame is one call of a stack trace. Its strings
+// share the memory of the text that was sent.
 type Frame struct {
 	Module   string // class, package or type that holds the function; "" where the language prints none
 	Function string // name of the function; "" where the line has none

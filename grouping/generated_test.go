@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// runtime prints calls as one runtime does, with what changes from
-// one occurrence to the next drawn anew.
+// runtime prints calls as one runtime does, with
+// random values for what changes between occurrences.
 type runtime struct {
-	name  string
+	name  string // lines that are no own calls and may stand anywhere below the first
 	call  func(n noise, fn string, i int) string
 	after []string // lines that are no calls of one's own and may stand anywhere below the first
 	last  bool     // the innermost call is printed last
 }
 
-// noise draws what must not move a hash.
+// noise draws what must not change a hash.
 type noise struct{ *rand.Rand }
 
 func (n noise) line() int       { return 1 + n.IntN(5000) }
@@ -31,7 +31,7 @@ func (n noise) host() string {
 	return []string{"https://shop.example", "https://cdn7.example.net", "http://localhost:3000"}[n.IntN(3)]
 }
 
-// built is the name of a script behind what one of the bundlers puts into it.
+// built is the name of a script as one of the bundlers writes it.
 func (n noise) built(stem string) string {
 	const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	const base32, hex = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdef"
@@ -46,8 +46,8 @@ func (n noise) built(stem string) string {
 	}[n.IntN(7)]
 }
 
-// draw draws a hash that is no word by chance: of how many are,
-// TestBuildHashes says.
+// draw draws a hash that is no word by chance;
+// see TestBuildHashes for those that are.
 func (n noise) draw(length int, letters string) string {
 	for {
 		if drawn := draw(n.Rand, letters, length); !wordLike.MatchString(drawn) {
@@ -201,7 +201,8 @@ var runtimes = []runtime{
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// trace prints calls, the innermost first, each up to twice as recursion does.
+// trace prints calls, the innermost first,
+// each up to twice as recursion does.
 func (r runtime) trace(n noise, calls []string) (lines []string) {
 	for i, fn := range calls {
 		for range 1 + n.IntN(2)*n.IntN(2) {
@@ -217,7 +218,7 @@ func (r runtime) trace(n noise, calls []string) (lines []string) {
 	return n.collected(strings.Split(strings.Join(lines, "\n"), "\n"))
 }
 
-// collected puts in front of all lines what a collector of logs does, one time of four.
+// collected puts a collector's prefix before all lines, one time of four.
 func (n noise) collected(lines []string) []string {
 	if n.IntN(4) > 0 {
 		return lines
@@ -229,8 +230,8 @@ func (n noise) collected(lines []string) []string {
 	return lines
 }
 
-// In every language nothing that changes between two occurrences moves an
-// error, and another function or type does.
+// In every language, nothing that changes between two occurrences
+// changes the group, and another function or type does.
 func TestGeneratedTraces(t *testing.T) {
 	words := strings.Fields("charge refund checkout discount total invoice render parse login tax ship search index import export quote cancel merge")
 	for _, r := range runtimes {
@@ -262,7 +263,7 @@ func TestGeneratedTraces(t *testing.T) {
 	}
 }
 
-// A trace as long as half of all costs no memory, in any language.
+// A trace of half the longest size allocates nothing, in any language.
 func TestNothingIsAllocated(t *testing.T) {
 	calls := strings.Fields("charge refund checkout discount total invoice render parse login tax ship")
 	for _, r := range runtimes {

@@ -25,8 +25,8 @@ func goFrame(line string) (Frame, bool) {
 
 const goCreator = "created by"
 
-// goPlace reads "/path/f.go:12 +0x1d", with or without the call
-// before it; i is the index of ".go:".
+// goPlace reads "/path/f.go:12 +0x1d", with or without
+// the call before it. i is the index of ".go:".
 func goPlace(s string, i int) (Frame, bool) {
 	end := i + len(".go:")
 	for end < len(s) && isDigit(s[end]) {
@@ -163,14 +163,14 @@ func goInApp(f *Frame) bool {
 	return !goStandard[root] && !strings.HasPrefix(f.Module, "golang.org/x/") && !strings.HasPrefix(f.Module, "google.golang.org/")
 }
 
-// isGoModule recognises files of dependencies, also where paths are trimmed:
+// isGoModule recognizes files of dependencies, also where paths are trimmed:
 // "github.com/acme/shop@v1.2.3/cart.go".
 func isGoModule(path string) bool {
 	_, version, versioned := strings.Cut(path, "@v")
 	return versioned && version != "" && isDigit(version[0]) || strings.Contains(path, "/pkg/mod/") || strings.Contains(path, "/vendor/")
 }
 
-// isGoStandardFile recognises "/usr/local/go/src/runtime/panic.go".
+// isGoStandardFile recognizes "/usr/local/go/src/runtime/panic.go".
 func isGoStandardFile(path string) bool {
 	path, ok := after(path, "/src/")
 	root, _, inside := strings.Cut(path, "/")
@@ -235,7 +235,7 @@ func cutGoPart(s string) (part, rest string) {
 	return strings.TrimSuffix(s[:end], ")"), s[end+1:]
 }
 
-// isGoCounter recognises what the compiler counts: "1", "func2",
+// isGoCounter recognizes what the compiler counts: "1", "func2",
 // "gowrap1", "deferwrap3".
 func isGoCounter(part string) bool {
 	for _, prefix := range [...]string{"func", "gowrap", "deferwrap", "-range"} {

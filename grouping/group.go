@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Status is what people have decided about a group.
+// Status is what people decided about a group.
 type Status string
 
 // The statuses. Every group begins unresolved.
@@ -23,8 +23,8 @@ func ParseStatus(word string) (Status, bool) {
 	return s, s == Unresolved || s == Resolved || s == Ignored
 }
 
-// GroupID is the id of the group that a hash creates. It follows from the hash,
-// so that groups rebuilt from the log keep their addresses.
+// GroupID is the id of the group that a hash creates. It follows
+// from the hash, so groups rebuilt from the log keep their ids.
 func GroupID(project string, version int, deciding Hash) string {
 	sum := sha256.Sum256([]byte(project + "\n" + strconv.Itoa(version) + "\n" + deciding.String()))
 	return groupPrefix + hex.EncodeToString(sum[:16])

@@ -2,11 +2,11 @@ package grouping
 
 import "strings"
 
-// Programs log, wrap and make errors through helpers of their own. As with a
-// library's frames, one looks through them to who called.
+// Programs log, wrap and make errors through helpers of their
+// own. As with library frames, their callers identify an error.
 
-// passHelpers drops the innermost frames of the site that are helpers,
-// unless nothing else is left.
+// skipHelpers drops the innermost frames of the site
+// that are helpers, unless nothing else is left.
 func (t *trace) skipHelpers() {
 	for n, i := range t.site {
 		if !t.frames[i].InApp {
@@ -19,15 +19,15 @@ func (t *trace) skipHelpers() {
 	}
 }
 
-// isHelper reports whether a function exists to log, wrap or make errors: by
-// its name, or as all in its file, class or package do.
+// isHelper reports whether a function exists to log, wrap or make
+// errors, by its own name or that of its file, class or package.
 func isHelper(f *Frame) bool {
 	name := afterLast(callBreaks, f.Function)
 	return isHelperName(name) || isHelperHome(f.Module) || isHelperHome(withoutExtension(baseName(f.File)))
 }
 
-// isHelperName looks at the first and the last word of "wrapError",
-// "log_failure", "Fatalf" and "AppError".
+// isHelperName examines the first and the last word, as
+// in "wrapError", "log_failure", "Fatalf" and "AppError".
 func isHelperName(name string) bool {
 	first, last := wordEdges(name)
 	for _, verb := range helperVerbs {
@@ -38,7 +38,7 @@ func isHelperName(name string) bool {
 	return isOneOf(last, errorNouns)
 }
 
-// isHelperHome looks at the last part of a class or package.
+// isHelperHome examines the last part of a class or package.
 func isHelperHome(home string) bool { return isOneOf(afterLast(homeBreaks, home), helperHomes) }
 
 var (

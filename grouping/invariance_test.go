@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// kin is an error and variants of it. What is in same differs from base only in
-// what changes between two occurrences of one fault: it must join base. What is
-// in other is another fault: it must not.
+// variants is an error and variants of it. Those in same differ from
+// base only in what changes between two occurrences of one fault: they
+// must join base. Those in other are other faults: they must not.
 type variants struct {
 	name  string
 	base  Error
@@ -23,7 +23,8 @@ func thrown(typ, message, stack string) Error {
 	return Error{Type: typ, Message: message, StackTrace: strings.Split(strings.Trim(stack, "\n"), "\n")}
 }
 
-// Errors of one fault join, errors of different faults do not, in every language.
+// Errors of one fault join, errors of
+// different faults do not, in every language.
 func TestVariants(t *testing.T) {
 	for _, k := range allVariants {
 		for _, k := range k {
@@ -48,8 +49,8 @@ func (k variants) check(t *testing.T) {
 	}
 }
 
-// Senders cut traces into strings as they like: lines, all at once, with and
-// without indentation and carriage returns.
+// Senders cut traces into strings in any way: lines, all at
+// once, with and without indentation and carriage returns.
 func TestPieces(t *testing.T) {
 	for _, ks := range [][]variants{javaVariants, javascriptVariants, pythonVariants, goVariants, rubyVariants, phpVariants, dotnetVariants} {
 		for _, k := range ks {
@@ -72,8 +73,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Of a stack of a thousand calls those in the middle do not count, and the
-// shown ones are marked as own or foreign.
+// Of a stack of a thousand calls those in the middle do
+// not count, and shown ones are marked as own or foreign.
 func TestLongStacks(t *testing.T) {
 	stack := func(middle string) (e Error) {
 		e.Type = "TypeError"

@@ -31,8 +31,8 @@ func javaFrame(line string) (Frame, bool) {
 	return f, true
 }
 
-// withoutRemarks drops the "flatMap @ " by which Cats Effect says what was done
-// there, and the " + 0x1c" that .NET adds on Android.
+// withoutRemarks drops "flatMap @ ", an operation that Cats
+// Effect prints, and the " + 0x1c" that .NET adds on Android.
 func withoutRemarks(name string) string {
 	if strings.IndexByte(name, ' ') < 0 {
 		return name
@@ -44,8 +44,8 @@ func withoutRemarks(name string) string {
 	return name
 }
 
-// withoutTool drops indentation and prefixes of build tools and
-// mails, such as "[exec] [junit] " and "> ".
+// withoutTool drops indentation and what build tools and
+// mails put in front, such as "[exec] [junit] " and "> ".
 func withoutTool(line string) string {
 	s := withoutLogcat(line[leadingSpace(line):])
 	for range 4 {
@@ -76,8 +76,8 @@ func withoutLogcat(s string) string {
 	return s
 }
 
-// javaPlace distinguishes "File.java:12", "Native Method" and
-// their like from a list of parameters.
+// javaPlace distinguishes places such as
+// "File.java:12" and "Native Method" from parameters.
 func javaPlace(s string) bool {
 	switch s {
 	case "Native Method", "Unknown Source", "SourceFile", "<generated>", "NO_SOURCE_FILE", "":
@@ -143,13 +143,14 @@ func javaMark(line string) mark {
 	return mark{header, typ, message}
 }
 
-// isJavaClass recognises "com.acme.Closed", an error whose name does not say so.
+// isJavaClass recognizes "com.acme.Closed":
+// an error whose name says nothing of errors.
 func isJavaClass(s string) bool {
 	dot := strings.LastIndexByte(s, '.')
 	return dot > 0 && strings.Count(s, ".") > 1 && dot+1 < len(s) && isUpper(s[dot+1]) && isLower(s[0])
 }
 
-// withoutStackHash drops "<#89e003a6> ", by which Logstash numbers traces.
+// withoutStackHash drops "<#89e003a6> ", Logstash's number of a trace.
 func withoutStackHash(s string) string {
 	if !strings.HasPrefix(s, "<#") {
 		return s
@@ -169,7 +170,7 @@ func named(kind markKind, s string) mark {
 	return mark{kind, typ, message}
 }
 
-// classHeader recognises the line above the frames: "pkg.SomeException: message".
+// classHeader reads the line above the frames: "pkg.SomeException: message".
 func classHeader(s string) mark {
 	typ, message, ok := typeAndMessage(s)
 	if !ok || !isErrorName(typ) {
@@ -178,7 +179,7 @@ func classHeader(s string) mark {
 	return mark{header, typ, message}
 }
 
-// isErrorName reports whether a word looks like the name of an error class.
+// isErrorName reports whether a word looks like an error's class.
 func isErrorName(s string) bool {
 	for _, end := range [...]string{"Error", "Exception", "Failure", "Fault", "Warning", "Interrupt", "Exit"} {
 		if strings.HasSuffix(s, end) {
@@ -192,8 +193,8 @@ func javaInApp(f *Frame) bool {
 	return !javaLibraries.contains(f.Module, '.')
 }
 
-// javaIdentity is class and method without the numbers of compilers and class
-// generators. Frames of reflection, proxies and lambdas do not count.
+// javaIdentity is class and method without generated numbers.
+// Frames of reflection, proxies and lambdas do not count.
 func javaIdentity(dst []byte, f *Frame) []byte {
 	if javaPlumbing(f) {
 		return dst
@@ -219,9 +220,9 @@ func javaPlumbing(f *Frame) bool {
 	return isCallSite(f) || isContainerClass(m)
 }
 
-// isCallSite recognises the class that Groovy makes of a call,
-// "Cart$total$0.call", and those by which Quarkus, Micronaut and OSGi's
-// containers intercept one.
+// isCallSite recognizes the class that Groovy makes of
+// a call, "Cart$total$0.call", and those that Quarkus,
+// Micronaut and OSGi containers use to intercept one.
 func isCallSite(f *Frame) bool {
 	if f.File != "Unknown Source" {
 		return false
@@ -231,8 +232,8 @@ func isCallSite(f *Frame) bool {
 		strings.HasSuffix(f.Module, "_Subclass") || strings.HasSuffix(f.Module, "_ClientProxy") || strings.Contains(f.Module, "$Definition$")
 }
 
-// isContainerClass recognises what WebLogic and WebSphere generate around
-// beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
+// isContainerClass recognizes what WebLogic and WebSphere generate
+// around beans: "CartBean_8z8jdz_EOImpl", "EJSRemote0SLCart_1a2b3c4d".
 func isContainerClass(class string) bool {
 	if strings.IndexByte(class, '_') < 0 {
 		return false
@@ -247,9 +248,9 @@ func isContainerClass(class string) bool {
 	return strings.HasPrefix(name, "EJSRemote") || strings.HasPrefix(name, "EJSLocal")
 }
 
-// appendJavaClass appends a class name up to its generated part, without
-// numbers of anonymous classes: "Foo$$EnhancerBySpringCGLIB$$1a2b" is
-// "Foo", "Foo$1" and "Foo$2" are "Foo$".
+// appendJavaClass appends a class name up to its generated part,
+// without numbers of anonymous classes: "Foo" of
+// "Foo$$EnhancerBySpringCGLIB$$1a2b", "Foo$" of "Foo$1" and "Foo$2".
 func appendJavaClass(dst []byte, class string) []byte {
 	start := len(dst)
 	dst = appendUncounted(dst, withoutGenerated(class))
@@ -264,7 +265,7 @@ func appendJavaClass(dst []byte, class string) []byte {
 	return dst
 }
 
-// withoutGenerated cuts what a generator of classes appends.
+// withoutGenerated cuts off what a class generator appends.
 func withoutGenerated(class string) string {
 	if strings.IndexByte(class, '$') < 0 {
 		return class
@@ -277,8 +278,7 @@ func withoutGenerated(class string) string {
 	return class
 }
 
-// appendUncounted appends s without the numbers that a compiler
-// or a generator counts up.
+// appendUncounted appends s without counters of compilers and generators.
 func appendUncounted(dst []byte, s string) []byte {
 	if !hasDigit(s) {
 		return append(dst, s...)
@@ -298,9 +298,9 @@ func appendUncounted(dst []byte, s string) []byte {
 	return dst
 }
 
-// isJavaCounted reports whether a number after s is a counter: after "$"
-// and "__", in "$Proxy12", "GeneratedMethodAccessor12", "_closure2",
-// "lambda-3", "CodegenStage3" and "jdk.proxy2".
+// isJavaCounted reports whether a number after s is a counter, as in
+// "$Proxy12", "GeneratedMethodAccessor12", "_closure2", "lambda-3",
+// "CodegenStage3" and "jdk.proxy2", and after "$" and "__".
 func isJavaCounted(s string) bool {
 	for _, end := range [...]string{"$", "__", "Proxy", "Accessor", "_closure", "lambda-", "_aroundBody", "AjcClosure", "CodegenStage", "jdk.proxy", "Script"} {
 		if strings.HasSuffix(s, end) {
@@ -310,8 +310,8 @@ func isJavaCounted(s string) bool {
 	return false
 }
 
-// appendJavaName appends a method name; a lambda is named by the
-// method that holds it.
+// appendJavaName appends a method name. A
+// lambda is named by the method around it.
 func appendJavaName(dst []byte, name string) []byte {
 	if rest, ok := strings.CutPrefix(name, "lambda$"); ok {
 		if i := strings.LastIndexByte(rest, '$'); i > 0 {

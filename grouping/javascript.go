@@ -56,7 +56,7 @@ func joinedFrame(s string) (Frame, bool) {
 	return Frame{Function: name, File: file, Line: line, Column: column}, ok && placed && column > 0 && name != "" && file != ""
 }
 
-// withoutCounterOf drops the "(428)" that k6 prints behind a place.
+// withoutCounterOf drops the "(428)" that k6 prints after a place.
 func withoutCounterOf(place string) string {
 	if before, n, ok := cutLast(place, "("); ok && allDigits(strings.TrimSuffix(n, ")")) {
 		return before
@@ -64,8 +64,8 @@ func withoutCounterOf(place string) string {
 	return place
 }
 
-// v8Name drops what V8 adds to a function's name, also that it resumes
-// later, which other engines do not print.
+// v8Name drops what V8 adds to a function's name, such as
+// that it resumes later. Other engines do not print it.
 func v8Name(s string) string {
 	s = strings.TrimPrefix(s, "new ")
 	if i := strings.Index(s, " [as "); i > 0 {
@@ -74,7 +74,7 @@ func v8Name(s string) string {
 	return s
 }
 
-// asyncCall begins the name of a function that waited for what is above it.
+// asyncCall begins the name of a function that awaited the call above.
 const asyncCall = "async "
 
 // evalOrigin finds the file that called eval in "eval at f (eval
@@ -119,8 +119,8 @@ func geckoFrame(s string) (Frame, bool) {
 	return f, column > 0 && f.File != "" && strings.IndexByte(f.File, ' ') < 0
 }
 
-// geckoAt is the "@" between name and place: the one before the
-// scheme, as names and URLs may have others.
+// geckoAt is the index of the "@" between name and place: the
+// one before the scheme, as names and URLs may have others.
 func geckoAt(s string) int {
 	if scheme := strings.Index(s, "://"); scheme > 0 {
 		return strings.LastIndexByte(s[:scheme], '@')
@@ -147,8 +147,8 @@ func javascriptMark(line string) mark {
 	return classHeader(withoutIntro(s))
 }
 
-// withoutIntro drops what consoles print in front of an error: "✘ [ERROR]
-// Uncaught (in promise) ", and a logger before it: `level=error msg="`.
+// withoutIntro drops what consoles print before an error, "✘ [ERROR] Uncaught
+// (in promise) ", and a logger's fields before that: `level=error msg="`.
 func withoutIntro(s string) string {
 	if fields, logged, ok := strings.Cut(s, `msg="`); ok && strings.Contains(fields, "level=") {
 		s = logged
@@ -165,7 +165,8 @@ func withoutIntro(s string) string {
 	return s
 }
 
-// javascriptPlace reads what Node prints above a syntax error: "/srv/a.js:3".
+// javascriptPlace reads the place that Node
+// prints above a syntax error: "/srv/a.js:3".
 func javascriptPlace(line string) Frame {
 	file, n, column, _ := cutPosition(line)
 	switch name := baseName(file); {
@@ -197,7 +198,7 @@ var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://
 var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
 events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
 
-// javascriptLibrary recognizes files of libraries that pages load separately.
+// javascriptLibrary recognizes libraries that pages load separately.
 func javascriptLibrary(file string) bool {
 	for _, name := range [...]string{"react-dom", "react.", "jquery", "angular", "vue.", "zone.js", "lodash", "polyfill", "vendor", "framework-"} {
 		if strings.HasPrefix(file, name) {
@@ -207,10 +208,10 @@ func javascriptLibrary(file string) bool {
 	return !strings.ContainsAny(file, "./") && strings.HasPrefix(file, "events")
 }
 
-// javascriptIdentity is the file's name without hashes and the function's name
-// without receiver, which not all engines print. Minified names are left out.
-// In browsers only named calls count: engines name anonymous functions
-// differently, and some print awaiting calls.
+// javascriptIdentity is the file without hashes and the function
+// without its receiver, which not all engines print. Minified names
+// are left out. In browsers only named calls count: engines name
+// anonymous functions differently, and some print awaiting calls.
 func javascriptIdentity(dst []byte, f *Frame) []byte {
 	start := len(dst)
 	called, async := strings.CutPrefix(f.Function, asyncCall)
@@ -238,8 +239,8 @@ func javascriptIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// awaitHelpers are functions by which TypeScript and Babel wait where the
-// runtime can't: whether they are there depends on the runtime.
+// awaitHelpers are functions by which TypeScript and Babel await where
+// the runtime can't. Whether they are there depends on the runtime.
 var (
 	awaitHelpers = wordSet("__awaiter __generator __asyncGenerator asyncGeneratorStep _asyncToGenerator _next _throw fulfilled rejected step Object.next tryCatch")
 	callDots     = bytesOf(".")
@@ -259,14 +260,13 @@ func withoutWasmModule(name string) string {
 	return name
 }
 
-// isRemote reports whether a script came over the network, so
-// that a browser runs it.
+// isRemote reports whether a script came over the network: a browser runs it.
 func isRemote(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
 }
 
-// appendScriptFile appends the name of a script without hashes;
-// a page that holds scripts has none.
+// appendScriptFile appends a script's name without
+// hashes; nothing for a page that holds scripts.
 func appendScriptFile(dst []byte, path string) []byte {
 	name := baseName(path)
 	if stem, extension, ok := cutChunkHash(name); ok {
@@ -284,15 +284,15 @@ func appendScriptFile(dst []byte, path string) []byte {
 	return appendFileName(dst, path)
 }
 
-// isPageScript recognises how Chrome names what a page holds, "(index)", and
-// what has no name, "VM123".
+// isPageScript recognizes Chrome's names of scripts within
+// a page, "(index)", and of those without a name, "VM123".
 func isPageScript(name string) bool {
 	number, ok := strings.CutPrefix(name, "VM")
 	return name == "(index)" || ok && allDigits(number)
 }
 
-// chunkHash is the length of what Vite, Rollup and esbuild put
-// before the extension of what they build.
+// chunkHash is the length of the hash that Vite,
+// Rollup and esbuild put before the extension.
 const chunkHash = 8
 
 // isChunkHash recognizes letters, digits, "-" and "_" in a file that
@@ -329,14 +329,14 @@ func appendPackage(dst []byte, path string) []byte {
 	return append(append(dst, name...), '/')
 }
 
-// isBuilt reports whether a bundler wrote the file, so that its short names are
-// minified. left is the length of its name without hashes.
+// isBuilt reports whether a bundler wrote the file, so that short
+// names are minified. left is the length of its name without hashes.
 func isBuilt(name string, left int) bool {
 	return left < len(name) || strings.Contains(name, ".min.") || strings.Contains(name, "bundle") || strings.Contains(name, "chunk")
 }
 
 // appendScriptName appends the last part of "Object.Foo.bar", which every
-// engine prints, and nothing of "bar/<", an anonymous function in bar.
+// engine prints; nothing for "bar/<", an anonymous function in bar.
 func appendScriptName(dst []byte, name string, built bool) []byte {
 	last := name[strings.LastIndexAny(name, "./")+1:]
 	for _, accessor := range [...]string{"get ", "set ", "static ", "async "} {
@@ -375,5 +375,5 @@ func isScriptName(part string) bool {
 	return part != "" && part[0] != '<'
 }
 
-// javascriptEngine are the errors of the engines themselves.
+// javascriptEngine are the errors that engines throw.
 var javascriptEngine = wordSet("EvalError InternalError RangeError ReferenceError SyntaxError TypeError URIError")

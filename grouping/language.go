@@ -2,11 +2,10 @@ package grouping
 
 import "strings"
 
-// Language is the runtime whose way of printing stack traces was recognised.
+// Language is the runtime whose format of stack traces was recognized.
 type Language string
 
-// The languages whose traces are understood. Other traces are
-// compared line by line.
+// The languages that are parsed. Other traces are compared line by line.
 const (
 	Unknown    Language = "unknown"
 	JavaScript Language = "javascript"
@@ -28,55 +27,55 @@ const (
 	R          Language = "r"
 )
 
-// syntax is how one runtime prints traces and names things. All
-// functions see lines without line breaks.
+// syntax is how one runtime prints traces and names
+// things. Its functions get lines without line breaks.
 type syntax struct {
 	language Language
 	// frame parses one line. A frame with a file and no function
 	// belongs to the line before it.
 	frame func(line string) (Frame, bool)
-	// has holds characters of which each frame that does not
-	// begin with "at " has one; empty: frames may have none.
+	// has holds characters. Each frame that does not begin
+	// with "at " has one of them; empty: frames may have none.
 	has charSet
 	// mark recognizes lines that begin or end exceptions.
 	mark func(line string) mark
 	// inApp distinguishes the sender's own code from libraries.
 	inApp func(f *Frame) bool
-	// home is the part of a module's name that its maker chose; nil
-	// where paths tell whose it is.
+	// home is the part of a module's name that its vendor
+	// chose; nil where paths distinguish own code.
 	home func(module string) string
-	// own corrects inApp for all frames of an exception, the
-	// innermost first; nil: inApp suffices.
+	// own corrects inApp for all frames of an exception,
+	// the innermost first; nil where inApp suffices.
 	own func(frames []Frame)
-	// identity appends what names the frame in every occurrence;
-	// nothing for a frame that does not count.
+	// identity appends what names the frame in every
+	// occurrence; nothing where the frame does not count.
 	identity func(dst []byte, f *Frame) []byte
-	// opens recognises frames that begin an exception and name
-	// it; nil where none does.
+	// opens reads frames that begin an exception
+	// and name it; nil where none does.
 	opens func(line string) mark
-	// place reads in which file a syntax error is, or an error
-	// without calls; nil where it is a frame, as others are.
+	// place reads the file of a syntax error, or of an error
+	// without calls; nil where it is printed as a frame.
 	place func(line string) Frame
-	// callless: errors without calls are recognised by their place.
+	// callless: errors without calls are recognized by their place.
 	callless bool
 	// engine holds error types of the runtime, whose messages
 	// differ between runtimes.
 	engine map[string]bool
-	// at: "at " begins frames, at most behind blanks. Frames of
-	// other runtimes never begin so.
+	// at: "at " begins frames, after blanks at most.
+	// Frames of other runtimes never begin so.
 	at bool
-	// twoLines: the place of a call is on a line of its own.
+	// twoLines: the place of a call has a line of its own.
 	twoLines bool
-	// placeFirst: the call is on the line below its place.
+	// placeFirst: the call is below its place.
 	placeFirst bool
-	// callees: every build and version of the runtime prints the
-	// library's function that was called.
+	// callees: every build and version of the runtime
+	// prints the library function that was called.
 	callees bool
 	// crashLast: the innermost call is printed last.
 	crashLast bool
 }
 
-// mark is what a line that is no frame means for the chain of exceptions.
+// mark is what a line other than a frame means for the chain of exceptions.
 type mark struct {
 	kind    markKind
 	typ     string
@@ -88,20 +87,21 @@ type markKind uint8
 const (
 	noMark       markKind = iota
 	header                // names the exception whose frames follow
-	messageBelow          // is followed by the message of the exception whose frames follow
+	messageBelow          // the message of the exception whose frames follow is on the next line
 	trailer               // names the exception whose frames came before
 	cause                 // the cause of the exceptions so far begins
 	wrapper               // an exception around those so far begins
-	another               // an exception around those so far begins, if the last one has its name
-	opening               // names an exception whose frames follow: the first one, else the cause of those so far
+	another               // like wrapper, if the last exception has this name
+	opening               // names an exception whose frames follow: the first, else the cause of those so far
 	suppressed            // frames up to the next cause belong to no exception of the chain
 	otherStack            // frames up to the next stack belong to no exception
-	stack                 // a stack begins; only the first one with frames is that of the error
-	errorEnd              // nothing after this line belongs to the error, once it has frames
-	threadDump            // these are the stacks of all threads, not that of an error
+	stack                 // a stack begins; only the first one with frames is the error's
+	errorEnd              // nothing below belongs to the error, once it has frames
+	threadDump            // stacks of all threads, not of an error
 )
 
-// syntaxes in the order in which they are tried; a tie goes to the earlier one.
+// syntaxes, in the order in which they are
+// tried; a tie goes to the earlier one.
 var syntaxes = [...]syntax{
 	{language: Java, frame: javaFrame, mark: javaMark, inApp: javaInApp, home: javaHome, identity: javaIdentity, callees: true, at: true},
 	{language: JavaScript, frame: javascriptFrame, has: charsOf("@/"), mark: javascriptMark, inApp: javascriptInApp, identity: javascriptIdentity,
@@ -143,10 +143,10 @@ func syntaxOf(language Language) *syntax {
 	return &unknownSyntax
 }
 
-// detectLead is by how many frames one language must lead.
+// detectLead is by how many frames the detected language must lead.
 const detectLead = 2
 
-// detect returns the syntax that understands the first frames of the trace.
+// detect returns the syntax that parses most of the first frames.
 func detect(lines []string) *syntax {
 	var score [len(syntaxes)]int
 	for _, line := range lines {
@@ -169,8 +169,8 @@ func detect(lines []string) *syntax {
 	return detectPlace(lines)
 }
 
-// understands reports whether a line with these characters, which may begin
-// with "at ", is a frame.
+// understands reports whether a line with these
+// characters is a frame. at: it may begin with "at ".
 func (s *syntax) understands(line string, at bool, chars charSet) bool {
 	if at && !s.at || !at && s.has != (charSet{}) && !s.has.intersects(chars) {
 		return false
@@ -179,7 +179,7 @@ func (s *syntax) understands(line string, at bool, chars charSet) bool {
 	return ok
 }
 
-// detectPlace returns the syntax in which an error without calls was reported.
+// detectPlace returns the syntax of an error without calls.
 func detectPlace(lines []string) *syntax {
 	for _, line := range lines[:min(len(lines), prefixLines)] {
 		for i := range syntaxes {
@@ -191,8 +191,7 @@ func detectPlace(lines []string) *syntax {
 	return &unknownSyntax
 }
 
-// leader returns the index of the highest score and how far it
-// is ahead of the next.
+// leader returns the index of the highest score, and its lead.
 func leader(score []int) (best, lead int) {
 	second := 0
 	for i := 1; i < len(score); i++ {

@@ -14,25 +14,24 @@ const (
 	ScopePoint   HashScope = "point"   // its type and the innermost own frame; similar errors, not the same
 	ScopeMessage HashScope = "message" // without a usable stack trace: type and template of the message
 	ScopeType    HashScope = "type"    // the type alone; similar errors, not the same
-	ScopeBudget  HashScope = "budget"  // nothing of the error: it came when its project had created as many groups as it may
+	ScopeBudget  HashScope = "budget"  // nothing of the error: the budget of new groups was used up
 )
 
-// Level is one way to compare errors. Errors that are the same
-// at a level are the same at all looser ones, so the deciding
-// one follows from every stricter one.
+// Level is one way to compare errors. Errors that are equal at a level are
+// so at all looser ones: the deciding hash follows from every stricter one.
 type Level struct {
 	Scope    HashScope
-	Frames   int  // at most so many of the innermost own frames of the root cause
-	Words    int  // at most so many words of its message
-	Template bool // its message's whole template counts
+	Frames   int  // of the innermost own frames of the root cause, at most
+	Words    int  // of its message, at most
+	Template bool // the whole template of its message counts
 	Decides  bool // errors that are the same here are one group
 	Stored   bool // groups are found by it
 }
 
 const unlimited = 1 << 20
 
-// Levels are those of errors with a usable stack trace, from strict to loose.
-// Those looser than the deciding one only lead to similar groups.
+// Levels are those of errors with a usable stack trace, from strict to
+// loose. Those looser than the deciding one only find similar groups.
 var Levels = [...]Level{
 	{Scope: ScopeTrace, Frames: unlimited, Words: maxWords, Template: true, Stored: true},
 	{Scope: ScopeStack, Frames: 10, Words: maxWords, Template: true},
@@ -42,21 +41,20 @@ var Levels = [...]Level{
 	{Scope: ScopePoint, Frames: 1, Stored: true},
 }
 
-// similar reports whether errors that are the same at this level
-// need not be the same.
+// similar reports whether errors that are
+// equal at this level need not be the same.
 func (l Level) similar() bool {
 	return l.Scope == ScopePlace || l.Scope == ScopeClass || l.Scope == ScopePoint
 }
 
-// What Levels come to.
+// Properties of Levels.
 const (
 	deciding = 2 // the index of the level that decides
 	stored   = 3 // how many are stored; of these
 	joining  = 2 // so many join
 )
 
-// Of an exception's frames these count, whatever the level, and
-// those between them do not.
+// Frames of an exception that count at any level. Those between are dropped.
 const (
 	traceHead = 50 // the innermost
 	traceTail = 10 // the outermost

@@ -2,8 +2,8 @@ package grouping
 
 import "strings"
 
-// prefixes is a set of dotted names; it holds every name that begins with one
-// of them. What they begin with themselves is in it too, as false.
+// prefixes is a set of dotted names and all that begin with
+// them. Their own beginnings are in the map too, as false.
 type prefixes map[string]bool
 
 func prefixesOf(s string, sep byte) prefixes {
@@ -19,7 +19,8 @@ func prefixesOf(s string, sep byte) prefixes {
 	return p
 }
 
-// hold reports whether the set has name or one of its beginnings, split at sep.
+// contains reports whether the set has name
+// or one of its beginnings, split at sep.
 func (p prefixes) contains(name string, sep byte) bool {
 	for end := 0; ; end++ {
 		i := strings.IndexByte(name[end:], sep)
@@ -58,11 +59,11 @@ org.mockito org.mortbay org.mozilla org.objectweb org.osgi org.postgresql org.qu
 org.springframework org.testng org.thymeleaf org.xml org.xnio org.yaml play reactor redis.clients retrofit2 rx sbt
 scala software.amazon sun sunw ch.qos zio cats monix slick`, '.')
 
-// hosts are names below which each maker has one of its own.
+// hosts are names below which each vendor has its own.
 var hosts = wordSet("org.apache com.github io.github com.gitlab org.codehaus org.sourceforge net.sf net.sourceforge net.java com.google")
 
-// javaHome is "com.acme" of "com.acme.shop.Cart", and "org.apache.hive" of a
-// class there; "" without a package.
+// javaHome is "com.acme" of "com.acme.shop.Cart",
+// "org.apache.hive" of a class there; "" without a package.
 func javaHome(class string) string {
 	home := withoutLast(class)
 	first := strings.IndexByte(home, '.')
@@ -79,7 +80,7 @@ func javaHome(class string) string {
 // withoutLast drops the last part of a dotted name.
 func withoutLast(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
 
-// cutAt is where the part of a dotted name ends that begins at i.
+// cutAt is the end of the part of a dotted name that begins at i.
 func cutAt(name string, i int) int {
 	if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
 		return i + dot

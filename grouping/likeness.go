@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What the parts of a likeness weigh.
+// Weights of the parts of a likeness. They add up to 1.
 const (
 	weightCalls = 0.42
 	weightSite  = 0.22
@@ -14,13 +14,12 @@ const (
 	weightTime  = 0.13
 )
 
-// together is how far apart in time errors are that hardly have the same cause.
+// timeDecay is the time apart by which the weight of time falls to 1/e.
 const timeDecay = 60 * 24 * time.Hour
 
-// Likeness is from 0 to 1. It combines the alignment of the
-// frames, of the innermost own ones among them, the type, the
-// words of the message, and how long one was seen before the
-// other: what broke with one release comes together.
+// Likeness is from 0 to 1. It combines the alignment of the frames and of
+// the innermost own ones, the type, the words of the message, and how far
+// apart in time the errors began: what one release broke appears at once.
 func (o Outline) Likeness(p Outline, apart time.Duration, r *Rarity) float64 {
 	likeness := weightCalls*r.Query(o.calls).Alignment(p.calls) + weightSite*r.Query(o.site).Alignment(p.site) + weightWords*shared(o.words, p.words)
 	if o.kind == p.kind {

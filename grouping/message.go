@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Messages are compared by their template: the first line without visible
-// values. Beside a stack trace a few words suffice, preferably words that
-// programmers use, so that a user's name does not split a group. A message with
-// few of these, in another language or trade, is compared by all its words.
-// Without a trace the message is all there is.
+// Messages are compared by their template: the first line without
+// visible values. Beside a stack trace a few words suffice,
+// preferably those that programmers use, so that a user's name
+// does not split a group. A message with few of these is compared
+// by all its words. Without a trace, the message is all there is.
 
 const (
 	maxWords    = 16 // of a message beside a trace
 	maxTemplate = 40 // words of a message without one
-	maxWord     = 24 // bytes of the longest word of the vocabulary that is worth a look
+	maxWord     = 24 // bytes of the longest word of the vocabulary
 )
 
 // wordlist holds the words of a message that count. Its memory is reused.
@@ -32,7 +32,7 @@ type word struct {
 
 func (w *wordlist) read(message string) {
 	w.text, w.words = w.text[:0], w.words[:0]
-	s, usual := firstLine(message), 0
+	s, technical := firstLine(message), 0
 	for s != "" && len(w.words) < maxWords {
 		var token string
 		before := w.text
@@ -45,15 +45,15 @@ func (w *wordlist) read(message string) {
 		}
 		known := w.isTechnical(wordEnds.trim(token)) || isErrorNumber(before, token)
 		if w.words = append(w.words, word{start, len(w.text), known}); known {
-			usual++
+			technical++
 		}
 	}
-	if 2*usual >= len(w.words) {
+	if 2*technical >= len(w.words) {
 		w.words = slices.DeleteFunc(w.words, func(one word) bool { return !one.technical })
 	}
 }
 
-// take makes the list of words that are known.
+// set makes the list of given words.
 func (w *wordlist) set(words ...string) {
 	w.text, w.words = w.text[:0], w.words[:0]
 	for _, one := range words {
@@ -65,8 +65,8 @@ func (w *wordlist) set(words ...string) {
 	}
 }
 
-// isUsual reports whether a programmer chose the word: vocabulary, a
-// constant ("NOT_FOUND") or a class ("FooBar").
+// isTechnical reports whether a programmer chose the word: it is in
+// the vocabulary, a constant ("NOT_FOUND") or a class ("FooBar").
 func (w *wordlist) isTechnical(s string) bool {
 	if len(s) <= maxWord {
 		w.spare = appendLower(w.spare[:0], s)
@@ -77,15 +77,15 @@ func (w *wordlist) isTechnical(s string) bool {
 	return isConstant(s) || isClassName(s)
 }
 
-// The punctuation around a word: a value may end in "-", a
-// word of the template in "'".
+// Punctuation around words: a value may end
+// in "-", a word of the template in "'".
 var (
 	valueEnds    = bytesOf(".,;:!?()[]{}<>|")
 	templateEnds = bytesOf(".,;:!?()[]{}<>|-")
 	wordEnds     = bytesOf(".,;:!?()[]{}<>|-'")
 )
 
-// append appends the first words.
+// append appends at most so many words.
 func (w *wordlist) append(dst []byte, most int) []byte {
 	for _, one := range w.words[:min(most, len(w.words))] {
 		dst = append(dst, w.text[one.start:one.end]...)
@@ -93,8 +93,8 @@ func (w *wordlist) append(dst []byte, most int) []byte {
 	return dst
 }
 
-// cutToken takes the next blank-separated token off s; text in
-// quotes is a value and is passed over.
+// cutToken takes the next blank-separated token
+// off s. Quoted text is a value, and skipped.
 func cutToken(s string) (token, rest string) {
 	s = s[leadingSpace(s):]
 	if s == "" {
@@ -137,8 +137,8 @@ func isConstant(s string) bool {
 	return len(s) > 3 && s[0] != '_'
 }
 
-// isClassName recognises "FooBar" and "pkg.FooBar": the last part begins
-// in upper case and has a second capital.
+// isClassName recognizes "FooBar" and "pkg.FooBar": the
+// last part begins in upper case and has a second capital.
 func isClassName(s string) bool {
 	name := s[strings.LastIndexByte(s, '.')+1:]
 	if name == "" || !isUpper(name[0]) {
@@ -154,9 +154,9 @@ func isClassName(s string) bool {
 	return rises
 }
 
-// appendTemplate appends at most so many words of a message's
-// first line, with "*" for visible values: quoted text, numbers,
-// ids, paths, addresses, what follows "=".
+// appendTemplate appends at most so many words of a
+// message's first line. "*" replaces visible values: quoted
+// text, numbers, ids, paths, addresses, what follows "=".
 func appendTemplate(dst []byte, message string, words int) []byte {
 	s := firstLine(message)
 	for n := 0; s != "" && n < words; n++ {
@@ -194,12 +194,12 @@ func appendTemplateToken(dst []byte, token string) []byte {
 	return appendLower(append(dst, ' '), word)
 }
 
-// isErrorNumber recognises what names an error by its number: "error #418".
+// isErrorNumber recognizes the number of an error: "error #418".
 func isErrorNumber(before []byte, token string) bool {
 	return len(token) > 1 && token[0] == '#' && len(token) < minInnerNumber+2 && allDigits(valueEnds.trim(token[1:])) && bytes.HasSuffix(before, []byte(" error"))
 }
 
-// appendStar marks a value; values side by side are one.
+// appendStar marks a value. Values side by side share one mark.
 func appendStar(dst []byte) []byte {
 	if n := len(dst); n > 1 && dst[n-1] == '*' && dst[n-2] == ' ' {
 		return dst
@@ -207,8 +207,8 @@ func appendStar(dst []byte) []byte {
 	return append(dst, " *"...)
 }
 
-// isValue recognises numbers, ids, hashes, paths, URLs, mail
-// addresses and names of hosts.
+// isValue recognizes numbers, ids, hashes,
+// paths, URLs, mail addresses and host names.
 func isValue(token string) bool {
 	token = valueEnds.trim(token)
 	switch {

@@ -71,8 +71,8 @@ func cutIndex(s string) (rest string, ok bool) {
 	return strings.TrimLeft(rest, " "), true
 }
 
-// withoutImage drops " (shop+0x4b1c2e)" behind a place, as
-// ThreadSanitizer prints it.
+// withoutImage drops " (shop+0x4b1c2e)",
+// which ThreadSanitizer prints after a place.
 func withoutImage(s string) string {
 	s = withoutBuild(s)
 	if i := strings.LastIndex(s, " ("); i > 0 && s[len(s)-1] == ')' && strings.Contains(s[i:], "+0x") {

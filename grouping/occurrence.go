@@ -41,7 +41,7 @@ func ParseSeverity(word string) (Severity, bool) {
 	return 0, false
 }
 
-// Words lists the severities of a set, the least severe first.
+// Names lists the severities of a set, the least severe first.
 func (s Severity) Names() []string {
 	words := make([]string, 0, len(severities))
 	for i, word := range severities {

@@ -2,8 +2,8 @@ package grouping
 
 import "hash/crc32"
 
-// Outline is what the likeness of two errors is computed from.
-// It is made of a stored sample.
+// Outline is what the likeness of two errors is
+// computed from. It is made of a stored sample.
 type Outline struct {
 	kind  int32    // type of the root cause
 	site  []int32  // the frames that locate it
@@ -50,14 +50,15 @@ func OutlineOf(language Language, exceptions []Exception) (o Outline) {
 // maxCalls is how many calls are stored with a group.
 const maxCalls = 64
 
-// Calls are numbers of the calls, at most 64, the innermost of the
+// Calls are at most 64 numbers of calls, the innermost of the
 // root cause first. Errors that share none are not alike.
 func (o Outline) Calls() []int32 { return o.calls[:min(len(o.calls), maxCalls)] }
 
-// maxDifferences is how many calls are named in which two errors differ.
+// maxDifferences bounds the calls that Differences returns of each error.
 const maxDifferences = 10
 
-// Differences are the calls that only one of two errors has, the innermost first.
+// Differences are the calls that only one
+// of two errors has, the innermost first.
 func (o Outline) Differences(p Outline) (only, other []string) { return o.without(p), p.without(o) }
 
 func (o Outline) without(p Outline) (only []string) {

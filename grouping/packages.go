@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Libraries are packages that are not a project's own, beyond those that a list
-// or a path tells.
+// Libraries are packages that are not a project's
+// own, beyond those known by list or path.
 type Libraries map[string]bool
 
-// Packages is what a project's errors have in common: in how many kinds of them
-// each package occurs that may be its own.
+// Packages counts, for a project, in how many kinds
+// of errors each package occurs that may be its own.
 type Packages struct {
 	Kinds int                 `json:"kinds"` // of errors with such a package
 	Seen  map[string]Presence `json:"seen"`  // by package; bounded by maxPackages
@@ -26,18 +26,18 @@ type Presence struct {
 	Alone int `json:"alone"` // kinds whose traces have no other package
 }
 
-// A package is taken for a library's where most kinds have another one in
-// common and it is rare, though not unique, and hardly ever alone.
+// Bounds of what counts as a library: most kinds have another package
+// in common, and this one is rare, not unique, and hardly ever alone.
 const (
 	maxPackages       = 64
 	maxPackageName    = 200 // bytes
-	minKinds          = 64  // of errors, before which nothing is told
-	minLibraryKinds   = 3   // kinds with a library
-	maxLibraryPercent = 30  // % of all kinds at most
-	maxAlonePercent   = 10  // % of its own kinds at most
+	minKinds          = 64  // of errors, before which none is a library
+	minLibraryKinds   = 3   // kinds with a library, at least
+	maxLibraryPercent = 30  // of all kinds
+	maxAlonePercent   = 10  // of its own kinds
 )
 
-// Add counts one kind of error, by PackagesOf.
+// Add counts one kind of error with its packages, see PackagesOf.
 func (p *Packages) Add(packages []string) {
 	if len(packages) == 0 {
 		return
@@ -57,14 +57,14 @@ func (p *Packages) Add(packages []string) {
 	}
 }
 
-// Due reports whether it is time to look for libraries again, since there were so
-// many kinds: whenever their number has doubled, so that hashes change seldom.
+// Due reports whether libraries are to be found again: whenever
+// the number of kinds has doubled, so that hashes seldom change.
 func (p *Packages) Due(since int) bool {
 	return p.Kinds >= minKinds && bits.Len(uint(p.Kinds)) > bits.Len(uint(since)) //nolint:gosec // counts are not negative
 }
 
-// Libraries are the packages that are not the project's own; none where no
-// package is in most of its errors.
+// Libraries are the packages that are not the project's
+// own; none where no package is in most of its errors.
 func (p *Packages) Libraries() Libraries {
 	found := Libraries{}
 	if p.Kinds == 0 {
@@ -82,7 +82,8 @@ func (p *Packages) Libraries() Libraries {
 	return found
 }
 
-// commonest is the package in most kinds, rarest the one in fewest. There is one.
+// commonest is the package in most kinds, rarest
+// that in fewest. Seen must not be empty.
 func (p *Packages) commonest() string { return slices.MaxFunc(p.names(), p.order) }
 func (p *Packages) rarest() string    { return slices.MinFunc(p.names(), p.order) }
 
@@ -92,8 +93,9 @@ func (p *Packages) order(a, b string) int {
 	return cmp.Or(cmp.Compare(p.Seen[a].Kinds, p.Seen[b].Kinds), cmp.Compare(b, a))
 }
 
-// PackagesOf are the packages of an error's traces that may be the project's own,
-// as far as neither paths nor lists tell; none in languages whose paths do.
+// PackagesOf are the packages of an error's traces that
+// may be the project's own, as far as neither paths nor
+// lists exclude it; none in languages where paths do.
 func PackagesOf(language Language, exceptions []Exception) (packages []string) {
 	s := syntaxOf(language)
 	if s.home == nil {
@@ -110,13 +112,13 @@ func PackagesOf(language Language, exceptions []Exception) (packages []string) {
 	return packages
 }
 
-// isPackage reports whether a name can be that of a package: Postgres stores no
-// NUL, and a project's row has a bound.
+// isPackage reports whether a name can be a
+// stored package: without NUL, and bounded.
 func isPackage(name string) bool {
 	return name != "" && len(name) <= maxPackageName && strings.IndexByte(name, 0) < 0 && utf8.ValidString(name)
 }
 
-// isLibrary reports whether a frame is of a library of the project's.
+// isLibrary reports whether a frame is of a learned library.
 func (t *trace) isLibrary(f *Frame) bool {
 	return len(t.libraries) > 0 && t.syntax.home != nil && t.libraries[t.syntax.home(f.Module)]
 }

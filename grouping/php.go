@@ -51,8 +51,8 @@ func xdebugFrame(line string) (Frame, bool) {
 	return f, numbered && allDigits(n) && ok && placed && strings.HasSuffix(file, ".php")
 }
 
-// consoleFrame reads "App\Cart->total() at /app/src/Page.php:30", as Symfony's
-// console prints calls.
+// consoleFrame reads "App\Cart->total() at
+// /app/src/Page.php:30", as Symfony's console prints calls.
 func consoleFrame(s string) (Frame, bool) {
 	call, place, ok := strings.Cut(s, "() at ")
 	if !ok {
@@ -111,7 +111,7 @@ func phpMark(line string) mark {
 	return classHeader(s)
 }
 
-// monologHeader reads how Monolog writes an exception, in JSON:
+// monologHeader reads an exception in Monolog's JSON:
 // "[object] (A\\B(code: 0): no carrier at /app/a.php:12)".
 func monologHeader(s string) mark {
 	_, object, ok := strings.Cut(s, "[object] (")
@@ -157,9 +157,8 @@ func phpInApp(f *Frame) bool {
 	return !isVendored(f.File) && f.File != "[internal function]"
 }
 
-// phpOwn goes by paths: a function is in the file from which the
-// call above was made. So what vendor/ calls back is the
-// sender's own, and an unlisted package is not.
+// phpOwn uses paths: a function is in the file that made the call above.
+// So what vendor/ calls back is own code, and an unlisted package is not.
 func phpOwn(frames []Frame) {
 	for i := 1; i < len(frames); i++ {
 		above, f := frames[i-1].File, &frames[i]
@@ -177,13 +176,13 @@ func phpOwn(frames []Frame) {
 	}
 }
 
-// isVendored recognises files of packages, and of WordPress itself.
+// isVendored recognizes files of packages, and of WordPress itself.
 func isVendored(path string) bool {
 	_, ok := after(path, "/vendor/", "/wp-includes/")
 	return ok
 }
 
-// phpPlumbing are functions of the language that call others.
+// phpPlumbing are functions of the language that only call others.
 var phpPlumbing = wordSet(`call_user_func call_user_func_array array_map array_walk array_filter array_reduce usort uasort uksort iterator_apply
 preg_replace_callback require require_once include include_once`)
 
@@ -193,8 +192,8 @@ func phpVendor(class string) string {
 	return vendor
 }
 
-// phpIdentity is class and function. A closure has the name of its function
-// where PHP prints it, else of its namespace.
+// phpIdentity is class and function. A closure is named by
+// its function where PHP prints it, else by its namespace.
 func phpIdentity(dst []byte, f *Frame) []byte {
 	switch {
 	case f.Function == "": // a syntax error
@@ -221,8 +220,8 @@ func phpIdentity(dst []byte, f *Frame) []byte {
 	return append(dst, strings.TrimSuffix(inside, "()")...)
 }
 
-// appendWithoutHashes appends a name without what template engines put into
-// it: "__TwigTemplate_8f3a2b1c", "content_65a1b2c3d4_12345678".
+// appendWithoutHashes appends a name without hashes of template
+// engines: "__TwigTemplate_8f3a2b1c", "content_65a1b2c3d4_12345678".
 func appendWithoutHashes(dst []byte, name string) []byte {
 	if !hasDigit(name) {
 		return append(dst, name...)

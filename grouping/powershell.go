@@ -2,9 +2,9 @@ package grouping
 
 import "strings"
 
-// PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and in an error's own
-// words "At C:\shop\cart.ps1:12 char:5". The words are in the user's language,
-// and French has a blank before each colon.
+// PowerShell: "at Get-Cart, C:\shop\cart.ps1: line 12", and of
+// an error itself "At C:\shop\cart.ps1:12 char:5". The words
+// are translated, and French has a blank before each colon.
 
 func powershellFrame(line string) (Frame, bool) {
 	s := line[leadingSpace(line):]
@@ -27,8 +27,8 @@ func powershellFrame(line string) (Frame, bool) {
 	return Frame{Function: name, File: trimEnd(file), Line: number(n)}, name != ""
 }
 
-// powershellPlace reads "At C:\shop\cart.ps1:12 char:5" by the script's
-// extension, its line and the number at the end.
+// powershellPlace reads "At C:\shop\cart.ps1:12 char:5" by
+// the script's extension, its line and the last number.
 func powershellPlace(s string) (Frame, bool) {
 	script, rest, ok := strings.Cut(s, ".ps1:")
 	before := strings.TrimRight(rest, "0123456789")
@@ -44,7 +44,7 @@ func powershellPlace(s string) (Frame, bool) {
 	return Frame{File: s[begin : len(script)+len(".ps1")], Line: number(rest[:digits])}, digits > 0
 }
 
-// powershellMark reads the exception of an error's category: "+ CategoryInfo :
+// powershellMark reads an error's category: "+ CategoryInfo :
 // ObjectNotFound: (C:\a:String) [Get-Item], ItemNotFoundException".
 func powershellMark(line string) mark {
 	s := strings.TrimSpace(line)
@@ -59,8 +59,8 @@ func powershellInApp(f *Frame) bool {
 	return !module
 }
 
-// powershellIdentity is file and function; what was typed has no
-// file, and a block no name.
+// powershellIdentity is file and function.
+// Typed commands have no file, blocks no name.
 func powershellIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<") { // "<No file>"
 		return dst

@@ -2,19 +2,19 @@ package grouping
 
 import "strings"
 
-// What collectors of logs put in front of each line, "web_1  | ",
-// "2024-01-01T10:00:00Z stderr F ", "Jan  1 10:00:00 host app[7]: ", is the
-// same in all lines but for its numbers. It is looked for where no language
-// is recognised, or where all lines begin at the margin with the same word.
+// Collectors of logs put "web_1  | ", "2024-01-01T10:00:00Z stderr F "
+// or "Jan  1 10:00:00 host app[7]: " in front of each line: the same in
+// all but numbers. Prefixes are searched for where no language is
+// recognized, or where all lines begin at the margin with the same word.
 
 // Bounds of a prefix.
 const (
 	prefixWords = 8
 	prefixLines = 32 // that are compared
-	maxCommon   = 4  // words behind it that all calls may begin with: "#1 0x55 in"
+	maxCommon   = 4  // words after it with which all calls may begin: "#1 0x55 in"
 )
 
-// isCollected reports whether lines begin as those of a collector do.
+// isCollected reports whether lines begin as a collector's do.
 func isCollected(lines []string) bool {
 	if len(lines) < 2 || leadingSpace(lines[0]) > 0 || strings.HasPrefix(lines[0], "at ") {
 		return false
@@ -24,7 +24,7 @@ func isCollected(lines []string) bool {
 	return hasLetter(word) && sameButDigits(word, other)
 }
 
-// commonWords is with how many words all lines begin, but for their digits.
+// commonWords is how many first words all lines share, but for digits.
 func commonWords(lines []string) int {
 	if len(lines) < 2 {
 		return 0
@@ -47,8 +47,8 @@ func withoutWords(dst, lines []string, words int) []string {
 	return dst
 }
 
-// alike counts the first words that two lines have in common, up to "at",
-// with which calls begin.
+// commonPrefixWords counts the first words that two
+// lines share, up to "at", with which calls begin.
 func commonPrefixWords(a, b string) (words int) {
 	for words < prefixWords {
 		var first, second string
@@ -69,8 +69,8 @@ func cutWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// sameButDigits compares two words with any number for each number in them:
-// fractions of a second lose their last zeros.
+// sameButDigits compares two words, any number for a
+// number: fractions of a second lose their last zeros.
 func sameButDigits(a, b string) bool {
 	for a != "" && b != "" {
 		m, n := countDigits(a), countDigits(b)
@@ -90,7 +90,7 @@ func countDigits(s string) (n int) {
 	return n
 }
 
-// withoutColors drops the sequences by which a terminal colours text.
+// withoutColors drops color codes of terminals.
 func withoutColors(line string) string {
 	if !strings.Contains(line, escape) {
 		return line
@@ -127,8 +127,8 @@ func fromContainer(line string) string {
 
 var jsonEscapes = strings.NewReplacer(`\t`, "\t", `\"`, `"`, `\\`, `\`, `\/`, "/")
 
-// lineBreak is what ends a line in a piece: "\\n" as text where
-// a trace was encoded once too often.
+// lineBreak is what separates lines in a piece:
+// "\\n" where a trace was encoded once too often.
 func lineBreak(piece string) string {
 	if strings.IndexByte(piece, '\\') < 0 || strings.IndexByte(piece, '\n') >= 0 {
 		return "\n"

@@ -5,8 +5,8 @@ import "strings"
 // Python: `File "/x/a.py", line 12, in fn`, the innermost call last, the
 // source line and a line of carets below.
 
-// pythonIndent is before a frame: blanks, the bars of exception
-// groups, and how Loguru marks one.
+// pythonIndent may be before a frame: blanks, bars
+// of exception groups, and the mark of Loguru.
 var pythonIndent = bytesOf(" \t|+>")
 
 func pythonFrame(line string) (Frame, bool) {
@@ -67,8 +67,8 @@ func bareFrame(line string) (Frame, bool) {
 	return f, f.Function != "" && (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<ipython-input-"))
 }
 
-// pythonMark reads the lines around the frames. Those of an exception
-// group are behind bars: " | ValueError: x".
+// pythonMark reads the lines around frames. Those of an
+// exception group begin with bars: " | ValueError: x".
 func pythonMark(line string) mark {
 	if m := pythonMember(line); m.kind != noMark {
 		return m
@@ -90,8 +90,9 @@ func pythonMark(line string) mark {
 	return mark{trailer, typ, message}
 }
 
-// pythonReport reads how those name an error that print it: AWS Lambda,
-// "[ERROR] KeyError: 'x'" above, Django, "Exception Type: KeyError at /a/" below.
+// pythonReport reads the name of an error as AWS
+// Lambda prints it above, "[ERROR] KeyError: 'x'", and
+// Django below, "Exception Type: KeyError at /a/".
 func pythonReport(s string) mark {
 	if typ, ok := strings.CutPrefix(s, "Exception Type: "); ok {
 		typ, _, _ = strings.Cut(typ, " ")
@@ -103,7 +104,7 @@ func pythonReport(s string) mark {
 	return mark{}
 }
 
-// withoutBars drops what draws an exception group in front of a line.
+// withoutBars drops the bars of an exception group in front of a line.
 func withoutBars(line string) string {
 	if bar := strings.Index(line, "| "); bar >= 0 && strings.Trim(line[:bar], " |") == "" {
 		return line[bar+len("| "):]
@@ -111,8 +112,8 @@ func withoutBars(line string) string {
 	return line
 }
 
-// pythonMember reads the line above each exception of a group: "+-+---- 1
-// ----". The first one is taken for the group's cause.
+// pythonMember reads the line above each exception of a group:
+// "+-+---- 1 ----". The first is taken for the group's cause.
 func pythonMember(line string) mark {
 	s := line[leadingSpace(line):]
 	switch {
@@ -135,8 +136,7 @@ func pythonInApp(f *Frame) bool {
 	return !ok || strings.HasSuffix(f.File, "/lib/python") || rest == ""
 }
 
-// pythonIdentity is module and function. The interpreter's
-// import machinery does not count.
+// pythonIdentity is module and function. The import machinery does not count.
 func pythonIdentity(dst []byte, f *Frame) []byte {
 	if strings.HasPrefix(f.File, "<frozen importlib") || isComprehension(f.Function) {
 		return dst
@@ -149,14 +149,14 @@ func pythonIdentity(dst []byte, f *Frame) []byte {
 	return append(append(dst, ':'), f.Function...)
 }
 
-// isComprehension recognises calls that Python printed before
-// release 3.12 and does not print since.
+// isComprehension recognizes calls that
+// Python stopped printing in release 3.12.
 func isComprehension(name string) bool {
 	return name == "<listcomp>" || name == "<dictcomp>" || name == "<setcomp>"
 }
 
-// appendModule appends the name of the module in a file: that of
-// the folder for a package's own file.
+// appendModule appends the name of the module in a
+// file, or of its folder for "__init__" and "__main__".
 func appendModule(dst []byte, path string) []byte {
 	name := strings.TrimSuffix(baseName(path), ".py")
 	switch {
@@ -175,8 +175,7 @@ func appendModule(dst []byte, path string) []byte {
 // autograph begins the names of files that TensorFlow writes.
 const autograph = "__autograph_generated_file"
 
-// withoutCounter drops what tells one generated file from the next:
-// "<eval_with_key>.12".
+// withoutCounter drops the number of a generated file: "<eval_with_key>.12".
 func withoutCounter(name string) string {
 	if strings.HasPrefix(name, autograph) {
 		return autograph

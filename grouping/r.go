@@ -33,7 +33,7 @@ func rMark(line string) mark {
 	return mark{}
 }
 
-// rCore are functions through which errors are raised and calls are made.
+// rCore are functions that raise errors or make calls.
 var rCore = wordSet(`stop stopifnot warning eval evalq withCallingHandlers tryCatch tryCatchList tryCatchOne doTryCatch try source withVisible
 signalCondition do.call`)
 

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Rarity is in how few errors of a project each call is: what all
-// have in common makes no two alike.
+// Rarity is in how few of a project's errors each
+// call is: a call that all share makes no two alike.
 type Rarity struct {
 	holders map[int32]int32 // errors by call
 	errors  int
 }
 
-// RarityAmong counts the calls of errors, as Outline.Calls has them.
+// RarityAmong counts the calls of errors, as returned by Outline.Calls.
 func RarityAmong(errors [][]int32) *Rarity {
 	most := 0
 	for _, calls := range errors {
@@ -29,13 +29,13 @@ func RarityAmong(errors [][]int32) *Rarity {
 	return r
 }
 
-// How much calls count, after the method FaST: the innermost and
-// the rarest most.
+// Weights of calls, after the method FaST:
+// the innermost and the rarest weigh most.
 const (
 	decay  = 0.2   // power by which the weight of a place falls
-	drift  = 0.02  // by how much less a pair weighs for each place that it is apart
+	drift  = 0.02  // by how much less a pair weighs for each place it is apart
 	common = 0.002 // share of errors with a call by which its weight falls to 1/e
-	unseen = 100   // errors without the call that are added: of a few errors no share is known
+	unseen = 100   // added errors without the call: few errors show no share
 )
 
 func (r *Rarity) weight(call int32, place int) float64 {
@@ -43,8 +43,8 @@ func (r *Rarity) weight(call int32, place int) float64 {
 	return math.Pow(float64(place+1), -decay) * math.Exp(-share/common)
 }
 
-// A Query is a trace with which others are compared, one after
-// another. It is for one goroutine.
+// A Query compares one trace with others, one
+// after another. It is for one goroutine.
 type Query struct {
 	rarity  *Rarity
 	weights []float64     // by place
@@ -52,7 +52,7 @@ type Query struct {
 	numbers map[int32]int // by call, from 0 on
 	first   []int         // place by number
 	next    []int         // by place, that of the next equal call; -1: there is none
-	left    []int         // place by number that is paired next, during a comparison
+	left    []int         // place by number that is paired next, within a comparison
 }
 
 // Query prepares a trace.
@@ -72,9 +72,9 @@ func (r *Rarity) Query(calls []int32) *Query {
 	return q
 }
 
-// Alignment is from 0 to 1: which part of two traces, by weight, is
-// alike. It pairs equal calls in order, the nth of a name with
-// the nth, in linear time.
+// Alignment is from 0 to 1: the share of two traces, by
+// weight, that is alike. It pairs equal calls in order,
+// the nth of a name with the nth, in linear time.
 func (q *Query) Alignment(calls []int32) float64 {
 	if len(q.weights) == 0 || len(calls) == 0 {
 		return 0

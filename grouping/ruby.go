@@ -24,8 +24,8 @@ func rubyFrame(line string) (Frame, bool) {
 	return Frame{File: file, Function: name[1 : 1+end], Line: n}, true
 }
 
-// rubyTerminalFrame reads "\t2: from /a/b.rb:13:in `fn'", as Ruby 2.5 to 2.7
-// number calls on a terminal: the innermost one is the last, without a number.
+// rubyTerminalFrame reads "\t2: from /a/b.rb:13:in `fn'": on a terminal, Ruby
+// 2.5 to 2.7 number calls, and print the innermost last, without a number.
 func rubyTerminalFrame(line string) (Frame, bool) {
 	if call, ok := cutCallNumber(line); ok {
 		return rubyFrame(call)
@@ -57,8 +57,8 @@ func rubyMark(line string) mark {
 	return classHeader(s)
 }
 
-// railsHeader reads how Rails logs an error, behind its tags: "[id]
-// Cart::Closed (it is closed):".
+// railsHeader reads an error as Rails logs it, after
+// its tags: "[id] Cart::Closed (it is closed):".
 func railsHeader(s string) mark {
 	s, whole := strings.CutSuffix(s, "):")
 	for tagged := true; tagged && strings.HasPrefix(s, "["); {
@@ -74,8 +74,8 @@ func railsHeader(s string) mark {
 	return mark{header, typ, message}
 }
 
-// rubyOpens reads the line with which Ruby begins an exception, and after it
-// each cause: "a.rb:1:in 'f': no (KeyError)".
+// rubyOpens reads the line with which Ruby begins an
+// exception or a cause: "a.rb:1:in 'f': no (KeyError)".
 func rubyOpens(line string) mark {
 	if strings.HasPrefix(line[leadingSpace(line):], "from ") || !strings.HasSuffix(line, ")") {
 		return mark{}
@@ -88,8 +88,8 @@ func rubyOpens(line string) mark {
 	return mark{opening, rest[open+2 : len(rest)-1], rest[:open]}
 }
 
-// rubyTerminalOpens reads the last line of an exception, which names it. Causes
-// come first.
+// rubyTerminalOpens reads the last line of an
+// exception, which names it. Causes come first.
 func rubyTerminalOpens(line string) mark {
 	if _, numbered := cutCallNumber(line); numbered {
 		return mark{kind: another}
@@ -111,8 +111,8 @@ func rubyInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "(eval")
 }
 
-// rubyIdentity is file and method. A block has the name of its method; the
-// class is left out, as not all releases of Ruby print it.
+// rubyIdentity is file and method. A block is named by its
+// method. The class is left out, as not all releases print it.
 func rubyIdentity(dst []byte, f *Frame) []byte {
 	dst = append(dst, withoutTemplateNumbers(strings.TrimSuffix(baseName(f.File), ".rb"))...)
 	dst = append(dst, ':')
@@ -126,8 +126,8 @@ func rubyIdentity(dst []byte, f *Frame) []byte {
 	return append(dst, withoutTemplateNumbers(name)...)
 }
 
-// withoutTemplateNumbers cuts what template engines append to
-// "_app_views_x_html_erb___123_456" and "__tilt_123".
+// withoutTemplateNumbers cuts numbers of template engines
+// off "_app_views_x_html_erb___123_456" and "__tilt_123".
 func withoutTemplateNumbers(name string) string {
 	if !strings.HasPrefix(name, "_app_") && !strings.HasPrefix(name, "__tilt_") {
 		return name

@@ -22,14 +22,14 @@ func rustFrame(line string) (Frame, bool) {
 	return Frame{}, false
 }
 
-// isOtherCall recognises what others number: Node "1: 0xb0 node::Abort()
-// [node]", Lisp "2: (SHOP::TOTAL 7)", and source code.
+// isOtherCall recognizes numbered lines of others: Node's "1: 0xb0
+// node::Abort() [node]", Lisp's "2: (SHOP::TOTAL 7)", and source code.
 func isOtherCall(name string) bool {
 	last := name[len(name)-1]
 	return strings.HasPrefix(name, "0x") || name[0] == '(' || last == ']' || last == '{' || last == ';'
 }
 
-// rustName drops an address before the name.
+// rustName drops an address in front of the name.
 func rustName(s string) string {
 	if strings.HasPrefix(s, "0x") {
 		if _, name, ok := strings.Cut(s, " - "); ok {
@@ -50,14 +50,14 @@ func rustMark(line string) mark {
 	if said, _, quoted := strings.Cut(strings.TrimPrefix(message, "'"), "', "); quoted && message[0] == '\'' { // before release 1.73
 		return mark{kind: header, message: said}
 	}
-	if strings.HasSuffix(message, ":") { // a place; what was said is on the next line
+	if strings.HasSuffix(message, ":") { // a place; the message is on the next line
 		return mark{kind: messageBelow}
 	}
 	return mark{kind: header, message: message}
 }
 
 // rustPlace reads where a thread panicked: "thread 'main' panicked at
-// src/cart.rs:12:5:", and in front of what was said before release 1.73.
+// src/cart.rs:12:5:"; before release 1.73 with the message in front.
 func rustPlace(line string) Frame {
 	_, said, ok := strings.Cut(line, " panicked at ")
 	if !ok || !strings.HasPrefix(line, "thread ") {
@@ -83,8 +83,8 @@ func rustInApp(f *Frame) bool {
 	return !strings.HasPrefix(f.File, "/rustc/") && !strings.Contains(f.File, "/.cargo/registry/")
 }
 
-// rustIdentity is the path without the hash of the symbol;
-// closures keep the function that holds them.
+// rustIdentity is the path without the symbol's
+// hash. Closures keep the function around them.
 func rustIdentity(dst []byte, f *Frame) []byte {
 	name := f.Function
 	if name == "" && f.File != "" { // where a thread panicked
@@ -103,7 +103,7 @@ func rustIdentity(dst []byte, f *Frame) []byte {
 	return appendUnhashed(dst, name)
 }
 
-// withoutRustHash drops the hash behind a symbol: "::h3e3f989126541ea9".
+// withoutRustHash drops the hash after a symbol: "::h3e3f989126541ea9".
 func withoutRustHash(name string) string {
 	if i := strings.LastIndex(name, "::h"); i > 0 && len(name) == i+3+16 && isHexTail(name[i+3:]) {
 		return name[:i]
@@ -111,8 +111,8 @@ func withoutRustHash(name string) string {
 	return name
 }
 
-// appendUnhashed appends a name without what the compiler
-// counts: "{closure#1}" and "{{closure}}" are "{closure}".
+// appendUnhashed appends a name without the compiler's
+// counters: "{closure#1}" and "{{closure}}" become "{closure}".
 func appendUnhashed(dst []byte, name string) []byte {
 	for before, rest, found := strings.Cut(name, "{{closure}}"); found; before, rest, found = strings.Cut(name, "{{closure}}") {
 		dst, name = append(appendUnhashed(dst, before), "{closure}"...), rest

@@ -9,16 +9,16 @@ import (
 
 // Bounds of what is kept of a group.
 const (
-	MaxEnvironments = 50  // different ones of a group; further ones are counted and not named
-	MaxEnvironment  = 256 // bytes of a name; what follows does not distinguish two
+	MaxEnvironments = 50  // different ones of a group; further ones are not named
+	MaxEnvironment  = 256 // bytes of a name; what follows distinguishes no two
 	FirstSamples    = 5   // occurrences that are never replaced: the first
 	NewestSamples   = 20  // and the newest
 	MaxSamples      = FirstSamples + NewestSamples
-	newestAtOnce    = 5 // of one tally: the newest of a storm are as good as one another
+	newestAtOnce    = 5 // of one tally: the newest of a storm are much alike
 )
 
-// Tally adds up occurrences before they are stored: a storm of
-// one error costs as much as one.
+// Tally adds up occurrences before they are
+// stored: a storm of one error costs one write.
 type Tally struct {
 	grouper Grouper
 	counts  map[countKey]*Count // bounded by the records of a transaction
@@ -31,12 +31,12 @@ type countKey struct {
 	strictest             Hash
 }
 
-// Count is the number of errors with the same strictest hash
-// that were accepted in one hour.
+// Count is the number of errors with one
+// strictest hash that were accepted in one hour.
 type Count struct {
 	Organization string
 	Project      string
-	Hour         time.Time    // the budget of new groups that it is charged to if it creates one
+	Hour         time.Time    // whose budget of new groups is charged if it creates one
 	Hashes       []ScopedHash // those that join, the strictest first; the last one decides
 	Similar      Hash         // the loosest hash
 	N            int64
@@ -46,27 +46,27 @@ type Count struct {
 	Environments []string
 	Samples      []Sample // the first ones and the newest, in the order of arrival
 
-	ofOrganization bool // it overflowed since the budget of all projects was used up
+	ofOrganization bool // the organization's budget was used up, not the project's
 }
 
-// Sample is an occurrence and how many came before it.
+// Sample is an occurrence, and how many came before it.
 type Sample struct {
 	Occurrence
 	Arrival    int64
 	Exceptions []Exception // nil: not described yet
 }
 
-// Describe fills in the exceptions of a sample, if it lacks them.
-// A tally does not: most samples of a storm are replaced, and
-// most kinds of a flood create no group.
+// Describe parses the exceptions of a sample unless it
+// has them. A tally does not: most samples of a storm are
+// replaced, and most kinds of a flood create no group.
 func (s *Sample) Describe(g *Grouper) {
 	if s.Exceptions == nil {
 		s.Exceptions = g.Fingerprint(s.Error).Describe().Exceptions
 	}
 }
 
-// Describe describes the group that c creates, and why it is
-// one. It describes the first sample too.
+// Describe describes the group that c creates, and
+// why it is one. It also describes the first sample.
 func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 	f := g.Fingerprint(c.Samples[0].Error)
 	d := f.Describe()
@@ -74,8 +74,8 @@ func (c *Count) Describe(g *Grouper) (Description, Explanation) {
 	return d, f.Explain()
 }
 
-// BudgetPeriod is the time of acceptance for which a project has
-// a budget of new groups.
+// BudgetPeriod is the span of acceptance
+// that one budget of new groups covers.
 const BudgetPeriod = time.Hour
 
 // NewTally returns an empty tally.
@@ -118,7 +118,7 @@ func (c *Count) add(o Sample) {
 	c.Samples = append(c.Samples, o)
 }
 
-// Merge adds what d counts to c: both belong to one group.
+// Merge adds d to c. Both must belong to one group.
 func (c *Count) Merge(d *Count) {
 	c.N += d.N
 	c.Severities |= d.Severities
@@ -142,11 +142,11 @@ func (c *Count) Merge(d *Count) {
 // Deciding is the hash that names the group.
 func (c *Count) Deciding() ScopedHash { return c.Hashes[len(c.Hashes)-1] }
 
-// Arrival reports when c was first seen, in the order of the tally.
+// Arrival is the place of c's first occurrence in the tally.
 func (c *Count) Arrival() int64 { return c.Samples[0].Arrival }
 
-// Counts returns the counts in one order everywhere, so that
-// those who lock rows in it do not deadlock.
+// Counts returns the counts in one order everywhere,
+// so that those who lock rows in it do not deadlock.
 func (t *Tally) Counts() []*Count {
 	counts := make([]*Count, 0, len(t.counts))
 	for _, c := range t.counts {
@@ -161,7 +161,7 @@ func (t *Tally) Counts() []*Count {
 
 func compareHashes(a, b Hash) int { return bytes.Compare(a[:], b[:]) }
 
-// AddEnvironments adds names to a sorted set of them, up to MaxEnvironments.
+// AddEnvironments adds names to a sorted set, up to MaxEnvironments.
 func AddEnvironments(set []string, names ...string) []string {
 	for _, name := range names {
 		if i, found := slices.BinarySearch(set, name); !found && name != "" && len(set) < MaxEnvironments {
@@ -171,8 +171,8 @@ func AddEnvironments(set []string, names ...string) []string {
 	return set
 }
 
-// SampleSlot is where the nth sample of a group is kept, from 0: the first ones
-// stay, each later one replaces the oldest of the others.
+// SampleSlot is the slot of a group's nth sample, from 0. The first
+// samples stay; each later one replaces the oldest of the others.
 func SampleSlot(n int64) int {
 	if n < FirstSamples {
 		return int(n)

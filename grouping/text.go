@@ -45,8 +45,8 @@ func hasDigit(s string) bool {
 	return false
 }
 
-// isHexWord reports whether s can only be a hash, an id or an address:
-// hexadecimal, long enough, with a digit.
+// isHexWord reports whether s can only be a hash, an id
+// or an address: hexadecimal, long enough, with a digit.
 func isHexWord(s string, least int) bool {
 	if len(s) < least || !hasDigit(s) {
 		return false
@@ -59,7 +59,7 @@ func isHexWord(s string, least int) bool {
 	return true
 }
 
-// number reads a decimal number; what does not fit counts as 0, which is unknown.
+// number reads a decimal number; 0, which is unknown, if it does not fit.
 func number(s string) int {
 	if len(s) > 9 {
 		return 0
@@ -83,8 +83,8 @@ func cutNumber(s string) (rest string, n int, ok bool) {
 	return s[:i-1], number(s[i:]), true
 }
 
-// cutLast cuts s at the last mark. It looks from the front first,
-// which is faster, as most lines have none.
+// cutLast cuts s at the last mark. It searches from the
+// front first, which is faster, as most lines have none.
 func cutLast(s, mark string) (before, after string, ok bool) {
 	if !strings.Contains(s, mark) {
 		return s, "", false
@@ -124,8 +124,8 @@ func parentName(path string) string {
 	return baseName(path[:len(path)-len(base)-1])
 }
 
-// after returns what follows the last of any mark in path, and whether there
-// was one. Marks are written with "/" and match both slashes.
+// after returns what follows the last of any mark in path, and
+// whether there was one. Marks have "/" and match both slashes.
 func after(path string, marks ...string) (string, bool) {
 	for _, m := range marks {
 		if i := lastIndexSlashed(path, m); i >= 0 {
@@ -135,7 +135,8 @@ func after(path string, marks ...string) (string, bool) {
 	return path, false
 }
 
-// lastIndexSlashed is strings.LastIndex in which "/" of mark also matches "\".
+// lastIndexSlashed is strings.LastIndex
+// in which "/" of mark also matches "\".
 func lastIndexSlashed(path, mark string) int {
 	if strings.Contains(path, mark) { // much faster than to look from the end
 		return strings.LastIndex(path, mark)
@@ -170,8 +171,8 @@ func withoutQuery(s string) string {
 
 var notInType = bytesOf(" \t\"'()[]{}=,;/")
 
-// typeAndMessage splits "Type: message" where the first part
-// looks like the name of an error class.
+// typeAndMessage splits "Type: message" where
+// the first part looks like an error's class.
 func typeAndMessage(s string) (typ, message string, ok bool) {
 	s = strings.TrimSpace(s)
 	typ, message, found := strings.Cut(s, ": ")
@@ -184,8 +185,7 @@ func typeAndMessage(s string) (typ, message string, ok bool) {
 	return typ, strings.TrimSpace(message), true
 }
 
-// Cut cuts s to at most n bytes of whole characters, and marks
-// with "…" that something is missing.
+// Cut cuts s to at most n bytes of whole characters. "…" marks a cut.
 func Cut(s string, n int) string {
 	const mark = "…"
 	if len(s) <= n {

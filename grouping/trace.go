@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Bounds that keep the cost of an error linear in its size and small.
+// Bounds that keep the cost of an error small and linear in its size.
 const (
-	maxLines  = 1024 // of a trace; of a longer one the first and the last half of this
+	maxLines  = 1024 // of a trace; of a longer one, the first and the last half
 	maxLine   = 2048 // bytes of a line
-	maxWindow = 8    // frames back in which a repetition counts as recursion
+	maxWindow = 8    // distance of frames within which a repetition is recursion
 	maxSpans  = 64   // exceptions of a chain
 )
 
@@ -24,17 +24,17 @@ type trace struct {
 	names    []byte  // identities, one after another
 	idents   []ident // where each frame's identity is in names
 	site     []int   // the frames that locate the error, the innermost first
-	repeated []bool  // per element of site: it came again, by recursion
+	repeated []bool  // per element of site: recursion repeated it
 
-	open     int   // the span that is being read
-	skip     int   // indentation of the suppressed exception that is being read; -1 outside
+	open     int   // the span being read
+	skip     int   // indentation of the suppressed exception being read; -1 outside
 	ignoring bool  // frames belong to no exception until a new stack begins
-	place    Frame // of a syntax error, which no call has
+	place    Frame // of a syntax error, which is no call
 
 	libraries Libraries // of the project
 }
 
-// ident is where an identity lies.
+// ident is where an identity is in names.
 type ident struct{ start, end int }
 
 // span is one exception of the chain and where its frames are.
@@ -59,8 +59,8 @@ func (t *trace) parse(e *Error) {
 	t.locate()
 }
 
-// detect finds the syntax, if need be behind a prefix of all lines. What all
-// lines begin with may be more than the prefix: "web_1 | at".
+// detect finds the syntax, if need be behind a prefix of all lines.
+// What all lines share may be more than the prefix: "web_1 | at".
 func (t *trace) detect() {
 	t.syntax = detect(t.lines)
 	if t.syntax != &unknownSyntax && !isCollected(t.lines) {
@@ -81,7 +81,6 @@ func (t *trace) reset() {
 	t.names, t.open, t.skip, t.ignoring, t.place = t.names[:0], 0, -1, false, Frame{}
 }
 
-// read goes through the lines.
 func (t *trace) read() {
 	for i, line := range t.lines {
 		f, ok := t.syntax.frame(line)
@@ -106,7 +105,7 @@ func (t *trace) read() {
 	}
 }
 
-// collect splits the pieces into lines. Traces that were
+// collect splits the pieces into lines. Traces
 // flattened into one line are split as well.
 func (t *trace) collect(pieces []string) {
 	for _, piece := range pieces {
@@ -148,16 +147,16 @@ func (t *trace) line(line string) {
 	}
 }
 
-// erlangNext is between two calls that Erlang prints on one line.
+// erlangNext separates calls that Erlang prints on one line.
 const erlangNext = "]},{"
 
-// isTerm reports whether a line begins as a term of Erlang does, or its report.
+// isTerm reports whether a line begins like a term of Erlang or its report.
 func isTerm(line string) bool {
 	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
 }
 
-// isCall distinguishes "a.B.c(B.java:1)" and "a.js:1:2" from
-// "f.c:3", which is only the place of a call.
+// isCall distinguishes calls, "a.B.c(B.java:1)"
+// and "a.js:1:2", from "f.c:3", the place of one.
 func isCall(s string) bool {
 	if strings.IndexByte(s[:min(len(s), maxLine)], '(') >= 0 {
 		return true
@@ -166,7 +165,7 @@ func isCall(s string) bool {
 	return column > 0
 }
 
-// keep adds a line. When there are too many, those in the middle go.
+// keep adds a line. Of too many, those in the middle are dropped.
 func (t *trace) keep(line string) {
 	if len(t.lines) == maxLines+maxLines/2 {
 		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
@@ -195,14 +194,14 @@ func (t *trace) add(f Frame) {
 	s.end = len(t.frames)
 }
 
-// nameLast names the last call, of which the place alone is known.
+// nameLast names the last call, of which only the place is known.
 func (t *trace) nameLast(f Frame) {
 	if n := len(t.frames); n > 0 && t.frames[n-1].Function == "" {
 		t.frames[n-1].Module, t.frames[n-1].Function = f.Module, f.Function
 	}
 }
 
-// apply follows a mark; false ends the trace.
+// apply applies a mark. It returns false where the trace ends.
 func (t *trace) apply(m mark, line string) bool {
 	if m.kind == suppressed {
 		t.skip = leadingSpace(line)
@@ -253,7 +252,7 @@ func (t *trace) apply(m mark, line string) bool {
 	return true
 }
 
-// begin opens an exception: the cause of all those before, or one around them.
+// begin opens an exception: the cause of those before, or one around them.
 func (t *trace) begin(m mark) {
 	if len(t.spans) == maxSpans {
 		return
@@ -267,8 +266,8 @@ func (t *trace) begin(m mark) {
 	t.spans, t.open = append(t.spans, s), len(t.spans)
 }
 
-// order puts each exception's innermost call first, and gives the
-// outermost exception the name that was sent.
+// order puts each exception's innermost call first, and gives
+// the outermost exception the type and message that were sent.
 func (t *trace) order(e *Error) {
 	if t.syntax.crashLast {
 		for _, s := range t.spans {
@@ -285,8 +284,8 @@ func (t *trace) order(e *Error) {
 	outermost.cutPrefix()
 }
 
-// cutPrefix takes off a message how runtimes announce it, and the error's own
-// type: "Uncaught TypeError: x".
+// cutPrefix takes what runtimes print before an error, and
+// its own type, off a message: "Uncaught TypeError: x".
 func (s *span) cutPrefix() {
 	for _, intro := range [...]string{"Uncaught ", "(in promise) "} {
 		s.message = strings.TrimPrefix(s.message, intro)
@@ -301,8 +300,8 @@ func (s *span) cutPrefix() {
 	}
 }
 
-// insertPlace puts the place of a syntax error in front of the calls that read
-// the file, and that of an error without calls where they would be.
+// insertPlace inserts the place of a syntax error before the calls that
+// read the file, or of an error without calls where calls would be.
 func (t *trace) insertPlace() {
 	root := &t.spans[0]
 	if t.place.File == "" || !isSyntaxError(root.typ) && len(t.frames) > 0 {
@@ -321,9 +320,8 @@ func isSyntaxError(typ string) bool {
 	return strings.HasSuffix(typ, "SyntaxError") || strings.HasSuffix(typ, "ParseError") || typ == "CompileError"
 }
 
-// name finds which frames are the sender's own, and the
-// identities of those that count or are shown: of a stack of a
-// thousand calls neither is computed for the others.
+// name marks the sender's own frames, and sets the identities of frames
+// that count or are shown: of a thousand calls, no others are computed.
 func (t *trace) name() {
 	t.idents = slices.Grow(t.idents[:0], len(t.frames))[:len(t.frames)]
 	clear(t.idents)
@@ -346,11 +344,11 @@ func (t *trace) name() {
 	}
 }
 
-// identity of frame i; empty when the frame does not count.
+// identity is that of frame i; empty if the frame does not count.
 func (t *trace) identity(i int) []byte { return t.names[t.idents[i].start:t.idents[i].end] }
 
-// locate chooses the frames that locate the error: the own ones in the root
-// cause; else in the exceptions around it; else all of the root cause.
+// locate chooses the frames that locate the error: own ones of the root
+// cause, else of the exceptions around it, else all of the root cause.
 func (t *trace) locate() {
 	for _, choice := range [...]choice{ownNamed, own, anyFrame} {
 		for _, s := range t.spans {
@@ -367,11 +365,11 @@ func (t *trace) locate() {
 	}
 }
 
-// choice is which frames count.
+// choice selects the frames that count.
 type choice uint8
 
 const (
-	ownNamed choice = iota // own ones but those that engines name differently
+	ownNamed choice = iota // own ones, but those that engines name differently
 	own
 	anyFrame
 )
@@ -387,11 +385,11 @@ func (t *trace) chosen(i int, c choice) bool {
 	return true
 }
 
-// isMiddle reports whether frame i is so far from both ends of
-// its exception that it does not count.
+// isMiddle reports whether frame i is too far
+// from both ends of its exception to count.
 func (t *trace) isMiddle(s span, i int) bool { return i >= s.first+traceHead && i < s.end-traceTail }
 
-// visit adds frame i to the site unless recursion brought it there already.
+// visit adds frame i to the site unless recursion already did.
 func (t *trace) visit(i int) {
 	name := t.identity(i)
 	if len(name) == 0 {

@@ -2,17 +2,17 @@ package grouping
 
 import "strings"
 
-// The type of an error is a class or a code. Some programs put ids into it,
-// "Timeout<1234>", "Error_8f3a9c", so that no two of their errors would be
-// equal: such ids are removed before comparison. Parts of names stay:
-// "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
+// The type of an error is a class or a code. Some programs put ids into
+// it, as in "Timeout<1234>" or "Error_8f3a9c", so that no two errors
+// would be equal: ids are removed before comparison. Parts of names
+// stay: "Http2Error", "SHA256Error", "E11000", "ORA-00942", "HTTP404".
 
 const (
 	minHexID       = 6  // characters of a part that is hexadecimal
 	minTaggedHexID = 4  // after "#" or "@", which announce an id
-	minPlainHexID  = 8  // where it looks like letters with a number: "E11000" is a code
-	minRandomID    = 12 // of a part in which letters and digits alternate
-	minTurns       = 4  // from a digit to a letter in such a part
+	minPlainHexID  = 8  // of letters followed by a number: "E11000" is a code
+	minRandomID    = 12 // of a part where letters and digits alternate
+	minTurns       = 4  // changes from digit to letter in such a part
 	minNumberID    = 4  // digits of a number that stands alone: three are a status
 	minInnerNumber = 5  // digits of a number within a word
 	uuidLength     = 36
@@ -47,8 +47,8 @@ func appendWithoutIDs(dst []byte, typ string) []byte {
 	return dst
 }
 
-// nextID looks at what begins at i: a UUID, a part of letters and digits, or a
-// separator. It returns its end, and where an id is in it, if start < end.
+// nextID examines what begins at i: a UUID, a part of letters and digits, or
+// a separator. It returns its end, and where an id is in it, if start < end.
 func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
@@ -83,8 +83,8 @@ func idInPart(s string, from, to int) (start, end int) {
 	return to, to
 }
 
-// isNumberID distinguishes a counter from a code. before is the byte before
-// the number, label the word before that.
+// isNumberID distinguishes a counter from a code. before is the
+// byte in front of the number, label the word in front of that.
 func isNumberID(digits string, before byte, label string) bool {
 	switch before {
 	case '#', '<', '@', '(', '{':

@@ -63,7 +63,7 @@ func TestTypesWithIDsAreOneGroup(t *testing.T) {
 	}
 }
 
-// identifiedKin are errors with ids in their types.
+// identifiedVariants are errors with ids in their types.
 var identifiedVariants = []variants{
 	{name: "id without a trace", base: Error{Type: "Error_8f3a9c", Message: "cannot pay"}},
 	{name: "id", base: thrown("Timeout<1234>", "cannot pay", "\tat com.acme.A.b(A.java:1)")},

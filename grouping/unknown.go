@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// An unknown trace is compared line by line, without numbers, addresses and
-// paths. What a report says of the process, "Version: 1.2", counts where it
-// says nothing else.
+// An unknown trace is compared line by line, without
+// numbers, addresses and paths. What a report prints of the
+// process, "Version: 1.2", counts where it has nothing else.
 
 const (
-	maxUnknownLine    = 300 // bytes of a line that are looked at
-	minUnknownLetters = 3   // a line with fewer has no meaning
+	maxUnknownLine    = 300 // bytes of a line that are read
+	minUnknownLetters = 3   // fewer have no meaning
 )
 
 func unknownFrame(line string) (Frame, bool) {
@@ -22,7 +22,8 @@ func unknownFrame(line string) (Frame, bool) {
 
 func unknownMark(string) mark { return mark{} }
 
-// unknownOpens reads the error that a report names: "Fatal error: no such cart".
+// unknownOpens reads the error that a report
+// names: "Fatal error: no such cart".
 func unknownOpens(line string) mark {
 	label, value := cutLabel(strings.TrimSpace(line))
 	for _, word := range [...]string{"rror", "xception"} {
@@ -38,9 +39,9 @@ func unknownInApp(f *Frame) bool {
 	return label == ""
 }
 
-// unknownOwn leaves the lines that name a place, where several do: the others
-// are what was said, source code and registers. Where places are on lines of
-// their own, those before them name the calls.
+// unknownOwn keeps the lines that name a place, where several do:
+// others are messages, source code and registers. Where places
+// have lines of their own, those before them name the calls.
 func unknownOwn(frames []Frame) {
 	placed, apart := countPlaced(frames)
 	if placed < minPlaced {
@@ -54,9 +55,8 @@ func unknownOwn(frames []Frame) {
 	}
 }
 
-// nameUnknown finds what a report says of the error, where nothing else names
-// it: behind a label above the calls, or in its first line where these have
-// places.
+// nameUnknown finds the error in a report, where nothing else names it: after
+// a label above the calls, or in the first line where calls have places.
 func (t *trace) nameUnknown() {
 	root := &t.spans[0]
 	frames := t.frames[root.first:root.end]
@@ -79,12 +79,12 @@ func (t *trace) nameUnknown() {
 	}
 }
 
-// labelledLines is how many lines of a report are searched for the error's
-// label, no further than its half.
+// labelledLines is how many lines of a report are
+// searched for the error's label, half of them at most.
 const labelledLines = 16
 
-// countPlaced counts the lines that name a place, and those
-// of them that follow a line that does not.
+// countPlaced counts the lines that name a place,
+// and those of them after a line that does not.
 func countPlaced(frames []Frame) (placed, apart int) {
 	after := true
 	for i := range frames {
@@ -100,11 +100,12 @@ func countPlaced(frames []Frame) (placed, apart int) {
 	return placed, apart
 }
 
-// leastPlaced is how many lines with a place are calls; one may be in a message.
+// minPlaced is how many lines with a place
+// are calls; one may be in a message.
 const minPlaced = 2
 
-// isPlaced reports whether a line names a line of a file: "cart.pas:12",
-// "Cart.hs:(12,1)", "line 12".
+// isPlaced reports whether a line names a line of a
+// file: "cart.pas:12", "Cart.hs:(12,1)", "line 12".
 func isPlaced(s string) bool {
 	for rest, found := s, true; found; {
 		_, rest, found = strings.Cut(rest, "ine ")
@@ -120,17 +121,17 @@ func isPlaced(s string) bool {
 	return false
 }
 
-// hasExtension reports whether a text ends in that of a file: "at cart.pas".
+// hasExtension reports whether a text ends
+// in a file's extension: "at cart.pas".
 func hasExtension(s string) bool {
 	dot := strings.LastIndexByte(s, '.')
 	return dot > 0 && len(s)-dot <= maxExtension && isAlnum(s[dot-1]) && strings.IndexFunc(s[dot+1:], func(r rune) bool { return r < 'a' || r > 'z' }) < 0
 }
 
-// maxExtension is the length of the longest extension, with its dot.
+// maxExtension is the longest extension, with its dot.
 const maxExtension = 7
 
-// cutLabel splits "Exit code: 3"; a label is words, the first of which
-// begins in upper case.
+// cutLabel splits "Exit code: 3". A label is words, the first in upper case.
 func cutLabel(s string) (label, value string) {
 	label, value, ok := strings.Cut(s, ":")
 	if padded, ok := strings.CutSuffix(label, "  "); ok { // "exception class    : EAccessViolation"
@@ -166,8 +167,8 @@ func unknownIdentity(dst []byte, f *Frame) []byte {
 	return dst
 }
 
-// appendUnknownWord appends a word without its path and digits,
-// and counts its letters.
+// appendUnknownWord appends a word without
+// path and digits, and counts its letters.
 func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	if base := baseName(word); !allDigits(base) { // "f/2" is a name with the number of its arguments
 		word = base
@@ -188,8 +189,8 @@ func appendUnknownWord(dst []byte, word string, letters int) ([]byte, int) {
 	return dst, letters
 }
 
-// isNumbered recognises the name of one machine of many: "web-27.example.net".
-// "ORA-00942" is a code.
+// isNumbered recognizes one of many machines:
+// "web-27.example.net". "ORA-00942" is a code.
 func isNumbered(word string) bool {
 	label, number, joined := strings.Cut(word, "-")
 	return joined && label != "" && hasDigit(word) && !(isUpperWord(label) && allDigits(number))
@@ -197,8 +198,8 @@ func isNumbered(word string) bool {
 
 func isUnknownBreak(c byte) bool { return strings.IndexByte(" \t(),[]{}<>=:;'\"", c) >= 0 }
 
-// clip cuts s to at most n bytes, at the start of a character;
-// bytes that are no text anywhere.
+// clip cuts s to at most n bytes, before a
+// character. Invalid UTF-8 is cut anywhere.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

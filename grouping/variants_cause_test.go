@@ -1,6 +1,6 @@
 package grouping
 
-// What an error is about may stand in its text alone.
+// The error may be named in a message alone.
 var causeVariants = []variants{{
 	name: "a remote error in the message",
 	base: thrown("java.lang.IllegalStateException", "no such order 4711", `

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// fieldKin are traces as runtimes print them, whole, with what is around them.
-// testdata/traces.txt holds them as text: "=== base NAME" begins an error,
-// "=== same" what must join it, "=== other" what must not.
+// fieldVariants are whole traces as runtimes print them, with the
+// text around. testdata/traces.txt holds them: "=== base NAME" begins
+// an error, "=== same" what must join it, "=== other" what must not.
 var fieldVariants = readVariants("testdata/traces.txt")
 
 func readVariants(path string) (all []variants) {
@@ -29,7 +29,7 @@ func readVariants(path string) (all []variants) {
 	return all
 }
 
-// readError reads "type: " and "message: ", if they were sent, and the trace.
+// readError reads "type: " and "message: ", if present, and the trace.
 func readError(s string) (e Error) {
 	for _, member := range []struct {
 		name string

@@ -2,8 +2,7 @@ package grouping
 
 import "strings"
 
-// What builds, browsers, runtimes and generators make
-// differently from one occurrence to the next.
+// What builds, browsers, runtimes and generators change between occurrences.
 var generatedVariants = []variants{{
 	name: "builds of one bundle",
 	base: thrown("Error", "no such cart", `
@@ -118,7 +117,7 @@ thread 'main' panicked at 'no such item', src/cart.rs:4:5
 	other: map[string]Error{"function": thrown("panic", "no such key", "   2: shop::cart::count::{closure#1}\n   3: shop::main")},
 }}
 
-// What chains of errors look like, and where their root is.
+// Chains of errors and their root causes.
 var chainVariants = []variants{{
 	name: "an exception group",
 	base: thrown("ExceptionGroup", "many (2 sub-exceptions)", `
@@ -206,7 +205,7 @@ main.walk(0x1)
 	/app/main.go:5 +0x1
 main.main()
 	/app/main.go:9 +0x1`),
-	other: map[string]Error{"another circle": thrown("", "", `
+	other: map[string]Error{"another cycle": thrown("", "", `
 fatal error: stack overflow
 
 runtime stack:

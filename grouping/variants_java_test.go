@@ -81,7 +81,7 @@ Caused by: java.lang.ClassCastException: x
 	at com.acme.Tree.visit(Tree.java:20)
 	at com.acme.Tree.walk(Tree.java:10)
 	at com.acme.Main.main(Main.java:1)`)},
-	other: map[string]Error{"another circle": thrown("java.lang.StackOverflowError", "", `
+	other: map[string]Error{"another cycle": thrown("java.lang.StackOverflowError", "", `
 	at com.acme.Graph.walk(Graph.java:10)
 	at com.acme.Graph.walk(Graph.java:10)
 	at com.acme.Main.main(Main.java:1)`)},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A trace that was sent in the message is the trace, with the same
-// words: so is one beside a field of blank pieces.
+// A trace in the message is the trace, with the
+// same words, even beside a field of blank pieces.
 func TestTraceInMessage(t *testing.T) {
 	for _, trace := range []string{
 		"Traceback (most recent call last):\n  File \"/app/a.py\", line 3, in load\n    x\nValueError: no such cart",

@@ -1,8 +1,8 @@
 package grouping
 
-// vocabulary holds words of error messages: grammar, failures, and the
-// things of computing that fail. It must not grow without a new
-// Version: the words are part of hashes.
+// vocabulary holds words of error messages: grammar,
+// failures, and the things of computing that fail. Words
+// are part of hashes: a change needs a new Version.
 var vocabulary = wordSet(`
 a able abort aborted aborting about above absent accept accepted accepting access accessed accessible account acquire
 acquired across action active actual add added adding address after again against alias alive all alloc allocate

@@ -38,8 +38,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// An App groups errors and answers for them. Several may run
-// against one database and share the work.
+// An App groups errors and serves the groups.
+// Several may share one database and the work.
 type App struct {
 	config      Config
 	clock       func() time.Time
@@ -54,7 +54,7 @@ type App struct {
 	service     *groups.Service
 	publisher   *publisher.Publisher
 	logs        *consumer.Consumer
-	tenants     *consumer.Consumer // of what is deleted
+	tenants     *consumer.Consumer // of deletions
 	relay       *relay.Relay
 	pruner      *prune.Pruner
 	eraser      *erasure.Eraser
@@ -68,8 +68,8 @@ type App struct {
 	endpoint    *httpapi.Endpoint
 }
 
-// New connects, migrates the schema and builds the process; it starts nothing
-// and does not wait for a broker. The App is for one Run.
+// New connects, migrates the schema and builds the process, without
+// waiting for a broker. Nothing runs until Run, which may be called once.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start grouping: %w", err)
@@ -97,7 +97,7 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	return a, nil
 }
 
-// batchWait counts where the configuration has zero.
+// batchWait is used where the configuration has zero.
 const batchWait = 10 * time.Millisecond
 
 func (a *App) build() (err error) {
@@ -178,8 +178,8 @@ func (a *App) buildAPI() error {
 	return nil
 }
 
-// openReads opens what answers requests: connections of their
-// own, and the key of their cursors.
+// openReads opens what requests use: their own
+// connections, and the key of their cursors.
 func (a *App) openReads(ctx context.Context) (err error) {
 	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), postgres.Schema, a.config.reads()); err != nil {
 		return err
@@ -212,8 +212,8 @@ func (a *App) Ready() error {
 	return errors.Join(a.canJudge(), httpapi.Part("the consumer of entries", a.logs.Ready()))
 }
 
-// Run works until ctx ends. It waits for the topics that others
-// write until they create them.
+// Run works until ctx ends. It waits until
+// others have created the topics that it reads.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	defer a.meter.Finish(a.keyFacts.Used)
@@ -230,7 +230,7 @@ func (a *App) newEraser() *erasure.Eraser {
 	})
 }
 
-// Close releases what New took, where the App is never run.
+// Close releases what New acquired, if Run is never called.
 func (a *App) Close() {
 	if a.publisher != nil {
 		_ = a.publisher.Close()
@@ -246,7 +246,8 @@ func (a *App) Close() {
 	a.tracer.Close()
 }
 
-// ensureTopic creates weir.grouping.v1, which grouping writes, where it is missing.
+// ensureTopic creates weir.grouping.v1,
+// grouping's topic, where it is missing.
 func (a *App) ensureTopic(ctx context.Context) error {
 	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.OwnedBy("grouping", contract.Topics(0, 0)))
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// BenchmarkEndToEnd measures from the broker to committed groups, with what is
-// published meanwhile: errors of one project, 90 % of which are of one group and
-// the others of 100,000, all of which exist.
+// BenchmarkEndToEnd measures from the broker to committed
+// groups, with the events published: errors of one project, 90
+// % of one group, the others of 100,000, all of which exist.
 func BenchmarkEndToEnd(b *testing.B) {
 	const kinds, perRecord, load, atOnce = 100_000, 100, 200_000, 20_000
 	r := newRig(b)
@@ -39,7 +39,7 @@ func BenchmarkEndToEnd(b *testing.B) {
 	}
 }
 
-// send publishes so many errors of one project, and waits until they are applied.
+// send publishes errors of one project, and waits until they are applied.
 func (r *rig) send(errors, perRecord int, nth func(n int) string) {
 	r.t.Helper()
 	hour := time.Now().Truncate(time.Hour)

@@ -21,10 +21,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Each accepted error counts once in the group of its kind, whatever
-// is delivered twice and whichever process comes and goes: copies of a
-// record, replays under an idempotency key and reused keys add
-// nothing. Every group is announced once.
+// Each accepted error counts once in its group, even if records are delivered
+// twice and processes come and go: copies of a record, replays under an
+// idempotency key and reused keys add nothing. Every group is announced once.
 func TestCountsAreExact(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -76,9 +75,9 @@ func TestCountsAreExact(t *testing.T) {
 	}
 }
 
-// Later records are compared with the first of their idempotency
-// key, also where that had no errors: an error under the same
-// key with another body never counts.
+// Later records are compared with the first of their
+// idempotency key, even if that had no errors: an error
+// under the same key with another body never counts.
 func TestAReusedKeyNeverCounts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -96,8 +95,8 @@ func TestAReusedKeyNeverCounts(t *testing.T) {
 	}
 }
 
-// A new kind of error that all partitions bring at once to
-// several processes creates one group.
+// A new kind of error that several processes
+// receive at once creates one group.
 func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -130,8 +129,8 @@ func TestRacingProcessesFoundOneGroup(t *testing.T) {
 	}
 }
 
-// What can't be read is parked with its reason, as it was; records before and
-// after it, of the same partition too, count.
+// Unreadable records are parked with their reason, unchanged;
+// records before and after them, even of the same partition, count.
 func TestPoisonIsParked(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -158,8 +157,8 @@ func TestPoisonIsParked(t *testing.T) {
 	}
 }
 
-// What JSON allows and Postgres can't store is kept as far as people can read
-// it: no text parks a record, or is shown altered without need.
+// What JSON allows and Postgres can't store is kept as far as people
+// can read it: no text parks a record, or is altered without need.
 func TestOddTexts(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -209,9 +208,8 @@ func TestOddTexts(t *testing.T) {
 	}
 }
 
-// A group shows what happened: its title, span, levels,
-// environments, why it is one, and of its occurrences the first
-// five and the newest twenty as they came.
+// A group shows what happened: title, span, levels, environments,
+// why it is one, and its first five and newest twenty occurrences.
 func TestOneGroup(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")
@@ -262,9 +260,9 @@ func TestOneGroup(t *testing.T) {
 	}
 }
 
-// A key sees its organization's groups and nothing else. What
-// belongs to another is answered like what does not exist, and a
-// statement without an organization sees no rows.
+// A key reads its organization's groups only. What belongs
+// to another is answered like what does not exist. A
+// statement without an organization reads no rows.
 func TestIsolation(t *testing.T) {
 	r := newRig(t)
 	acme, evil := r.project("acme", "shop"), r.project("evil", "lair")
@@ -309,7 +307,7 @@ func TestIsolation(t *testing.T) {
 	r.everyTableIsIsolated()
 }
 
-// deleted has a project of each organization be deleted.
+// deleted requests the deletion of a project of each organization.
 func (r *rig) deleted(organizations ...string) {
 	r.t.Helper()
 	err := pg.InTx(r.t.Context(), r.pool, func(tx pgx.Tx) error {
@@ -325,8 +323,8 @@ func (r *rig) deleted(organizations ...string) {
 	}
 }
 
-// everyTableIsIsolated walks the catalogue: a table with organizations
-// shows each its own rows, and nobody's none.
+// everyTableIsIsolated reads the catalogue: a table with
+// organizations shows each its own rows, and none without one.
 func (r *rig) everyTableIsIsolated() {
 	r.t.Helper()
 	ctx := r.t.Context()
@@ -351,8 +349,8 @@ func (r *rig) everyTableIsIsolated() {
 	}
 }
 
-// A key for its own project reads that project's groups; others look as if they
-// did not exist. A key that may only write reads nothing.
+// A key of one project reads that project's groups; others look as
+// if they did not exist. A key that may only write reads nothing.
 func TestKeysThatReadLess(t *testing.T) {
 	r := newRig(t)
 	full := r.project("acme", "shop")
@@ -383,8 +381,8 @@ func TestKeysThatReadLess(t *testing.T) {
 	}
 }
 
-// Reading groups is a use of the key, published when it happens
-// first, and when the process ends.
+// Reading groups is a use of the key, published
+// at the first use and when the process ends.
 func TestReadsAreUses(t *testing.T) {
 	r := newRig(t)
 	key := r.project("acme", "shop")

@@ -28,7 +28,7 @@ func (a *App) tables(clock func() time.Time) []prune.Table {
 		[]prune.Table{outbox.Table(bus.RelayName), a.config.Deletions.Table(clock)})
 }
 
-// Prune removes what is beyond its bound at once; Run does it all the time.
+// Prune removes once what exceeds its bound; Run does it continuously.
 func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
 
 // Bounds are those of all tables of the schema.

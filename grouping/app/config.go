@@ -50,7 +50,7 @@ type Config struct {
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 
-// Validate joins what is wrong with the configuration.
+// Validate joins all faults of the configuration.
 func (c Config) Validate() error {
 	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
 		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal())}

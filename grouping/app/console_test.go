@@ -21,8 +21,7 @@ import (
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
-// A pane is one grouping that runs, and what others would
-// publish, as the tests of the pages need it.
+// testConsole is a process with its pages, and the events of other services.
 type testConsole struct {
 	*rig
 	app *app.App
@@ -80,8 +79,8 @@ func (p *testConsole) await(session, path, text string) (body string) {
 
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
-// The list shows each kind of error once with its count, a group shows its
-// samples and why it is one; texts stay texts.
+// The list shows each kind of error once with its count. A
+// group shows its samples and why it is one. Texts are escaped.
 func TestErrorPages(t *testing.T) {
 	p := newTestConsole(t)
 	p.project("org_1", "prj_1", "Shop"+hostile)
@@ -116,8 +115,8 @@ func TestErrorPages(t *testing.T) {
 	}
 }
 
-// Members see the errors of their own organization; a foreign
-// group or project looks like an unknown one.
+// Members see their own organization's errors. A
+// foreign group or project looks like an unknown one.
 func TestErrorPagesAreIsolated(t *testing.T) {
 	p := newTestConsole(t)
 	p.project("org_1", "prj_1", "Alpha")

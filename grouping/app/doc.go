@@ -1,3 +1,3 @@
-// Package app wires grouping into one process. It holds settings and start-up
-// order, and decides nothing about errors.
+// Package app wires grouping into one process. It holds settings
+// and start-up order, and decides nothing about errors.
 package app

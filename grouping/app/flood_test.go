@@ -8,9 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A flood of unique types is counted exactly in one overflow
-// group, while another organization's new group, and older
-// groups, are as they would be without it.
+// A flood of unique types is counted exactly in one overflow group.
+// Another organization's new group, and older groups, are unaffected.
 func TestAFloodOfTypes(t *testing.T) {
 	r := newRig(t)
 	r.config.NewGroupsPerHour = 10

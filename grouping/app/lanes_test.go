@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// While grouping is late, what an organization sends beyond its
-// share is deferred, so that others' errors need not wait. Still
-// each error counts once, in its group.
+// While grouping is late, what an organization sends
+// beyond its share is deferred, so others' errors need
+// not wait. Each error still counts once, in its group.
 func TestAFloodIsLeftForLater(t *testing.T) {
 	r := newRig(t)
 	loud, quiet := r.project("loud", "flood"), r.project("quiet", "shop")

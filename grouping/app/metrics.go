@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// countErrors returns what counts the errors in records whose
-// effect is committed, by their headers alone.
+// countErrors returns what counts the errors of
+// committed records, by their headers alone.
 func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 	counter := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_grouping_errors_total", Help: "Errors in the records that are applied, those of requests that came twice included.",
@@ -26,8 +26,7 @@ func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 	}
 }
 
-// countEffects returns what counts the groups that transactions created and
-// the errors that there was no group for.
+// countEffects returns what counts created groups and overflowed errors.
 func countEffects(registerer prometheus.Registerer) func(postgres.Effect) {
 	created := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_grouping_groups_created_total", Help: "Groups that were created, those of transactions that were repeated included.",

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was grouped is in the metrics, without any tenant.
+// Metrics count what was grouped, and name no tenant.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	registry := telemetry.New()

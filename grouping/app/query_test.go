@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/grouping/app"
 )
 
-// shop is a process that has grouped a few errors: A at second 0
-// and 100, B at 10, C at 20, D at 20.
+// shop is a process that has grouped a few errors:
+// A at second 0 and 100, B at 10, C at 20, D at 20.
 func shop(t *testing.T) (process *app.App, key string) {
 	r := newRig(t)
 	key = r.project("acme", "shop")
@@ -32,8 +32,8 @@ func shop(t *testing.T) (process *app.App, key string) {
 	return process, key
 }
 
-// Each filter keeps exactly the groups that meet it, several filters those that
-// meet all; the order is always newest first.
+// Each filter keeps exactly the groups that match it,
+// several filters those that match all, always newest first.
 func TestFilters(t *testing.T) {
 	process, key := shop(t)
 	for _, test := range []struct{ query, want string }{
@@ -68,8 +68,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Pages follow each other without gap or repetition, whatever their size, also
-// where groups were seen at the same instant.
+// Pages have neither gap nor repetition, whatever their
+// size, even if groups were seen at the same instant.
 func TestPages(t *testing.T) {
 	process, key := shop(t)
 	var whole []string
@@ -94,8 +94,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What is not understood is refused by name, with a way out: a filter
-// that was overlooked would show too much.
+// An invalid filter is refused by name, with a
+// way out: to ignore it would show too much.
 func TestRefusals(t *testing.T) {
 	process, key := shop(t)
 	id := list(t, process, key, "shop", "").Items[0].ID

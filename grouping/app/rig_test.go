@@ -30,15 +30,15 @@ import (
 
 const partitions = 4
 
-// patience is how long a test waits for what has to happen. A partition of a
-// process that went away is only given away after its session has timed out.
+// timeout is how long a test waits. The partition of a process that
+// went away is only reassigned after its session has timed out.
 const timeout = 60 * time.Second
 
-// noon is when the events of the tests happen by default.
+// noon is the default time of events.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a broker with the topics of other services, a database, and
-// what they would publish and read there.
+// A rig is a broker with the topics of other
+// services, a database, and their events.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -46,7 +46,7 @@ type rig struct {
 	pool   *pgxpool.Pool
 
 	mu    sync.Mutex
-	facts map[string]contract.ErrorGroupCreated // by id: what the relay repeats after an interruption is the same fact
+	facts map[string]contract.ErrorGroupCreated // by id, as the relay repeats facts after an interruption
 }
 
 func newRig(t testing.TB) *rig {
@@ -64,7 +64,7 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// fact takes a record of weir.grouping.v1.
+// fact reads a record of weir.grouping.v1.
 func (r *rig) fact(record bus.Record) {
 	var fact contract.ErrorGroupCreated
 	if err := json.Unmarshal(record.Value, &fact); err != nil || record.Header(contract.HeaderType) != contract.TypeErrorGroupCreated {
@@ -75,7 +75,8 @@ func (r *rig) fact(record bus.Record) {
 	r.facts[record.Header(contract.HeaderID)] = fact
 }
 
-// start runs one more process of grouping and returns how to stop it in order.
+// start runs one more process and returns
+// a function that stops it gracefully.
 func (r *rig) start() (process *app.App, stop func()) {
 	r.t.Helper()
 	process, err := app.New(r.t.Context(), r.config, testenv.Logger(r.t))
@@ -93,8 +94,8 @@ func (r *rig) project(organization, project string) (key string) {
 	return r.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 }
 
-// logs is a LogsAccepted of one part with these entries. Each text is a whole
-// entry; errors is how many carry a payload.
+// logs is a LogsAccepted of one part. Each text is
+// a whole entry; errors is how many have a payload.
 func logs(organization, project string, errors int, entries ...string) contract.LogsAccepted {
 	lines := strings.Join(entries, "\n") + "\n"
 	return contract.LogsAccepted{
@@ -104,7 +105,7 @@ func logs(organization, project string, errors int, entries ...string) contract.
 	}
 }
 
-// failure is an entry with an error of a type, at some time after noon.
+// failure is an entry with an error of a type, that long after noon.
 func failure(typ string, after time.Duration) string {
 	return entry(after, "error", "", map[string]any{"type": typ, "message": "it broke", "stack_trace": stack(typ)})
 }
@@ -132,7 +133,7 @@ func stack(typ string) []string {
 	}
 }
 
-// awaitApplied waits until everything that was published is applied or parked.
+// awaitApplied waits until all published records are applied or parked.
 func (r *rig) awaitApplied() {
 	r.t.Helper()
 	testenv.Eventually(r.t, timeout, func() error {
@@ -175,7 +176,7 @@ func (r *rig) asSystem(fn func(tx pgx.Tx) error) error {
 	})
 }
 
-// number asks the database for one.
+// number queries the database for a number.
 func (r *rig) number(query string, args ...any) (n int) {
 	r.t.Helper()
 	err := r.asSystem(func(tx pgx.Tx) error { return tx.QueryRow(r.t.Context(), query, args...).Scan(&n) })
@@ -185,8 +186,8 @@ func (r *rig) number(query string, args ...any) (n int) {
 	return n
 }
 
-// awaitFacts waits until as many facts were published, and
-// returns the titles of the groups, sorted.
+// awaitFacts waits until n facts are published,
+// and returns the titles of the groups, sorted.
 func (r *rig) awaitFacts(n int) (titles []string) {
 	r.t.Helper()
 	testenv.Eventually(r.t, timeout, func() error {
@@ -294,7 +295,7 @@ func awaitReady(t testing.TB, process *app.App) {
 	testenv.Eventually(t, timeout, process.Ready)
 }
 
-// awaitKeys waits until a process knows API keys.
+// awaitKeys waits until a process has read API keys.
 func awaitKeys(t testing.TB, process *app.App, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

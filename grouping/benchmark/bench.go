@@ -2,7 +2,7 @@ package main
 
 import "github.com/weirlog/weir/grouping"
 
-// bench holds the reports and what each rule made of them.
+// bench holds the reports and each rule's verdicts on them.
 type bench struct {
 	reports  []report
 	rules    []string // Weir's levels, the strictest first, then those of other products
@@ -10,7 +10,7 @@ type bench struct {
 	verdicts [][]verdict
 	points   []point
 	units    []unit
-	samples  [][]tally // of the units, drawn again and again
+	samples  [][]tally // of the units, resampled
 }
 
 func newBench(reports []report) *bench {

@@ -60,8 +60,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Between the points of a curve capture is in proportion, and
-// never more than the last point has.
+// Between the points of a curve capture is
+// interpolated, up to that of the last point.
 func TestCaptureAt(t *testing.T) {
 	curve := []point{{0.6, 0.3}, {0.2, 0.1}}
 	for at, want := range map[float64]float64{0: 0, 0.05: 0.1, 0.1: 0.2, 0.2: 0.4, 0.3: 0.6, 0.9: 0.6} {
@@ -71,7 +71,7 @@ func TestCaptureAt(t *testing.T) {
 	}
 }
 
-// The right group is counted behind all that are as much alike.
+// The right group is ranked behind all that are as similar.
 func TestRank(t *testing.T) {
 	reports, err := read(strings.NewReader(labelled))
 	if err != nil {

@@ -9,18 +9,19 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// fold is a part of the reports on which nothing was tuned.
+// fold is a part of the reports, left out when the default is tuned.
 type fold struct {
 	name  string
 	holds func(i int) bool
 }
 
-// stretches is into how many parts of equal length the reports are cut by time.
+// stretches is into how many parts of equal
+// length the reports are cut by time.
 const stretches = 4
 
-// printFolds shows the default in each part, and the choice by the
-// figures of all other parts. If that is no better on unseen
-// parts, the default is not tuned to the data.
+// printFolds prints the default's figures in each part, and those
+// of the best choice by all other parts. If the choice is no
+// better on unseen parts, the default is not tuned to the data.
 func printFolds(out io.Writer, b *bench) {
 	variants := variantsOf(b.reports)
 	fmt.Fprintln(out, "\ndefault in part\tduplicates\tcapture\tfalse joins\tchosen without the part\tcapture\tfalse joins")
@@ -50,7 +51,7 @@ type variant struct {
 	verdicts []verdict
 }
 
-// variantsOf are the levels that the default is chosen among.
+// variantsOf are the levels among which the default is chosen.
 func variantsOf(reports []report) (variants []variant) {
 	for _, frames := range []int{1, 2, 3, 4, 5, 6, 8, 12} {
 		for _, words := range []int{0, 3, 5, 8, 16} {
@@ -61,8 +62,8 @@ func variantsOf(reports []report) (variants []variant) {
 	return variants
 }
 
-// choose is the variant that captures most outside the fold, at
-// no more than so many false joins there.
+// choose is the variant that captures most outside the
+// fold, at no more than so many false joins there.
 func choose(variants []variant, f fold, mistakes float64) variant {
 	const slack = 0.005 // variants are few: none stands exactly where another does
 	return slices.MaxFunc(variants, func(a, b variant) int {
@@ -110,8 +111,8 @@ func byTime(reports []report) (folds []fold) {
 	return folds
 }
 
-// printGrowth shows false joins by the length of history: with more
-// groups, more can be joined by mistake.
+// printGrowth prints false joins by the length of history:
+// with more groups, more can be joined by mistake.
 func printGrowth(out io.Writer, b *bench) {
 	fmt.Fprint(out, "\nfalse joins behind")
 	for n := range stretches {

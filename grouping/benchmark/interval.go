@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// rounds is how often the reports are drawn again to see how
-// much of a figure is chance.
+// rounds is how often the reports are resampled,
+// to show how much of a figure is chance.
 const rounds = 1000
 
-// unit is what is drawn: all reports of one group, with the tally of each
-// rule, because they depend on each other.
+// unit is what is drawn: all reports of one group, as
+// they depend on each other, with the tally of each rule.
 type unit []tally
 
 // units cuts the verdicts of the rules by the groups of the reports.
@@ -31,8 +31,8 @@ func units(reports []report, verdicts [][]verdict) []unit {
 	return all
 }
 
-// resample draws as many units as there are, repeatedly, and measures each
-// sample. The draws are the same in every run.
+// resample draws as many units as there are, repeatedly,
+// and measures each sample. Every run draws the same.
 func resample(all []unit, rules int, measure func(sample []tally)) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sample := make([]tally, rules)
@@ -56,8 +56,8 @@ func intervalOf(figures []float64) interval {
 	return interval{figures[len(figures)*25/1000], figures[len(figures)*975/1000]}
 }
 
-// captureAt is what a curve of points captures at a share of false
-// joins, between its points by proportion.
+// captureAt is what a curve of points captures at a
+// share of false joins, interpolated between its points.
 func captureAt(curve []point, mistakes float64) float64 {
 	below := point{}
 	for _, p := range slices.SortedFunc(slices.Values(curve), func(a, b point) int { return compare(a.mistakes, b.mistakes) }) {

@@ -32,8 +32,8 @@ func (b *bench) intervals(rule int) (capture, mistakes interval) {
 	return intervalOf(captures), intervalOf(falses)
 }
 
-// printMargins compares each product with Weir's curve at the
-// product's own share of false joins.
+// printMargins compares each product with Weir's
+// curve at the product's share of false joins.
 func printMargins(out io.Writer, b *bench) {
 	fmt.Fprintln(out, "\nat its false joins\tcapture\tWeir's curve\tmargin\t")
 	for rule := b.levels; rule < len(b.rules); rule++ {

@@ -2,15 +2,15 @@ package main
 
 import "github.com/weirlog/weir/grouping"
 
-// learner is what is known of a project by the reports so far.
+// learner is what the reports so far show of a project.
 type learner struct {
 	grouping.Packages
 	libraries grouping.Libraries
 	kinds     map[grouping.Hash]bool // bounded by the reports
 }
 
-// learn gives each report the libraries that its project's errors before it
-// tell, as the service does.
+// learn gives each report the libraries found by its
+// project's earlier errors, as the service does.
 func learn(reports []report) {
 	var g grouping.Grouper
 	projects := map[string]*learner{}
@@ -25,7 +25,7 @@ func learn(reports []report) {
 	}
 }
 
-// see learns from an error of a new kind.
+// add learns from an error of a new kind.
 func (l *learner) add(f grouping.Fingerprint) {
 	kind := f.Deciding().Hash
 	if l.kinds[kind] {

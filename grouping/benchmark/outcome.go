@@ -1,6 +1,6 @@
 package main
 
-// verdict is what became of one report.
+// verdict is the outcome of one report.
 type verdict uint8
 
 const (
@@ -12,8 +12,8 @@ const (
 	missed                  // a duplicate, and a new group
 )
 
-// judge groups the reports in order, by one key each, and
-// returns a verdict on each.
+// judge groups the reports in order, by one
+// key each, and returns a verdict on each.
 func judge(reports []report, keys []string) []verdict {
 	groups, seen := map[string]map[string]bool{}, map[string]bool{}
 	verdicts := make([]verdict, len(reports))
@@ -65,8 +65,8 @@ func (t *tally) add(other tally) {
 func (t tally) duplicates() int { return t[captured] + t[misled] + t[missed] }
 func (t tally) uniques() int    { return t[apart] + t[joined] }
 
-// point is the result of a rule: the share of duplicates it
-// captures, at which share of false joins.
+// point is the result of a rule: shares
+// of captured duplicates and false joins.
 type point struct{ capture, mistakes float64 }
 
 func (t tally) point() point {

@@ -8,9 +8,9 @@ import (
 	"github.com/weirlog/weir/grouping/internal/former"
 )
 
-// The rules of other products, written anew from their documentation. All get
-// the frames that Weir has parsed, with what Weir takes for the sender's own
-// code: more than they would get from raw text.
+// Rules of other products, written anew from their
+// documentation. All get Weir's frames, and its choice
+// of own code: more than raw text would give them.
 
 // peer is how one product groups by default.
 type peer struct {
@@ -23,9 +23,8 @@ var peers = []peer{
 	{"Weir before", previousVersion},
 }
 
-// sentry: the types of the chain and the frames of the sender's own
-// code, without lines; all frames where none is own; the
-// parameterized message where there is no frame.
+// sentry: types of the chain and own frames, without lines; all frames
+// where none is own; the parameterized message without a frame.
 func sentry(e *grouping.Description, sent grouping.Error) string {
 	own, all := "", ""
 	for _, x := range e.Exceptions {
@@ -49,15 +48,15 @@ func sentry(e *grouping.Description, sent grouping.Error) string {
 	return own
 }
 
-// datadog: type, message without what varies, file and function
-// of the topmost meaningful frame.
+// datadog: type, message without what varies, file
+// and function of the topmost meaningful frame.
 func datadog(e *grouping.Description, sent grouping.Error) string {
 	f := top(e.Exceptions[0])
 	return e.Type + "\n" + withoutDigits(first(sent.Message)) + "\n" + base(f.File) + "\n" + f.Module + "." + f.Function
 }
 
-// bugsnag: class of the innermost exception, file and line of
-// its topmost frame in the project.
+// bugsnag: class of the innermost exception, file
+// and line of its topmost frame in the project.
 func bugsnag(e *grouping.Description, _ grouping.Error) string {
 	x := e.Exceptions[0]
 	f := top(x)
@@ -78,8 +77,8 @@ func rollbar(e *grouping.Description, sent grouping.Error) string {
 	return key
 }
 
-// elastic: the types of the chain, module or file and function of every
-// frame; the message where there is no frame.
+// elastic: types of the chain, module or file and
+// function of every frame; the message without a frame.
 func elastic(e *grouping.Description, sent grouping.Error) string {
 	key := ""
 	for _, x := range e.Exceptions {
@@ -101,7 +100,7 @@ func typeAndMessage(e *grouping.Description, sent grouping.Error) string {
 	return e.Type + "\n" + sent.Message
 }
 
-// weirBefore is the version of the algorithm before this one.
+// previousVersion is the version of the algorithm before this one.
 func previousVersion(_ *grouping.Description, sent grouping.Error) string {
 	var g former.Grouper
 	hashes := g.Hashes(sent, grouping.Version-1)
@@ -122,7 +121,7 @@ func frames(e *grouping.Description, wanted func(grouping.Frame) bool) (n int) {
 	return n
 }
 
-// top is the innermost own frame of an exception, else its innermost.
+// top is an exception's innermost own frame, else its innermost.
 func top(x grouping.Exception) grouping.Frame {
 	for _, f := range x.Frames {
 		if f.InApp {

@@ -9,13 +9,13 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// history is how many of the errors before one are looked at, as
-// many as of a project's groups.
+// history is how many earlier errors are
+// ranked, as many as groups of a project.
 const history = 2000
 
-// printRanking ranks, for each duplicate, the groups of the history that share a
-// frame with it, and prints the place of the right one. Groups are the true
-// ones, so that false joins do not count twice.
+// printRanking ranks, for each duplicate, the groups of the history
+// that share a frame with it, and prints the place of the right
+// one. Groups are the true ones, so false joins do not count twice.
 func printRanking(out io.Writer, b *bench) {
 	places := rank(b.reports)
 	i := intervalOf(drawnMRRs(places))
@@ -23,7 +23,7 @@ func printRanking(out io.Writer, b *bench) {
 		len(places), within(places, 1), meanReciprocal(places), i.low, i.high, within(places, 10))
 }
 
-// within is the share of places from the first to the last one that counts.
+// within is the share of places up to last.
 func within(places []int, last int) float64 {
 	n := 0
 	for _, place := range places {
@@ -43,7 +43,7 @@ func meanReciprocal(places []int) (mean float64) {
 	return mean
 }
 
-// drawnMRRs are the mean reciprocal ranks of as many places, drawn again and again.
+// drawnMRRs are the mean reciprocal ranks of resampled places.
 func drawnMRRs(places []int) (means []float64) {
 	random, sample := rand.New(rand.NewPCG(1, 2)), make([]int, len(places))
 	for range rounds {
@@ -55,8 +55,8 @@ func drawnMRRs(places []int) (means []float64) {
 	return means
 }
 
-// rank returns the place of the right group for each duplicate;
-// 0: it shares no frame with it.
+// rank returns the place of the right group for
+// each duplicate; 0: it shares no frame with it.
 func rank(reports []report) (places []int) {
 	outlines := outlinesOf(reports)
 	calls := make([][]int32, len(reports))
@@ -85,7 +85,7 @@ func outlinesOf(reports []report) []grouping.Outline {
 func placeOf(reports []report, outlines []grouping.Outline, rarity *grouping.Rarity) int {
 	query := len(reports) - 1
 	calls := rarity.Query(outlines[query].Calls())
-	best := map[string]float64{} // of each group, that of its member which is most alike
+	best := map[string]float64{} // of each group, that of its most similar member
 	for i := range query {
 		if calls.Alignment(outlines[i].Calls()) == 0 {
 			continue

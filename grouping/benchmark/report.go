@@ -47,7 +47,8 @@ func (r *report) sent() grouping.Error {
 	return grouping.Error{Type: r.Type, Message: r.Message, StackTrace: r.StackTrace, Libraries: r.libraries}
 }
 
-// moment is a time with or without a colon in its offset: trackers write both.
+// moment is a time with or without a colon
+// in its offset: trackers write both.
 type moment struct{ time.Time }
 
 func (m *moment) UnmarshalJSON(text []byte) (err error) {

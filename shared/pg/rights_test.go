@@ -2,7 +2,6 @@ package pg_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -137,21 +136,6 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
 		if err == nil && !waiting {
 			err = errors.New("nobody waits yet")
-		}
-		return err
-	})
-}
-
-// untilPaused returns once no statement runs, and none has failed in a
-// transaction that is still open.
-func untilPaused(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	testenv.Eventually(t, 30*time.Second, func() error {
-		var busy int
-		err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-			AND (state = 'active' OR state LIKE '%aborted%')`).Scan(&busy)
-		if err == nil && busy > 0 {
-			err = fmt.Errorf("%d statements are not at their end", busy)
 		}
 		return err
 	})

@@ -13,8 +13,8 @@ const entries = `{"level":"error","message":"checkout failed","error":{"type":"E
 {"type":"Error","message":"no cart","stack_trace":["at renderCart (https://a.example/assets/index-Ab-d_x1k.js:1:112)"]}
 `
 
-// Of each entry with an error it is printed what was recognized and
-// why it is grouped; others are skipped.
+// Each entry with an error is printed with its
+// frames and its rule; others are skipped.
 func TestFingerprint(t *testing.T) {
 	var out strings.Builder
 	if err := printFingerprints(strings.NewReader(entries), &out); err != nil {
@@ -34,7 +34,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// Two groups of before that are one now are shown, with how many errors each had.
+// Two groups that the new version joins are printed, with the errors of each.
 func TestCompare(t *testing.T) {
 	const entries = `{"type":"NoCart","message":"no cart","stack_trace":["    at Shop.Cart.Pay + 0x1c(Unknown Source)"]}
 {"type":"NoCart","message":"no cart","stack_trace":["    at Shop.Cart.Pay + 0x24(Unknown Source)"]}

@@ -21,7 +21,7 @@ this version would make of them before it goes live. Groups that exist inherit w
     jq -c '.items[]' entries.json | grouping compare`
 }
 
-// Run answers on standard output. It needs neither database nor broker.
+// Run prints to standard output. It needs neither database nor broker.
 func (compare) Run() error { return printComparison(os.Stdin, os.Stdout) }
 
 func printComparison(in io.Reader, out io.Writer) error {
@@ -45,8 +45,8 @@ type comparison struct {
 	errors      int
 }
 
-// kind is a group of one version, with the number of errors it
-// shares with each group of the other.
+// kind is a group of one version, and how many
+// errors it shares with each group of the other.
 type kind struct {
 	title  string
 	others map[grouping.Hash]*shared // bounded by the errors that are compared
@@ -79,8 +79,8 @@ func countShared(kinds map[grouping.Hash]*kind, hash, other grouping.Hash, title
 	k.others[other].errors++
 }
 
-// several are the groups that share errors with more than one of
-// the other version, those with most first.
+// withSeveralOthers are the groups that share errors with
+// several of the other version, those with most first.
 func withSeveralOthers(kinds map[grouping.Hash]*kind) (found []*kind) {
 	for _, k := range kinds {
 		if len(k.others) > 1 {

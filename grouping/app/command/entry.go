@@ -9,11 +9,11 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// longestEntry is more than any entry that is accepted.
+// longestEntry is more than any accepted entry has.
 const longestEntry = 1 << 20
 
-// eachError reads entries, one a line, and passes on their
-// errors. A line may also be the error alone.
+// eachError reads entries, one a line, and calls with
+// for their errors. A line may also be an error alone.
 func eachError(in io.Reader, with func(line int, e grouping.Error) error) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, longestEntry)

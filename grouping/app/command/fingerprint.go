@@ -13,12 +13,12 @@ type fingerprint struct{}
 // Help implements kong.HelpProvider.
 func (fingerprint) Help() string {
 	return `Each line of standard input is an entry as clients send it, or the error of one. Each line of the answer says which language
-was recognised, the frames, the hashes from strict to loose, what the deciding one covers, and by which rule:
+was recognized, the frames, the hashes from strict to loose, what the deciding one covers, and by which rule:
 
     jq -c '.items[]' entries.json | grouping fingerprint | jq .rule`
 }
 
-// Run answers on standard output. It needs neither database nor broker.
+// Run prints to standard output. It needs neither database nor broker.
 func (fingerprint) Run() error { return printFingerprints(os.Stdin, os.Stdout) }
 
 func printFingerprints(in io.Reader, out io.Writer) error {

@@ -7,6 +7,6 @@ import (
 
 func main() {
 	process.Commands[command.Commands]("weir-grouping",
-		"The error grouping of Weir: it recognises which of the errors in the logs are the same, counts them, and answers for the groups. "+
+		"The error grouping of Weir: it recognizes which of the errors in the logs are the same, counts them, and answers for the groups. "+
 			"It needs Kafka and Postgres. Several may run against one database and share the work.")
 }

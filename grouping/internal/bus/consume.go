@@ -20,13 +20,13 @@ import (
 // A Consumer groups the errors of records.
 type Consumer struct {
 	Service *groups.Service
-	Count   func(postgres.Effect) // counts what transactions did, those that were repeated too; may be nil
+	Count   func(postgres.Effect) // counts the effects of transactions, repeated ones too; may be nil
 }
 
-// Consume groups the errors of complete requests in the transaction that moves
-// their positions. It skips records without errors, duplicates, replays and
-// those of deleted projects. The bus parks an unreadable record with which its
-// request is complete. Any other error rolls back.
+// Consume groups the errors of complete requests in the transaction that
+// moves their positions. It skips records without errors, duplicates,
+// replays and those of deleted projects. An unreadable record that
+// completes its request is parked by the bus. Any other error rolls back.
 func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -70,10 +70,10 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return saveEvents(ctx, tx, effect.Created)
 }
 
-// parseLogs returns the records for the inbox, and where each came from: those
-// with errors, the parts of larger requests, which may have errors elsewhere,
-// and all with an idempotency key, because the first of a key counts even
-// without an error. Only lines of those with errors are parsed.
+// parseLogs returns the records for the inbox, and their sources: records
+// with errors, parts of larger requests, which may have errors in other
+// parts, and all with an idempotency key, as the first of a key counts
+// even without an error. Only lines of records with errors are parsed.
 func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
 	for _, record := range records {
 		logs, err := contract.ParseLogsAccepted(record.Header, record.Value)
@@ -138,7 +138,7 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 		o.Environment = logs.Environment
 	}
 	if o.Error.Message == "" && o.Error.Type == "" {
-		o.Error.Message = e.message // the payload has none of its own
+		o.Error.Message = e.message // the payload has none
 	}
 	var ok bool
 	if o.Severity, ok = grouping.ParseSeverity(e.level); !ok {
@@ -147,9 +147,9 @@ func occurrence(e entry, logs contract.LogsAccepted, index int) grouping.Occurre
 	return o
 }
 
-// eventTime is the entry's time, from the year 0000 on, in microseconds as in
-// the database. An unreadable or future one becomes the time of acceptance:
-// else it would head all lists until then.
+// eventTime is the entry's time, from the year 0000 on, in microseconds,
+// as stored. If it is unreadable or in the future, it becomes the time
+// of acceptance: else the group would head all lists until then.
 func eventTime(text string, accepted time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.After(accepted) {

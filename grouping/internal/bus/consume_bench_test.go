@@ -12,9 +12,9 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
-// BenchmarkConsume measures from records to committed groups, 100 records of 20
-// errors a transaction: a storm of few errors, errors that are all new, and the
-// same where there is no room for new groups.
+// BenchmarkConsume measures from records to committed groups,
+// 100 records of 20 errors a transaction: a storm of few errors,
+// all new errors, and the same without room for new groups.
 func BenchmarkConsume(b *testing.B) {
 	for _, load := range []struct {
 		name             string
@@ -45,7 +45,7 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// failure is the nth error, of so many kinds; each is of its own where kinds is 0.
+// failure is the nth error of so many kinds; 0: each is its own kind.
 func failure(n, kinds int) string {
 	if kinds > 0 {
 		n %= kinds
@@ -53,9 +53,9 @@ func failure(n, kinds int) string {
 	return groupingtest.Failure(n)
 }
 
-// BenchmarkReplicas measures consumers side by side, each with
-// records of its own, where 90 % of the errors are of one group and
-// the others of 100,000, all of which exist.
+// BenchmarkReplicas measures consumers side by side,
+// each with its own records: 90 % of the errors are of
+// one group, the others of 100,000, all of which exist.
 func BenchmarkReplicas(b *testing.B) {
 	pool := open(b)
 	const kinds, perRecord, perTransaction = 100_000, 20, 100
@@ -82,7 +82,7 @@ func BenchmarkReplicas(b *testing.B) {
 	}
 }
 
-// replica takes transactions until b.N were taken by all.
+// replica runs transactions until all replicas together ran b.N.
 func replica(b *testing.B, pool *pgxpool.Pool, next *atomic.Int64, kinds int) error {
 	for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
 		mixed := func(i int) string { return groupingtest.HotAndRare(int(n)*2000+i, kinds) }
@@ -93,7 +93,7 @@ func replica(b *testing.B, pool *pgxpool.Pool, next *atomic.Int64, kinds int) er
 	return nil
 }
 
-// batch is so many records of so many entries each.
+// batch is so many records of so many entries.
 func batch(records, entries int, entry func(n int) string) (all []sharedbus.Record) {
 	for i := range records {
 		lines := make([]string, entries)

@@ -16,9 +16,9 @@ import (
 
 const broken = `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","environment":"dev","error":{"type":"E","message":"it broke"}}`
 
-// Whatever is sent twice counts once: a part that was produced again, a request
-// made again with its key, and a key reused for another body, which never
-// counts, even where the key's first request had no error.
+// What is sent twice counts once: a part that was produced again, a
+// request repeated with its key, and a key reused for another body,
+// which never counts, even if the key's first request had no error.
 func TestCountedOnce(t *testing.T) {
 	pool := open(t)
 	plain := logs(broken, `{"message":"no error"}`, broken)
@@ -46,8 +46,8 @@ func TestCountedOnce(t *testing.T) {
 	}
 }
 
-// The errors of a request of several parts count once all of them came, those
-// without errors too, and none of one that was published in part.
+// The errors of a request count once all its parts arrived, even
+// those without errors; if it was published in part, none count.
 func TestRequestsAreCountedWhole(t *testing.T) {
 	pool := open(t)
 	parts := func() (records []sharedbus.Record) {
@@ -73,9 +73,9 @@ func TestRequestsAreCountedWhole(t *testing.T) {
 	}
 }
 
-// Entries are read by their own members. Without an environment they have the
-// key's, with an unreadable time that of acceptance, and with an empty
-// payload they are grouped by their message.
+// Entries are read by their own members. Without an environment
+// they have the key's, with an unreadable time that of acceptance,
+// and with an empty payload they are grouped by their message.
 func TestEntries(t *testing.T) {
 	pool := open(t)
 	l := logs(`{"timestamp":"?","level":"warn","message":"disk is full","error":{}}`,
@@ -90,8 +90,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// A record that can't be read is named as one that can never be
-// applied, so that the bus sets it aside alone.
+// An unreadable record is reported as poison, so that the bus parks it alone.
 func TestPoison(t *testing.T) {
 	pool := open(t)
 	poison, short, headerless := logs(broken, `{"error":{"type":"E"`), logs(broken), record(logs(broken), 3)
@@ -111,7 +110,7 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// What a project's errors have in common tells whose code an error is in.
+// Libraries are learned from what a project's errors have in common.
 func TestOwnCodeIsLearned(t *testing.T) {
 	pool := open(t)
 	thrownAt := func(calls string) string {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// hostile are error payloads that are as large as they may be,
-// each the worst for something.
+// hostile are error payloads of the maximal
+// size, each the worst case of something.
 func hostile(size int) map[string]map[string]any {
 	lines := func(line string) (list []string) {
 		for n := 0; n < size; n += len(line) {
@@ -49,7 +49,7 @@ func hostileEntry(payload map[string]any) string {
 	return string(text)
 }
 
-// Whatever is in an entry of 512 KB, what is read of it is bounded.
+// Whatever an entry of 512 KB holds, what is read of it is bounded.
 func TestWhatIsReadIsBounded(t *testing.T) {
 	const size = 512 << 10
 	for name, payload := range hostile(size) {
@@ -67,7 +67,7 @@ func TestWhatIsReadIsBounded(t *testing.T) {
 	}
 }
 
-// An error of 100 KB, from its entry's text to what is counted.
+// An error of 100 KB, from its entry's text to its count.
 func BenchmarkHostileEntry(b *testing.B) {
 	for name, payload := range hostile(100 << 10) {
 		b.Run(name, func(b *testing.B) {

@@ -10,22 +10,22 @@ import (
 	"github.com/weirlog/weir/shared/contract/entryfield"
 )
 
-// entry is what grouping needs of a log entry. A member of
-// another type than expected counts as absent.
+// entry is what grouping needs of a log entry. A
+// member of an unexpected type counts as absent.
 type entry struct {
 	timestamp, level, message, environment string
 	hasError                               bool // it carries an error payload
 	err                                    grouping.Error
 }
 
-// mayCarryError is a quick check without false negatives: a member's name is in
-// the text as it is, unless it was escaped.
+// mayCarryError is a quick check without false
+// negatives: an unescaped name is in the text as it is.
 func mayCarryError(line []byte) bool {
 	return bytes.Contains(line, []byte(`"`+entryfield.Error+`":`)) || bytes.Contains(line, []byte(`\u00`))
 }
 
-// parseEntry reads a compact JSON object. Names are compared exactly, unlike in
-// encoding/json; unwanted members are skipped without decoding.
+// parseEntry reads a compact JSON object. Names must match exactly,
+// unlike in encoding/json; other members are skipped, not decoded.
 func parseEntry(line string) (e entry, err error) {
 	s := scanner{text: line}
 	s.object(func(name string) {
@@ -71,8 +71,8 @@ func (s *scanner) errorPayload(e *grouping.Error) bool {
 	return true
 }
 
-// scanner reads JSON that was validated before. It keeps its
-// first error and then stops.
+// scanner reads JSON that was validated before.
+// It keeps its first error and stops there.
 type scanner struct {
 	text string
 	at   int
@@ -106,7 +106,7 @@ func (s *scanner) expect(c byte) {
 	s.at++
 }
 
-// object calls member with every name; member has to consume the value.
+// object calls member with every name. member must consume the value.
 func (s *scanner) object(member func(name string)) {
 	s.expect('{')
 	if s.peek() == '}' {
@@ -129,8 +129,8 @@ func (s *scanner) object(member func(name string)) {
 	s.expect('}')
 }
 
-// strings reads an array of strings, or one string. Of an array that is too
-// long, it reads the beginning and the end.
+// strings reads an array of strings, or one string.
+// Of an array that is too long, it reads both ends.
 func (s *scanner) strings() []string {
 	switch s.peek() {
 	case '"':
@@ -162,8 +162,8 @@ func (s *scanner) strings() []string {
 	return texts
 }
 
-// element skips an element of an array and reports whether it is
-// a string with an escape.
+// element skips an element of an array. It reports
+// whether that is a string with an escape.
 func (s *scanner) element() (escaped bool) {
 	if s.peek() != '"' {
 		s.skip()
@@ -172,8 +172,8 @@ func (s *scanner) element() (escaped bool) {
 	return s.skipString()
 }
 
-// string reads a string, without a copy where nothing is escaped.
-// Another value is skipped and counts as "".
+// string reads a string, copied only if something is
+// escaped. Another value is skipped and returned as "".
 func (s *scanner) string() string {
 	if s.peek() != '"' {
 		s.skip()
@@ -198,7 +198,7 @@ func (s *scanner) unescape(raw string, escaped bool) string {
 	return text
 }
 
-// skipString passes over a string and reports whether anything in it is escaped.
+// skipString skips a string. It reports whether anything in it is escaped.
 func (s *scanner) skipString() (escaped bool) {
 	i := s.at + 1
 	for {
@@ -226,7 +226,7 @@ func (s *scanner) skipString() (escaped bool) {
 	}
 }
 
-// skip passes over any value.
+// skip skips any value.
 func (s *scanner) skip() {
 	depth := 0
 	for s.err == nil {
@@ -262,7 +262,7 @@ func (s *scanner) skip() {
 	}
 }
 
-// skipLiteral passes over a number, true, false or null.
+// skipLiteral skips a number, true, false or null.
 func (s *scanner) skipLiteral() {
 	if n := strings.IndexAny(s.text[s.at:], ",]} \t\r\n"); n >= 0 {
 		s.at += n

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An entry of the year 9999 is taken for one of when it was accepted: its group
-// would head every list until then, whatever happens meanwhile.
+// An entry of the year 9999 counts as of its acceptance:
+// else its group would head every list until then.
 func TestTheYear9999HeadsNoList(t *testing.T) {
 	accepted := time.Date(2026, 11, 21, 12, 0, 0, 1500, time.UTC)
 	for text, want := range map[string]time.Time{

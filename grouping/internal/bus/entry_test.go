@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// Of an entry only its own members count, by their exact names, however they
-// are escaped; what is of another type counts as absent.
+// Only an entry's own members count, by their exact names,
+// however escaped; a member of another type counts as absent.
 func TestParseEntry(t *testing.T) {
 	for text, want := range map[string]entry{
 		`{}`: {},
@@ -31,7 +31,7 @@ func TestParseEntry(t *testing.T) {
 	}
 }
 
-// Text that is no JSON object is an error, never a panic and never an endless loop.
+// Text that is no JSON object is an error, never a panic or an endless loop.
 func TestParseEntryPoison(t *testing.T) {
 	for _, text := range []string{``, `[`, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":"\`, `{"error":{"stack_trace":["a"`,
 		`{"error":{"type":"\x"}}`, `{}x`, `null`, `"a"`, `{"a":[}`, `{"a":]}`, `{"a":,}`} {
@@ -41,8 +41,8 @@ func TestParseEntryPoison(t *testing.T) {
 	}
 }
 
-// Whatever is valid JSON is read like encoding/json reads it; whatever is
-// not does no harm. No error is overlooked.
+// Valid JSON is read as encoding/json reads it;
+// other text does no harm. No error is overlooked.
 func FuzzParseEntry(f *testing.F) {
 	f.Add(`{"level":"error","error":{"type":"T","stack_trace":["a",1,[],"b"]},"m":{"a":[1,2,{}]}}`)
 	f.Add(`{"\u0065rror":{"type":"\u0054"}}`)

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// saveEvents puts the events of new groups into the outbox, in
-// an order that all workers keep.
+// saveEvents puts the events of new groups into
+// the outbox, in an order that all workers keep.
 func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) error {
 	facts := make([]outbox.Fact, len(created))
 	for i, group := range created {
@@ -35,7 +35,7 @@ func outboxFact(g postgres.NewGroup) outbox.Fact {
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
 	}
-	// A group that expired and comes back is created again, months later.
+	// An expired group may come back: it is created again, months later.
 	id := g.ID + "/created/" + g.FirstSeen.UTC().Format(time.DateOnly)
 	return outbox.Fact{Organization: g.Organization, ID: id, Type: contract.TypeErrorGroupCreated, At: g.FirstSeen, Body: body}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// The events that grouping saves are all types of weir.grouping.v1,
-// with the members that were ever published.
+// The saved events are all types of weir.grouping.v1,
+// with all members that were ever published.
 func TestEveryEventIsMapped(t *testing.T) {
 	fact := outboxFact(postgres.NewGroup{Organization: "acme", Project: "shop", ID: "grp_1", FirstSeen: time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)})
 	if fact.ID != "grp_1/created/2026-11-22" || fact.Organization != "acme" {

@@ -22,14 +22,14 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// open returns a fresh database with all tables that the consumer needs.
+// open returns a fresh database with all tables of the consumer.
 func open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
-// logs is a LogsAccepted that holds the lines; those with an
-// error payload are counted by how they look.
+// logs is a LogsAccepted that holds the lines.
+// It counts those with an error payload.
 func logs(lines ...string) contract.LogsAccepted {
 	text := strings.Join(lines, "\n") + "\n"
 	return contract.LogsAccepted{

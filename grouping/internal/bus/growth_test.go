@@ -12,13 +12,13 @@ import (
 	sharedbus "github.com/weirlog/weir/shared/bus"
 )
 
-// tiny is the smallest error that people would send: its nth type is like no other.
+// tiny is the smallest real error. Each n has its own type.
 func tiny(n int) string {
 	return `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","error":{"type":"Flood` + groupingtest.Letters(n+1) + `"}}`
 }
 
-// flood is one request of new types, counted from first, under
-// ids as long as real ones.
+// flood is one request of new types, numbered
+// from first, with ids as long as real ones.
 func flood(first, n int) sharedbus.Record {
 	lines := make([]string, n)
 	for i := range lines {
@@ -30,7 +30,7 @@ func flood(first, n int) sharedbus.Record {
 	return record(l, int64(first))
 }
 
-// sizes are the bytes of each table with its indexes and its long values.
+// sizes are the bytes of each table with its indexes and long values.
 func sizes(t testing.TB, pool *pgxpool.Pool) (total int64, each string) {
 	t.Helper()
 	for _, table := range []string{"error_groups", "group_hashes", "occurrences", "facts", "group_budgets"} {
@@ -43,9 +43,9 @@ func sizes(t testing.TB, pool *pgxpool.Pool) (total int64, each string) {
 	return total, strings.TrimSpace(each)
 }
 
-// A new group costs a bounded number of bytes. A flood of unique
-// types, in requests of 1,000, grows the database by a thousand groups
-// an hour and no more, whatever is sent.
+// A new group costs a bounded number of bytes. A flood
+// of unique types, in requests of 1,000, grows the
+// database by a thousand groups an hour and no more.
 func TestGrowth(t *testing.T) {
 	const perRequest, requests, budget, perGroup = 1000, 20, 1000, 3000
 	pool := open(t)

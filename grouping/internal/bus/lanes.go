@@ -8,23 +8,23 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Lanes defer an organization that sends more than its share: a lane is an
-// organization. A record costs the bytes of its entries, which are parsed only
-// if one has an error, and perError for each of those.
+// Lanes defers organizations that send more than their share: each
+// is a lane. A record costs the bytes of its entries, if they are
+// parsed because one has an error, and errorCost for each error.
 func Lanes() consumer.Lanes { return consumer.Lanes{Of: organization, Cost: cost, MaxCost: maxCost} }
 
-// maxCost is what one transaction costs at most: 8 MiB of ordinary records, of
-// which a tenth of the entries have errors, and 4,000 new kinds.
+// maxCost bounds one transaction: 8 MiB of ordinary records
+// with errors in a tenth of the entries, and 4,000 new kinds.
 const maxCost = 16 << 20
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// unread is the cost of a record whose entries are not parsed.
+// unparsedCost is the cost of a record whose entries are not parsed.
 const unparsedCost = 512
 
-// perError is what an error costs beside its text: a new kind of 100 bytes
-// takes the database as long as parsing thousands. Without it one transaction
-// could create all the groups that an organization's projects may have.
+// errorCost is the cost of an error beside its text: to store a new
+// kind of 100 bytes takes as long as to parse thousands. Without it one
+// transaction could create all groups that an organization may have.
 const errorCost = 4 << 10
 
 func cost(record bus.Record) int {
@@ -35,6 +35,6 @@ func cost(record bus.Record) int {
 	return unparsedCost + len(record.Value) + errorCost*min(max(errors, 0), len(record.Value)/minErrorSize)
 }
 
-// leastError is fewer bytes than any entry with an error has: what a
-// header says of them is believed no further.
+// minErrorSize is fewer bytes than any entry with an
+// error has: a header may claim no more errors than fit.
 const minErrorSize = 32

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A record costs what applying it takes: many small errors more than one of as
-// many bytes, and what is not parsed next to nothing.
+// A record costs what applying it takes: many small errors more
+// than one of as many bytes, unparsed entries next to nothing.
 func TestCost(t *testing.T) {
 	value := []byte(strings.Repeat("x", 100_000))
 	of := func(errors string) int {

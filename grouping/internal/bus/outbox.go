@@ -5,8 +5,8 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// RelayName names the relay's cursor in the outbox. It is data:
-// another name would publish everything again.
+// RelayName names the relay's cursor in the outbox. It is
+// stored: another name would publish everything again.
 const RelayName = "grouping.facts"
 
 // Outbox is the outbox of weir.grouping.v1.

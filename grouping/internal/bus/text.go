@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// At most this much of an error's text is looked at: its beginning and its end,
+// Bounds of an error's text: only its beginning and its end are read,
 // where most languages print the root cause. The log store has the rest.
 const (
 	maxHead   = 64 << 10 // bytes of JSON text
@@ -17,14 +17,14 @@ const (
 // piece is the position of a value.
 type piece struct {
 	start, end int
-	escaped    bool // it is a string in which something is escaped
+	escaped    bool // it is a string with an escape
 }
 
-// pieces are the elements of an array, as far as they are looked at.
+// pieces are the elements of an array that are read.
 type pieces struct {
 	head []piece
 	tail []piece // a ring, once it is full
-	next int     // where in the ring the next one goes
+	next int     // index in the ring of the next one
 }
 
 func (p *pieces) add(e piece) {
@@ -43,7 +43,7 @@ func (p *pieces) inOrder() []piece {
 	return append(append(p.head, p.tail[p.next:]...), p.tail[:p.next]...)
 }
 
-// within appends what of the text of e is before head or after tail.
+// appendEnds appends the text of e that is before head or after tail.
 func (s *scanner) appendEnds(texts []string, e piece, head, tail int) []string {
 	if s.text[e.start] != '"' {
 		return append(texts, "")
@@ -61,7 +61,7 @@ func (s *scanner) appendEnds(texts []string, e piece, head, tail int) []string {
 	return texts
 }
 
-// wholeEscapes is n, or a little more where the text would be cut within an escape.
+// wholeEscapes is n, or a little more where n would split an escape.
 func wholeEscapes(raw string, n int) int {
 	for start := n - 1; start >= 0 && start > n-len(`\u0041`); start-- {
 		if raw[start] != '\\' || slashesBefore(raw, start)%2 == 1 {
@@ -83,8 +83,8 @@ func slashesBefore(raw string, i int) (n int) {
 	return n
 }
 
-// unescape decodes the inside of a JSON string. Lone surrogates become U+FFFD,
-// as in encoding/json. It is false for an invalid escape.
+// unescape decodes the inside of a JSON string. Lone surrogates become
+// U+FFFD, as in encoding/json. ok is false for an invalid escape.
 func unescape(raw string) (text string, ok bool) {
 	b := make([]byte, 0, len(raw))
 	for {

@@ -33,8 +33,8 @@ func TestUnescape(t *testing.T) {
 	}
 }
 
-// A long text is looked at from both ends: no cut falls into an escape, and
-// the memory is bounded whatever is sent.
+// A long text is read from both ends: no cut
+// splits an escape, and memory is bounded.
 func TestLongTexts(t *testing.T) {
 	for _, seed := range []string{`\\`, `\n`, `\u0001`, `\ud83d\ude00`, "a", `a\"`, `\\u0041`, `\\\u0041`} {
 		for shift := range 13 {
@@ -53,8 +53,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// Of an array with too many elements the first and the last are
-// read, in their order.
+// Of an array with too many elements the
+// first and the last are read, in order.
 func TestManyPieces(t *testing.T) {
 	for _, n := range []int{1, maxPieces, maxPieces + 1, 2 * maxPieces, 2*maxPieces + 1, 5*maxPieces + 7} {
 		for _, width := range []int{1, 300} {

@@ -50,8 +50,8 @@ var styleLink = regexp.MustCompile(`/console/assets/[^"]+\.css`)
 
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
-// The list shows each kind of error, and leads to its group,
-// which shows why it is one.
+// The list shows each kind of error and links
+// to its group, which shows why it is one.
 func TestErrorPages(t *testing.T) {
 	pages := newPages(t)
 	status, list := get(pages, "/console/errors?q=alpha")

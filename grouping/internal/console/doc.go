@@ -1,4 +1,4 @@
-// Package console shows error groups to people: the list of an
-// organization, and one group with its samples. It translates what
-// the service returns and reads no table.
+// Package console renders error groups for people: the
+// list of an organization, and one group with its samples.
+// It reads no table, only what the service returns.
 package console

@@ -26,7 +26,7 @@ const groupsPath = "/console/errors"
 // pageSize is how many groups a list shows at once.
 const pageSize = 50
 
-// Config is what the pages work with.
+// Config is what the pages need.
 type Config struct {
 	Service   *groups.Service
 	Directory *identity.Directory
@@ -66,7 +66,8 @@ type shownGroup struct {
 // maxListed is how many environments a row of the list names.
 const maxListed = 10
 
-// clipped is the group as a row of the list: the page of the group has all of it.
+// clipped shortens the group to a row of
+// the list. The group's page has all of it.
 func (g shownGroup) clipped() shownGroup {
 	if n := len(g.Environments); n > maxListed {
 		g.Environments, g.More = g.Environments[:maxListed], int64(n-maxListed)
@@ -74,8 +75,8 @@ func (g shownGroup) clipped() shownGroup {
 	return g
 }
 
-// shownLevel is a level and the color of its badge; the word is
-// for those who do not see color.
+// shownLevel is a level and the color of its badge.
+// The word is for those who do not see color.
 type shownLevel struct{ Word, Tone string }
 
 func (c *console) show(g postgres.Group) shownGroup {
@@ -109,13 +110,13 @@ type groupsPage struct {
 	Project    ui.Field
 	Words      ui.Field
 	Filtered   bool
-	Incomplete bool // its time was over before the page was full
+	Incomplete bool // the search timed out before the page was full
 	Groups     []shownGroup
 	Pager      ui.Pager
 }
 
-// showGroups takes the query of the API's list, and a project,
-// which is in the path there.
+// showGroups accepts the query of the API's list,
+// and a project, which the API has in its path.
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	query, err := groupinghttp.ParseQuery(r)
 	if err != nil {
@@ -144,7 +145,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// form is the page with the filters as they are set and nothing found yet.
+// form is the page with its filters filled in, before a search.
 func (c *console) form(r *http.Request) groupsPage {
 	query := r.URL.Query()
 	projects := [][2]string{{"", "All projects"}}
@@ -167,8 +168,8 @@ type groupPage struct {
 	Similar     []shownSimilar
 }
 
-// shownSimilar is a group that may be about the same thing, and
-// the calls in which the two differ.
+// shownSimilar is a group that may be about the same
+// fault, and the calls in which the two differ.
 type shownSimilar struct {
 	Href, Title         string
 	Percent             int

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/grouping/internal/postgres"
 )
 
-// Bounds of what one page shows of one sample.
+// Bounds of a shown sample.
 const (
 	maxFrames     = 100 // per exception
 	maxExceptions = 10

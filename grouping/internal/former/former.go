@@ -7,16 +7,16 @@ import (
 	v4 "github.com/weirlog/weir/grouping/internal/former/v4"
 )
 
-// Grouper fingerprints errors one after another and reuses its memory. It must
-// not be used by two goroutines at once. Its zero value is ready.
+// Grouper fingerprints one error after another and reuses its memory. It
+// must not be used by two goroutines at once. Its zero value is ready.
 type Grouper struct {
 	second v2.Grouper
 	third  v3.Grouper
 	fourth v4.Grouper
 }
 
-// Hashes are those by which the former versions, from the oldest that is asked
-// for on, would have found the group of e; the version before this one comes last.
+// Hashes are those by which versions from oldest on would have
+// found the group of e; the version before this one comes last.
 func (g *Grouper) Hashes(e grouping.Error, oldest int) (hashes []grouping.ScopedHash) {
 	for _, former := range [...]struct {
 		version int

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// hostile is a trace that ended the process in versions 3 and 4.
+// hostile is a trace on which versions 3 and 4 panicked.
 const hostile = "thread 'a' panicked at ', b\n   1: a::b"
 
 func versionsOf(hashes []grouping.ScopedHash) (versions []int) {
@@ -22,8 +22,8 @@ func versionsOf(hashes []grouping.ScopedHash) (versions []int) {
 	return slices.Compact(versions)
 }
 
-// Each version reads what others could not. Those before the
-// oldest that is asked for cost nothing.
+// Each version reads what others could not. Versions
+// before the oldest requested cost nothing.
 func TestVersions(t *testing.T) {
 	var g Grouper
 	for oldest, want := range map[int][]int{1: {1, 3, 4}, 2: {1, 3, 4}, 3: {3, 4}, 4: {4}, grouping.Version: nil} {
@@ -34,7 +34,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Whatever is sent: no panic, and the same answer twice.
+// No error panics, and each is answered the same twice.
 func FuzzHashes(f *testing.F) {
 	for _, e := range append(pinned(f), printed(f)...) {
 		f.Add(e.Type, e.Message, strings.Join(e.StackTrace, "\n"))
@@ -51,7 +51,7 @@ func FuzzHashes(f *testing.F) {
 	})
 }
 
-// pinned are the errors by which the versions are pinned.
+// pinned are the errors that pin the versions.
 func pinned(f *testing.F) (errors []grouping.Error) {
 	f.Helper()
 	paths, err := filepath.Glob("v*/testdata/errors.jsonl")

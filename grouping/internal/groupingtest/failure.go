@@ -2,7 +2,8 @@ package groupingtest
 
 import "fmt"
 
-// Failure is an entry with an error of one kind, whose trace has 12 lines.
+// Failure is an entry with an error of the
+// given kind, whose trace has 12 lines.
 func Failure(kind int) string {
 	line := `{"timestamp":"2026-11-20T12:00:00.123Z","level":"error","message":"request failed","metadata":{"request":"7f3a9c21","user":"alice"},` +
 		`"error":{"type":"java.lang.IllegalStateException","message":"cannot pay","stack_trace":[`
@@ -12,8 +13,8 @@ func Failure(kind int) string {
 	return line[:len(line)-1] + `]}}`
 }
 
-// HotAndRare is the nth of errors of which 90 % are of one kind, and the others
-// of so many that come again in turn.
+// HotAndRare is the nth error of a sequence: 90 % are
+// of one kind, the others of so many kinds in turn.
 func HotAndRare(n, kinds int) string {
 	if n%10 > 0 {
 		return Failure(0)
@@ -21,7 +22,7 @@ func HotAndRare(n, kinds int) string {
 	return Failure(1 + n/10*7919%(kinds-1))
 }
 
-// Letters writes n without digits, which would be a counter's.
+// Letters writes n without digits, which would be taken for a counter.
 func Letters(n int) string {
 	text := ""
 	for ; n > 0; n /= 26 {

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Detail is a group with its samples, why it is one, and
-// similar groups, the most alike first.
+// A Detail is a group with its samples, why it is
+// one, and similar groups, the most alike first.
 type Detail struct {
 	Group       postgres.Group
 	Why         postgres.Explanation
@@ -22,8 +22,8 @@ type Detail struct {
 	Similar     []Similar
 }
 
-// Group finds a group. One that the principal may not read is
-// none: postgres.ErrNoGroup.
+// Group finds a group. If there is none that the
+// principal may read, the error is postgres.ErrNoGroup.
 func (s *Service) Group(ctx context.Context, who identity.Principal, id string) (found Detail, err error) {
 	var alike postgres.Candidates
 	err = s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
@@ -43,19 +43,20 @@ func (s *Service) Group(ctx context.Context, who identity.Principal, id string) 
 	return found, err
 }
 
-// reads reports whether the principal may read a project's
-// groups: nobody may, once it is to be deleted.
+// mayRead reports whether the principal may read a project's
+// groups. Nobody may once its deletion is requested.
 func (s *Service) mayRead(who identity.Principal, project string) bool {
 	return who.ReadsProject(project) && !s.Projects.Hides(who.Organization, project)
 }
 
-// over returns what reports whether so much time has passed.
+// timeUp returns a function that reports whether span has passed.
 func (s *Service) timeUp(span time.Duration) func() bool {
 	ends := s.Clock().Add(span)
 	return func() bool { return !s.Clock().Before(ends) }
 }
 
-// Groups finds a page of groups. It ends with what was found when its time is over.
+// Groups finds a page of groups. After
+// maxSearchTime it ends with what was found.
 func (s *Service) Groups(ctx context.Context, organization string, query postgres.GroupQuery) (page postgres.Page, err error) {
 	err = s.read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		query.Hidden, query.TimeUp = slices.Collect(maps.Keys(s.Projects.Hidden(string(organization)))), s.timeUp(maxSearchTime)

@@ -10,8 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Groups of a project that is to be deleted are nowhere, and
-// there again when it is restored.
+// Groups of a project that is to be deleted are hidden until it is restored.
 func TestHiddenGroups(t *testing.T) {
 	groups := groupingtest.New(t)
 	find := func() (page postgres.Page) {

@@ -9,11 +9,11 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// longestSearch is how long a search takes: then a page ends with what was found.
+// maxSearchTime is how long a search takes before its page ends early.
 const maxSearchTime = 2 * time.Second
 
-// read runs fn in a snapshot of the organization's rows, in the fair order of
-// organizations. A Problem 429 means that its share is used up.
+// read runs fn in a snapshot of the organization's rows. Organizations take
+// turns. A Problem 429 means that the organization's share is used up.
 func (s *Service) read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
 	leave, err := s.turns.Enter(ctx, organization)
 	if err != nil {

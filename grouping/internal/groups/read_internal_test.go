@@ -18,9 +18,9 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// One organization that reads without pause holds half of the places
-// and has a bounded line: beyond it gets 429 with Retry-After, and
-// another organization is served at once.
+// One organization that reads without pause has half of the
+// slots and a bounded queue: beyond that it gets 429 with
+// Retry-After. Another organization is served at once.
 func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
@@ -60,7 +60,7 @@ func TestReadsTakeTurns(t *testing.T) {
 	wait.Wait()
 }
 
-// A page whose time is over is incomplete and has a cursor.
+// A page whose search timed out is incomplete and has a cursor.
 func TestPagesHaveATime(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -13,21 +13,21 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// A Service groups errors, and answers for the groups. It is
-// safe for concurrent use.
+// A Service groups errors and serves the
+// groups. It is safe for concurrent use.
 type Service struct {
 	Config
 	turns      *turns.Turns
 	incomplete prometheus.Counter
 }
 
-// Config is what a Service works with.
+// Config is what a Service needs.
 type Config struct {
 	NewGroups grouping.Budgets // that the errors of one hour may create
 	Projects  *identity.Directory
-	Reads     *pgxpool.Pool   // for those who ask: they don't take the consumer's connections
-	Replica   *replica.Reader // for the same, nil: there is none
-	AtOnce    int             // how many read at once, at least 1; one organization has at most half of them, rounded up
+	Reads     *pgxpool.Pool   // for requests, so that they take no connection of the consumer
+	Replica   *replica.Reader // for the same; nil: there is none
+	AtOnce    int             // concurrent reads, at least 1; one organization has at most half of them, rounded up
 	Clock     func() time.Time
 	Metrics   prometheus.Registerer
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Similar is a group that may be about the same thing as another one.
+// Similar is a group that may be about the same fault as another one.
 type Similar struct {
 	Group     postgres.Group
 	Likeness  float64  // from 0 to 1
-	OnlyHere  []string // calls of the group that was asked about, which this one lacks
+	OnlyHere  []string // calls of the other group that this one lacks
 	OnlyThere []string
 }
 
 // Bounds of what counts as similar.
 const (
-	MaxSimilar  = 20   // groups that are named, each
-	minLikeness = 0.05 // of at least this likeness
+	MaxSimilar  = 20   // groups
+	minLikeness = 0.05 // of each
 )
 
-// Similar finds the groups most like one. Where the principal may not
-// read it, the error is postgres.ErrNoGroup.
+// Similar finds the groups most like one. If the principal
+// may not read it, the error is postgres.ErrNoGroup.
 func (s *Service) Similar(ctx context.Context, who identity.Principal, id string) ([]Similar, error) {
 	var alike postgres.Candidates
 	err := s.read(ctx, who.Organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
@@ -44,12 +44,12 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 	return rank(alike), nil
 }
 
-// apart is how long one group had been seen for the last time when the other came.
+// apart is how long after the last error of one group the other began.
 func apart(a, b postgres.Group) time.Duration {
 	return max(0, a.FirstSeen.Sub(b.LastSeen), b.FirstSeen.Sub(a.LastSeen))
 }
 
-// rank sorts the groups by likeness, and adds how their calls differ.
+// rank sorts the groups by likeness, and adds the calls in which they differ.
 func rank(alike postgres.Candidates) []Similar {
 	of, ranked := alike.Of, []Similar(nil)
 	for _, other := range alike.Others {

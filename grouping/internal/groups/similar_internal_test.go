@@ -30,8 +30,8 @@ func among(of postgres.Candidate, others ...postgres.Candidate) postgres.Candida
 	return postgres.Candidates{Of: of, Others: others, Rarity: grouping.RarityAmong(calls)}
 }
 
-// The groups that share most of the trace and the message come first, with
-// the calls that only one of the two has.
+// Groups that share most of the trace and the message come
+// first, with the calls that only one of the two has.
 func TestRank(t *testing.T) {
 	ranked := rank(among(candidate("of", "card was declined", "charge", "pay", "checkout", "main"),
 		candidate("top alone", "no connection", "charge", "retry", "work"),
@@ -53,8 +53,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// Of groups that are as much alike the one that was seen at the same time
-// comes first, however long ago both began.
+// Of equally similar groups the one seen at the same
+// time comes first, however long ago both began.
 func TestRankByTime(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	seen := func(id string, first, last int) postgres.Candidate {

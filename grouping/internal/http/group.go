@@ -62,8 +62,8 @@ func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listBody is a page of groups. It is incomplete where its time
-// was over before it was full.
+// listBody is a page of groups. It is incomplete
+// where the search timed out before it was full.
 type listBody struct {
 	httpapi.List[groupBody]
 	Incomplete bool `json:"incomplete,omitempty"`
@@ -81,7 +81,7 @@ func newListBody(r *http.Request, page postgres.Page) listBody {
 	return body
 }
 
-// group answers with one group, some of its occurrences and why it is one.
+// group returns one group, some of its occurrences and why it is one.
 func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
 	if err := httpapi.OnlyKnown(r, nil); err != nil {

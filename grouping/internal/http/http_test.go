@@ -21,8 +21,8 @@ import (
 
 var key = identity.APIKeyPrefix + strings.Repeat("a", 48)
 
-// newAPI is the routes on groups of AlphaError and BetaError in
-// project shop, and one API key of that.
+// newAPI is the routes on groups of AlphaError and
+// BetaError in project shop, and an API key of it.
 func newAPI(t *testing.T) nethttp.Handler {
 	t.Helper()
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
@@ -37,7 +37,7 @@ func newAPI(t *testing.T) nethttp.Handler {
 	return routetest.Handler(router)
 }
 
-// get answers with the status and the body's members.
+// get returns the status and the body's members.
 func get(t *testing.T, api nethttp.Handler, path string) (int, map[string]any) {
 	t.Helper()
 	request := httptest.NewRequest(nethttp.MethodGet, path, nil)
@@ -50,8 +50,8 @@ func get(t *testing.T, api nethttp.Handler, path string) (int, map[string]any) {
 	return answer.Code, members
 }
 
-// The list has the groups, the one last seen first, page by page
-// and filtered; each leads to its group.
+// The list has the groups, the last seen first,
+// in pages and filtered; each links to its group.
 func TestGroups(t *testing.T) {
 	api := newAPI(t)
 	status, first := get(t, api, "/v1/projects/shop/error-groups?limit=1")
@@ -87,8 +87,8 @@ func TestSimilar(t *testing.T) {
 	}
 }
 
-// What does not exist, or is foreign, is not found; what is not
-// understood is refused.
+// What does not exist, or is foreign, is
+// not found; what is invalid is refused.
 func TestRefusals(t *testing.T) {
 	api := newAPI(t)
 	for path, want := range map[string]int{
@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The description is served beside the routes.
+// The OpenAPI description is served beside the routes.
 func TestDescription(t *testing.T) {
 	api := newAPI(t)
 	for _, path := range []string{"/v1/openapi.json", "/v1/grouping/openapi.json"} {

@@ -27,7 +27,7 @@ type exceptionBody struct {
 }
 
 type frameBody struct {
-	Exception int    `json:"exception"` // the number of the exception that the frame belongs to
+	Exception int    `json:"exception"` // index of the frame's exception
 	Module    string `json:"module"`
 	Function  string `json:"function"`
 	File      string `json:"file"`

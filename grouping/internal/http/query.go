@@ -14,7 +14,7 @@ import (
 // Bounds of a query.
 const (
 	maxWords = 20
-	maxValue = 256 // bytes of a value that is searched for
+	maxValue = 256 // bytes of a searched value
 )
 
 // ParseQuery reads the filters and the page of a list of groups.
@@ -98,7 +98,7 @@ func parseWords(q *postgres.GroupQuery, values url.Values) error {
 	return nil
 }
 
-// searchable reports whether Postgres can look for s.
+// searchable reports whether Postgres can search for s.
 func searchable(s string) bool {
 	return len(s) <= maxValue && strings.ToValidUTF8(s, "") == s && strings.IndexByte(s, 0) < 0
 }

@@ -16,7 +16,7 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// An API answers API keys.
+// An API serves API keys.
 type API struct {
 	Service  *groups.Service
 	Guard    *identity.Guard
@@ -34,15 +34,15 @@ func (a *API) Mount(router chi.Router) {
 	})
 }
 
-// reaches reports whether the caller may read the project: one of its
-// organization, unless the key is for its own alone. The key's own project
-// counts before its creation is consumed.
+// mayRead reports whether the caller may read the project: one of
+// its organization, or only the key's own if it is bound to one.
+// The key's own project counts before its creation is consumed.
 func (a *API) mayRead(r *http.Request, project string) bool {
 	principal := identity.FromContext(r.Context())
 	return principal.ReadsProject(project) && (a.Projects.Owns(principal.Organization, project) || project != "" && project == principal.Project)
 }
 
-// notFound answers for a group that does not exist, or is foreign.
+// notFound maps a group that is missing or another organization's to 404.
 func notFound(err error, id string) error {
 	if errors.Is(err, postgres.ErrNoGroup) {
 		return httpapi.NotFound("error group", id)

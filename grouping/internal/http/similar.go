@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// similarBody is a group that may be about the same thing as the
-// one that was asked about.
+// similarBody is a group that may be about
+// the same fault as the requested one.
 type similarBody struct {
 	groupBody
 	Likeness  float64  `json:"likeness"`
@@ -28,8 +28,8 @@ func newSimilarBody(s groups.Similar) similarBody {
 	}
 }
 
-// similar lists the groups most like one, the most alike first,
-// and how their calls differ.
+// similar lists the groups most like one, the
+// most alike first, and how their calls differ.
 func (a *API) similar(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
 	if err := httpapi.OnlyKnown(r, nil); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// A Writer groups errors.
+// A Writer stores counted errors.
 type Writer struct {
 	NewGroups grouping.Budgets
 }
@@ -21,18 +21,18 @@ type Writer struct {
 // Effect is what a transaction did.
 type Effect struct {
 	Created    []NewGroup
-	Overflowed int64 // errors that their project's budget of new groups had no room for
+	Overflowed int64 // errors that the budgets of new groups had no room for
 }
 
-// A NewGroup is a group that a transaction created, as it is stored.
+// A NewGroup is a group created by a transaction, as stored.
 type NewGroup struct {
 	Organization, Project, ID string
 	Title, Type, Culprit      string
 	FirstSeen                 time.Time
 }
 
-// Apply adds counts, sorted as by grouping.Tally, to their groups in tx, which
-// acts as the system. It creates groups as far as the budgets allow.
+// Apply adds counts, sorted as by grouping.Tally, to their groups, and
+// creates groups as far as the budgets allow. tx must act as the system.
 func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (Effect, error) {
 	if len(counts) == 0 {
 		return Effect{}, nil
@@ -53,13 +53,13 @@ func (w Writer) Apply(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) 
 	return effectOf(changes), nil
 }
 
-// change is what happens to one group in a transaction.
+// change is what a transaction changes in one group.
 type change struct {
 	*grouping.Count        // of all kinds of errors that belong to the group
 	group           string // its id
 	created         bool   // by this transaction
 	inherited       bool   // found by a hash of a former version
-	samples         int64  // how many it has ever had, after the change
+	samples         int64  // how many it has ever had, including these
 	about           grouping.Description
 	why             grouping.Explanation
 	calls           []int32  // of a new or an inherited group, see grouping.Outline
@@ -81,8 +81,8 @@ func effectOf(changes []*change) (e Effect) {
 	return e
 }
 
-// resolve finds the group of every count by the strictest known
-// hash, and claims new hashes.
+// resolve finds the group of every count by the
+// strictest known hash, and claims new hashes.
 func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) ([]*change, error) {
 	known, inherited, allotted, err := w.resolveWithin(ctx, tx, counts)
 	if err != nil {
@@ -114,9 +114,9 @@ func groupOf(c *grouping.Count, known map[hashKey]string) string {
 	return ""
 }
 
-// createGroups claims the deciding hashes of counts without a group. The
-// transaction that claims one creates the group; another joins it. It adds to
-// known, and returns the groups created here.
+// createGroups claims the deciding hashes of counts without a
+// group. The transaction that claims one creates the group; others
+// join it. It adds to known, and returns the groups created here.
 func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known map[hashKey]string) (map[hashKey]string, error) {
 	var rows []hashRow
 	for _, c := range counts {
@@ -140,9 +140,9 @@ func createGroups(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, know
 	return created, nil
 }
 
-// claimStricter lets the stricter hashes of every count name its
-// group too, as far as there is room, so that it stays there. A count
-// of one gets none: it would cost a row.
+// claimStricter also maps the stricter hashes of every count
+// to its group, as far as there is room, so that the errors
+// stay there. A count of one gets none: each costs a row.
 func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, known, created map[hashKey]string) error {
 	var rows []hashRow
 	for _, c := range counts {
@@ -167,7 +167,7 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 	return err
 }
 
-// changesOf merges the counts of each group, sorted as groups are locked.
+// changesOf merges the counts of each group, sorted in the order of locks.
 func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string, inherited inherited) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
@@ -195,9 +195,9 @@ func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]s
 	return changes
 }
 
-// describe sets the description of a new group, and of an overflow, which names
-// the budget that was used up last. Other groups keep theirs. One that is
-// inherited may be older than the calls of groups.
+// describe sets the description of a new group, and of an
+// overflow, which names the budget that was used up last. Other
+// groups keep theirs. An inherited group may predate stored calls.
 func (ch *change) describe(g *grouping.Grouper, budgets grouping.Budgets) {
 	switch {
 	case ch.Overflowed():

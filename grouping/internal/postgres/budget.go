@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// keptBudgets is how long budgets are kept before the newest hour: a
-// record accepted earlier begins a new one.
+// activeBudgetsKept is how long a project's budgets are kept before
+// its newest hour. A record accepted earlier begins a new one.
 const activeBudgetsKept = 48 * time.Hour
 
 // budgetKey is a project and an hour.
@@ -22,7 +22,7 @@ type budgetKey struct {
 	hour                  time.Time
 }
 
-// ofAll is the budget of all projects of the organization.
+// ofOrganization is the budget of all the organization's projects.
 func (k budgetKey) ofOrganization() budgetKey {
 	return budgetKey{organization: k.organization, hour: k.hour}
 }
@@ -33,16 +33,16 @@ func (k budgetKey) order(other budgetKey) int {
 
 func budgetOf(c *grouping.Count) budgetKey { return budgetKey{c.Organization, c.Project, c.Hour} }
 
-// allotment is what new groups may be created, by their deciding
-// hashes, and which budget each is charged to.
+// allotment maps the deciding hashes of groups that
+// may be created to the budgets they are charged to.
 type allotment map[hashKey]budgetKey
 
-// resolveWithin finds the groups of the counts. Those without one move to the
-// overflow of their project where its budget is used up, or that of the
-// organization. Room goes in the order of the log, so records create the same
-// groups however they are spread over transactions. Budgets with room are
-// locked until this transaction ends; used-up ones are not. Budgets are read
-// before hashes, so that whatever used one up is visible.
+// resolveWithin finds the groups of the counts. Those without one move
+// to their project's overflow where its budget, or the organization's,
+// is used up. Room goes in the order of the log, so records create the
+// same groups however transactions split them. Budgets with room are
+// locked until the transaction ends; used-up ones are not. Budgets are
+// read before hashes, so the groups that used one up are visible.
 func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
 	known map[hashKey]string, inherited inherited, allotted allotment, err error,
 ) {
@@ -72,7 +72,8 @@ func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping
 	return known, inherited, w.allot(fresh, known, used), nil
 }
 
-// allot gives the room of the budgets in order, and sends the rest to the overflow.
+// allot assigns the budgets' room in order,
+// and moves the rest to the overflow.
 func (w Writer) allot(fresh []*grouping.Count, known map[hashKey]string, used map[budgetKey]int) allotment {
 	slices.SortFunc(fresh, func(a, b *grouping.Count) int { return cmp.Compare(a.Arrival(), b.Arrival()) })
 	allotted := allotment{}
@@ -97,8 +98,8 @@ func (w Writer) hasRoom(used map[budgetKey]int, of budgetKey) bool {
 	return used[of] < w.NewGroups.Project && used[of.ofOrganization()] < w.NewGroups.Organization
 }
 
-// budgetKeys are the budgets that counts may be charged to, in
-// the order in which they are locked.
+// budgetKeys are the budgets that counts
+// may be charged to, in the order of locks.
 func budgetKeys(counts []*grouping.Count) []budgetKey {
 	seen := map[budgetKey]bool{}
 	for _, c := range counts {
@@ -118,8 +119,8 @@ func readBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) (map[budgetKe
 	return used, err
 }
 
-// lockBudgets locks the budgets of the counts in one order and writes
-// into used what they have created then.
+// lockBudgets locks the budgets of the counts in one order
+// and sets in used how many groups they have created by then.
 func lockBudgets(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, used map[budgetKey]int) error {
 	return eachBudget(ctx, tx, budgetKeys(counts), used, `
 		INSERT INTO group_budgets AS b (organization, project, hour, founded)

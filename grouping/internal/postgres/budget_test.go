@@ -27,7 +27,7 @@ func word(n int) string {
 	return text
 }
 
-// accepted is an occurrence of a type that was accepted so long after noon.
+// accepted is an occurrence of a type, accepted that long after noon.
 func accepted(typ string, after time.Duration) grouping.Occurrence {
 	o := seen(typ, after)
 	o.Accepted = noon.Add(after)
@@ -50,9 +50,9 @@ func expectKinds(t *testing.T, pool *pgxpool.Pool, want map[string]int64) {
 	}
 }
 
-// New errors over a project's budget are counted in its overflow.
-// Those of known groups still join them, the next hour has its own
-// budget, and another project is not affected.
+// New errors over a project's budget are counted in its
+// overflow. Those of known groups still join them, the next
+// hour has its own budget, and another project is unaffected.
 func TestNewGroupsAreBounded(t *testing.T) {
 	pool := open(t)
 	other := accepted("A", 0)
@@ -74,9 +74,9 @@ func TestNewGroupsAreBounded(t *testing.T) {
 	}
 }
 
-// All projects of an organization have a budget together: what is new
-// beyond it is counted in the overflow of its own project, which names that
-// budget. Another organization has its own.
+// All projects of an organization share a budget: what is new
+// beyond it is counted in the overflow of its own project,
+// which names that budget. Another organization has its own.
 func TestNewGroupsOfAllProjectsAreBounded(t *testing.T) {
 	pool := open(t)
 	of := func(project, typ string, after time.Duration) grouping.Occurrence {
@@ -114,8 +114,8 @@ func TestNewGroupsOfAllProjectsAreBounded(t *testing.T) {
 	}
 }
 
-// The overflow is a group like others: it has a description, times, levels,
-// environments and samples, and is created once.
+// The overflow is a group like others: it has a description,
+// times, levels, environments and samples, and is created once.
 func TestOverflow(t *testing.T) {
 	pool := open(t)
 	var all []grouping.Occurrence
@@ -158,7 +158,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// system asks for a number that is not of one organization.
+// system queries a number as the system.
 func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int64) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -173,9 +173,9 @@ func system(t testing.TB, pool *pgxpool.Pool, query string, args ...any) (n int6
 	return n
 }
 
-// Random floods in random pieces: nothing is lost or counted twice,
-// no budget is exceeded, and whoever reads the same records again
-// in other pieces creates the same groups.
+// Random floods in random batches: nothing is lost or
+// counted twice, no budget is exceeded, and the same
+// records in other batches create the same groups.
 func TestFloodsAreCountedExactly(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -210,8 +210,8 @@ func TestFloodsAreCountedExactly(t *testing.T) {
 	}
 }
 
-// expectBudgetsKept checks that the groups hold every error
-// once, and that budgets count the groups.
+// expectBudgetsKept checks that groups hold every
+// error once, and that budgets count the groups.
 func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors int, budgets grouping.Budgets) {
 	t.Helper()
 	if n := system(t, pool, `SELECT sum(count) FROM error_groups`); n != int64(errors) {
@@ -230,8 +230,8 @@ func expectBudgetsKept(t *testing.T, pool *pgxpool.Pool, errors int, budgets gro
 	}
 }
 
-// Writers that flood the same projects at once, each in its own order, keep the
-// budgets exactly, lose nothing and don't deadlock.
+// Concurrent floods of the same projects, each in its own order,
+// keep the budgets exactly, lose nothing and don't deadlock.
 func TestConcurrentFloods(t *testing.T) {
 	pool := open(t)
 	const workers, rounds = 4, 8
@@ -260,8 +260,8 @@ func TestConcurrentFloods(t *testing.T) {
 	}
 }
 
-// A flood that has used up its budget holds no lock that another project, or
-// a group of its own project, waits for.
+// A flood that used up its budget holds no lock that another
+// project, or a group of its own project, waits for.
 func TestAFloodLocksNobody(t *testing.T) {
 	pool := open(t)
 	if err := applyWithin(t.Context(), pool, 1, accepted("Known", 0), accepted("Flood", 1)); err != nil {
@@ -288,8 +288,7 @@ func TestAFloodLocksNobody(t *testing.T) {
 	expectKinds(t, pool, map[string]int64{"Known": 2, "": 2})
 }
 
-// Budgets of long ago are forgotten as soon as a later one of
-// the project is charged.
+// Old budgets are deleted once a later one of the project is charged.
 func TestOldBudgetsAreForgotten(t *testing.T) {
 	pool := open(t)
 	for day := range 10 {

@@ -5,8 +5,8 @@ import "github.com/weirlog/weir/shared/erasure"
 // ofGroups is the condition for tables whose rows name only a group.
 const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
 
-// Erasable are the tables of groups, in the order of their erasure: the groups
-// are last, because samples are found by them.
+// Erasable are the tables of groups, in the order of erasure:
+// groups are last, because samples are found by them.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("occurrences", ofGroups), erasure.Rows("group_hashes", erasure.OfProject), erasure.Rows("group_budgets", erasure.OfProject),

@@ -24,19 +24,18 @@ func open(t testing.TB) *pgxpool.Pool {
 	return pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 }
 
-// apply groups occurrences in one transaction, and creates as
-// many groups as there are.
+// apply groups occurrences in one transaction, without budgets.
 func apply(ctx context.Context, pool *pgxpool.Pool, occurrences ...grouping.Occurrence) error {
 	return applyWithin(ctx, pool, math.MaxInt, occurrences...)
 }
 
-// applyWithin is apply with a budget of new groups of each project.
+// applyWithin is apply with a budget of each project.
 func applyWithin(ctx context.Context, pool *pgxpool.Pool, budget int, occurrences ...grouping.Occurrence) error {
 	_, err := create(ctx, pool, ofProject(budget), occurrences...)
 	return err
 }
 
-// ofProject is a budget of each project, and none of all together.
+// ofProject is a budget of each project, and none of the organization.
 func ofProject(budget int) grouping.Budgets {
 	return grouping.Budgets{Project: budget, Organization: math.MaxInt}
 }
@@ -65,8 +64,8 @@ func mustApply(t testing.TB, pool *pgxpool.Pool, occurrences ...grouping.Occurre
 	}
 }
 
-// seen is an occurrence of an error of the type, in organization
-// "acme" and project "shop".
+// seen is an occurrence of an error of the type,
+// in organization "acme" and project "shop".
 func seen(typ string, after time.Duration) grouping.Occurrence {
 	return grouping.Occurrence{
 		Organization: "acme", Project: "shop", Entry: typ + after.String(), Accepted: noon, Expires: grouping.Expiry(noon, 7),
@@ -75,8 +74,8 @@ func seen(typ string, after time.Duration) grouping.Occurrence {
 	}
 }
 
-// calledBy is how an error of one group came about from so far
-// out that its trace alone tells.
+// calledBy is a trace of one group whose caller is
+// too far out to count, except in the strictest hash.
 func calledBy(caller string) []string {
 	return []string{"at com.acme.C.d(C.java:1)", "at com.acme.D.e(D.java:1)", "at com.acme.X." + caller + "(X.java:1)"}
 }

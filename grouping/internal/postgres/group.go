@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// ErrNoGroup is the error for a group that the organization does not have.
+// ErrNoGroup means that the organization has no such group.
 var ErrNoGroup = errors.New("no such error group")
 
 // Group is an error group as it is stored.
@@ -31,7 +31,7 @@ type Group struct {
 	Environments []string
 }
 
-// An Explanation is how a group came about, as it is stored.
+// An Explanation is why a group is one, as stored.
 type Explanation struct {
 	Version  int                `json:"version"`
 	Scope    grouping.HashScope `json:"level"`
@@ -53,7 +53,7 @@ const (
 	maxPart  = 500 // bytes
 )
 
-// bound cuts what is too long; groups of before have longer ones.
+// bound cuts what is too long; older groups have longer ones.
 func (w *Explanation) bound() {
 	w.Parts = w.Parts[:min(len(w.Parts), maxParts)]
 	for i := range w.Parts {
@@ -108,12 +108,11 @@ func saveGroups(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return readSamples(rows, changes)
 }
 
-// errGone means that a group has expired since its hash was found. The
-// transaction starts over and creates the group.
+// errExpired means that a group has expired since its hash was
+// found. The transaction starts over and creates the group.
 var errExpired = errors.New("the group has just expired")
 
-// readSamples reads the numbers of samples, which come back in
-// the order in which they were sent.
+// readSamples reads the numbers of samples, returned in the order sent.
 func readSamples(rows pgx.Rows, changes []*change) error {
 	n := 0
 	var organization, id string
@@ -153,7 +152,8 @@ func (g *Group) fields() []any {
 	return []any{&g.ID, &g.Project, &g.Title, &g.Type, &g.Culprit, &g.Status, &g.Count, &g.FirstSeen, &g.LastSeen, &g.Severities, &g.Environments}
 }
 
-// FindGroup returns a group and why it is one. tx acts as the organization.
+// FindGroup returns a group and why it is
+// one. tx must act as the organization.
 func FindGroup(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (g Group, why Explanation, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+groupColumns+`, why FROM error_groups WHERE organization = $1 AND id = $2`, organization, storable(id)).
 		Scan(append(g.fields(), &why)...)

@@ -12,12 +12,12 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// maxHashes bounds the stricter hashes of one group: an error whose trace
-// always differs must not fill the table. Others are found by the
-// deciding hash. As many may be inherited.
+// maxHashes bounds the stricter hashes of one group: an error
+// whose trace always differs must not fill the table. Others
+// are found by the deciding hash. As many may be inherited.
 const maxHashes = 100
 
-// hashKey is the scope of a hash.
+// hashKey identifies a hash: hashes are a project's own.
 type hashKey struct {
 	organization, project string
 	version               int
@@ -48,15 +48,15 @@ func columnsOf(rows []hashRow) (c hashColumns) {
 	return c
 }
 
-// order is that in which hashes are locked.
+// order is the order of locks.
 func (r hashRow) order(other hashRow) int {
 	return cmp.Or(cmp.Compare(r.organization, other.organization), cmp.Compare(r.project, other.project),
 		bytes.Compare(r.hash[:], other.hash[:]), cmp.Compare(r.version, other.version))
 }
 
-// findKnown returns the groups of the counts' known hashes. A
-// stricter hash is known only where the deciding one is, so a
-// flood of new errors costs one look each.
+// findKnown returns the groups of the counts' known
+// hashes. A stricter hash is known only if the deciding
+// one is, so a flood of new errors costs one lookup each.
 func findKnown(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (map[hashKey]string, error) {
 	var deciding, stricter []hashRow
 	for _, c := range counts {
@@ -107,15 +107,15 @@ func findHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]str
 	return collectHashes(found)
 }
 
-// claimHashes stores new hashes in the order given, and returns
-// them. It waits for other transactions that store the same ones:
-// the next statement sees those not returned.
+// claimHashes inserts hashes in the order given, and
+// returns those inserted. It waits for transactions that
+// insert the same ones: the next statement sees theirs.
 func claimHashes(ctx context.Context, tx pgx.Tx, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, `true`)
 }
 
-// claimRoom is claimHashes for groups with room for further ones of the scope,
-// counted by an index. Concurrent transactions may each use it.
+// claimRoom is claimHashes for groups with room for further hashes of the
+// scope, counted by an index. Concurrent transactions may each use it.
 func claimRoom(ctx context.Context, tx pgx.Tx, scope grouping.HashScope, rows []hashRow) (map[hashKey]string, error) {
 	return insertHashes(ctx, tx, rows, fmt.Sprintf(`%d > (SELECT count(*) FROM (SELECT FROM group_hashes h
 			WHERE (h.organization, h.error_group) = (k.organization, k.error_group) AND h.level = '%[2]s' LIMIT %[1]d) held)`, maxHashes, scope))

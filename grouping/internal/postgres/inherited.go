@@ -12,18 +12,19 @@ import (
 	"github.com/weirlog/weir/grouping/internal/former"
 )
 
-// scopeInherited marks deciding hashes of groups that a former version created.
+// scopeInherited marks deciding hashes of
+// groups that a former version created.
 const scopeInherited grouping.HashScope = "inherited"
 
-// heirs are the deciding hashes of groups that a former version
-// of the algorithm created.
+// inherited maps deciding hashes to groups that
+// a former version of the algorithm created.
 type inherited map[hashKey]string
 
-// findHeirs finds groups of counts without a known hash by the hashes
-// of former versions. Only new errors cost that, and only in a project
-// with groups of a former version: a group with a current hash is
-// found like any other. The first of several counts with one deciding
-// hash that has a group brings all there.
+// findInherited finds groups of counts without a known hash by the
+// hashes of former versions. Only new errors cost that, and only
+// in a project with groups of a former version: a group with a
+// current hash is found like any other. Where several counts share
+// a deciding hash, the first that has a group decides for all.
 func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (inherited, error) {
 	projects := projectsOf(counts)
 	oldest, err := findOldest(ctx, tx, projects)
@@ -51,9 +52,9 @@ func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (in
 	return found, nil
 }
 
-// formerHashes returns the hashes of each count, and all as rows. Each version,
-// and each set of libraries, costs as much as today's: a flood of new kinds pays
-// only for those since its project's oldest group.
+// formerHashes returns the hashes of each count, and all as rows. Each
+// version, and each set of libraries, costs as much as today's: a flood
+// of new kinds computes only those since its project's oldest group.
 func formerHashes(counts []*grouping.Count, oldest map[Project]int, taught map[Project]learned) (hashes [][]grouping.ScopedHash, rows []hashRow) {
 	var versions former.Grouper
 	var g grouping.Grouper
@@ -80,8 +81,8 @@ func projectsOf(counts []*grouping.Count) (projects []Project) {
 	return projects
 }
 
-// findOldest returns the oldest version of the projects
-// that have groups of a former one.
+// findOldest returns the oldest version of
+// projects with groups of a former one.
 func findOldest(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]int, error) {
 	if len(projects) == 0 {
 		return nil, nil
@@ -98,8 +99,8 @@ func findOldest(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project
 	return oldest, err
 }
 
-// oldestOfProjects reads one entry of the primary key for each
-// project, however many hashes it has.
+// oldestOfProjects reads one entry of the primary
+// key for each project, however many hashes it has.
 const oldestOfProjects = `
 SELECT k.organization, k.project, oldest.version
   FROM unnest($1::text[], $2::text[]) AS k (organization, project)
@@ -107,9 +108,9 @@ SELECT k.organization, k.project, oldest.version
 		WHERE (h.organization, h.project) = (k.organization, k.project) AND h.version > $3 ORDER BY h.version LIMIT 1) AS oldest
  WHERE oldest.version < $4`
 
-// claim lets the deciding hashes name their groups, as far as these have room,
-// and adds them to known; the others are inherited again next time. Where
-// another transaction was faster, its group counts.
+// claim maps the deciding hashes to their groups, as far as these
+// have room, and adds them to known; others are inherited again next
+// time. Where another transaction was faster, its group counts.
 func (h inherited) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
 	var rows []hashRow
 	for key, group := range h {

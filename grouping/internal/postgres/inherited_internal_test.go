@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Versions of before are asked only about projects that still have groups
-// of them, of whichever organization, and only from the oldest one on.
+// Former versions are computed only for projects that still have
+// groups of them, in any organization, and only from the oldest on.
 func TestOldestVersions(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	of := func(organization, project string) *grouping.Count {
@@ -42,8 +42,8 @@ func TestOldestVersions(t *testing.T) {
 	}
 }
 
-// An error whose kind is new to a project without groups of before is
-// fingerprinted once: nothing of it is read for the algorithm of before.
+// A new kind of error in a project without former groups is
+// fingerprinted once: the former algorithms don't read it.
 func TestNothingToInherit(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	counts := []*grouping.Count{{Organization: "acme", Project: "new"}} // without the samples that the algorithm would read

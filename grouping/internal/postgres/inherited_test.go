@@ -23,8 +23,8 @@ func hashesOf(version int, e grouping.Error) []grouping.ScopedHash {
 	return slices.DeleteFunc(g.Hashes(e, version), func(h grouping.ScopedHash) bool { return h.Version != version })
 }
 
-// remembered stores occurrences as a former version did, and
-// returns how many groups they made.
+// storedByFormer stores occurrences as a former
+// version did, and returns how many groups they made.
 func storedByFormer(t *testing.T, pool *pgxpool.Pool, version int, occurrences []grouping.Occurrence) int {
 	t.Helper()
 	tally := grouping.NewTally()
@@ -66,8 +66,8 @@ func storeOf(t *testing.T, pool *pgxpool.Pool, counts []*grouping.Count) (effect
 	return effect
 }
 
-// month is a history of errors as runtimes print them, of which each comes as
-// often as it is there: at other lines, with other ids, in other bundles.
+// month is a history of errors as runtimes print them. Each recurs as often
+// as the file has it, at other lines, with other ids, in other bundles.
 func month(t *testing.T) (days [][]grouping.Occurrence) {
 	t.Helper()
 	text, err := os.ReadFile("../../testdata/traces.txt")
@@ -102,8 +102,8 @@ func printed(body string, n, day int) grouping.Occurrence {
 	return o
 }
 
-// Inherited hashes go with their group: one that led nowhere
-// would stop its project for ever.
+// Inherited hashes are deleted with their group:
+// a stale one would stop its project for ever.
 func TestInheritedHashesExpire(t *testing.T) {
 	pool := open(t)
 	storedByFormer(t, pool, grouping.Version-1, []grouping.Occurrence{kept("Old", 0, 7)})
@@ -118,9 +118,10 @@ func TestInheritedHashesExpire(t *testing.T) {
 	mustApply(t, pool, kept("Old", 101*day, 7))
 }
 
-// A new version opens no new group for an error that a former version
-// grouped, even if it groups it otherwise: counts continue in the old groups,
-// which are then found by the new hashes. A new error creates one group.
+// A new version opens no new group for an error that a
+// former version grouped, even if it groups it differently:
+// counts continue in the old groups, which are then found
+// by the new hashes. A new error creates one group.
 func TestGroupsOfFormerVersions(t *testing.T) {
 	for _, version := range []int{1, 3, 4} { // version 2 differs from the first in types with ids alone
 		t.Run(strconv.Itoa(version), func(t *testing.T) { inherit(t, version) })

@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Who reads groups waits for no index that is built: nothing
-// locks readers out before.
+// Building an index locks no reader out.
 func TestIndexesAreBuiltBesideReaders(t *testing.T) {
 	const founding, budgets = "migrations/0001_groups.sql", "migrations/0002_budgets.sql"
 	set := ownMigrations(t, founding)
@@ -41,7 +40,7 @@ func TestIndexesAreBuiltBesideReaders(t *testing.T) {
 	}
 }
 
-// ownMigrations is the set of this module that has a file.
+// ownMigrations is the module's migration set that has a file.
 func ownMigrations(t *testing.T, file string) pg.MigrationSet {
 	t.Helper()
 	for _, set := range postgres.Migrations() {

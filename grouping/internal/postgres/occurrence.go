@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Occurrence is a sample of a group as it is stored.
+// Occurrence is a sample of a group as stored.
 type Occurrence struct {
 	Entry       string
 	At          time.Time
@@ -21,16 +21,16 @@ type Occurrence struct {
 	Exceptions  []Exception
 }
 
-// Exception is one error of a chain as it is stored.
+// Exception is one error of a chain as stored.
 type Exception struct {
 	Type           string  `json:"type"`
 	Message        string  `json:"message"`
 	Frames         []Frame `json:"frames"`
-	MoreFrames     int     `json:"more_frames,omitempty"`     // that are not kept
-	MoreExceptions int     `json:"more_exceptions,omitempty"` // of the chain, after this one, that are not kept
+	MoreFrames     int     `json:"more_frames,omitempty"`     // that are not stored
+	MoreExceptions int     `json:"more_exceptions,omitempty"` // of the chain, after this one, that are not stored
 }
 
-// Frame is one call as it is stored.
+// Frame is one call as stored.
 type Frame struct {
 	Module   string `json:"module,omitempty"`
 	Function string `json:"function,omitempty"`
@@ -46,8 +46,8 @@ const (
 	maxFrames     = 50        // of an exception
 	maxText       = 300       // bytes of a name of a frame, or a type
 	maxMessage    = 1000      // bytes of a message
-	maxSample     = 12 << 10  // bytes of all texts of the exceptions; what frames are beyond that are left out
-	maxStored     = 256 << 10 // bytes of JSON of samples of before that are still read
+	maxSample     = 12 << 10  // bytes of all texts of the exceptions; frames beyond are left out
+	maxStored     = 256 << 10 // bytes of JSON; longer samples, of older versions, are not read
 )
 
 // bound cuts what is too long, in place.
@@ -68,8 +68,8 @@ func bound(exceptions []Exception) []Exception {
 	return exceptions
 }
 
-// boundFrames keeps the innermost frames as far as there is
-// room, and returns the rest of the room.
+// boundFrames keeps the innermost frames as far as
+// there is room, and returns what is left of it.
 func (x *Exception) boundFrames(left int) int {
 	for i := range x.Frames {
 		f := &x.Frames[i]
@@ -85,8 +85,8 @@ func (x *Exception) boundFrames(left int) int {
 	return left
 }
 
-// saveOccurrences keeps samples. A sample's number in the group gives its
-// slot: the newest overwrite older ones.
+// saveOccurrences stores samples. A sample's number in the
+// group selects its slot: the newest overwrite older ones.
 func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var organizations, groups, entries, environments, messages, exceptions []string
 	var slots, levels []int16
@@ -118,11 +118,12 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	return err
 }
 
-// A transaction of more errors than fewErrors replaces one sample of a group
-// that has all: to keep one costs as much as to count many.
+// fewErrors is how many errors a transaction has at
+// most that replaces more than one sample of a full
+// group: to store one costs as much as to count many.
 const fewErrors = 100
 
-// replaced is how many samples the changes replace at most of a group that has all.
+// maxReplaced is how many samples the changes replace in a full group.
 func maxReplaced(changes []*change) int {
 	errs := int64(0)
 	for _, ch := range changes {
@@ -134,8 +135,8 @@ func maxReplaced(changes []*change) int {
 	return grouping.MaxSamples
 }
 
-// sampled are the samples to keep, by slot: the newest so many if it replaces
-// others. Where two meet in one slot, the newer stays.
+// sampled are the samples to store, by slot; only the newest so
+// many, if it replaces others. If two share a slot, the newer stays.
 func (ch *change) sampled(newest int) map[int]grouping.Sample {
 	kept := map[int]grouping.Sample{}
 	samples := ch.Samples
@@ -165,8 +166,8 @@ func encodeExceptions(exceptions []grouping.Exception) string {
 	return string(text)
 }
 
-// Occurrences lists the samples of a group, the newest first. tx
-// acts as the organization.
+// Occurrences lists the samples of a group, the
+// newest first. tx must act as the organization.
 func Occurrences(ctx context.Context, tx pgx.Tx, organization pg.Organization, group string) ([]Occurrence, error) {
 	rows, err := tx.Query(ctx, `SELECT entry, at, level, environment, message,
 		CASE WHEN octet_length(exceptions::text) <= $3 THEN exceptions ELSE '[]' END

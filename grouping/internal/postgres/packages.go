@@ -19,23 +19,23 @@ type Project struct{ Organization, Name string }
 
 func projectOf(c *grouping.Count) Project { return Project{c.Organization, c.Project} }
 
-// order is that in which what projects have learned is locked.
+// order is the order of locks.
 func (p Project) order(other Project) int {
 	return cmp.Or(cmp.Compare(p.Organization, other.Organization), cmp.Compare(p.Name, other.Name))
 }
 
-// sideBySide is for how long groups are also found by what was
-// taken for a project's own before.
+// formerLibrariesKept is for how long groups are
+// also found by a project's former libraries.
 const formerLibrariesKept = 30 * 24 * time.Hour
 
-// learned is what is known of a project's packages.
+// learned is what was learned of a project's packages.
 type learned struct {
 	grouping.Packages
 	Libraries grouping.Libraries `json:"libraries"`
 	Former    []formerLibraries  `json:"former"` // the newest last
 }
 
-// formerLibraries were taken for the project's libraries until a time.
+// formerLibraries were a project's libraries until a time.
 type formerLibraries struct {
 	Libraries grouping.Libraries `json:"libraries"`
 	Until     time.Time          `json:"until"`
@@ -53,7 +53,7 @@ func FindLibraries(ctx context.Context, tx pgx.Tx, projects []Project) (map[Proj
 	return libraries, err
 }
 
-// findFormer returns what was taken for the libraries of projects before.
+// findFormer returns the former libraries of projects.
 func findFormer(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]learned, error) {
 	return findLearned(ctx, tx, projects, `SELECT organization, project, jsonb_build_object('former', learned->'former')
 		FROM unnest($1::text[], $2::text[]) AS k (organization, project) JOIN group_packages USING (organization, project)
@@ -91,7 +91,7 @@ func projectColumns(projects []Project) (organizations, names []string) {
 	return organizations, names
 }
 
-// learn adds the packages of new groups to what is known of their projects.
+// learn adds the packages of new groups to their projects.
 func learn(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	created := map[Project][]*change{}
 	for _, ch := range changes {
@@ -131,8 +131,8 @@ func saveLearned(ctx context.Context, tx pgx.Tx, projects []Project, known map[P
 	return err
 }
 
-// lockLearned locks what is known of projects in one order, until the
-// transaction ends.
+// lockLearned locks what was learned of projects,
+// in one order, until the transaction ends.
 func lockLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]learned, error) {
 	return findLearned(ctx, tx, projects, `
 		INSERT INTO group_packages AS g (organization, project, learned)
@@ -142,8 +142,8 @@ func lockLearned(ctx context.Context, tx pgx.Tx, projects []Project) (map[Projec
 		RETURNING organization, project, learned`)
 }
 
-// see learns from new groups. Where other packages are the project's own then,
-// groups go on being found by those of before for a while.
+// add learns from new groups. If the libraries change,
+// groups are also found by the former ones for a while.
 func (l *learned) add(created []*change) {
 	since := l.Kinds
 	for _, ch := range created {
@@ -160,12 +160,12 @@ func (l *learned) add(created []*change) {
 	}
 }
 
-// over reports whether groups are no longer found by them at a time.
+// expired reports whether groups are no longer found by f.
 func (f formerLibraries) expired(at time.Time) bool {
 	return at.After(f.Until.Add(formerLibrariesKept))
 }
 
-// hashes are those that an error would have had by the former libraries.
+// hashes are those of an error by the former libraries.
 func (l learned) hashes(g *grouping.Grouper, c *grouping.Count) (hashes []grouping.ScopedHash) {
 	e := c.Samples[0].Error
 	for _, former := range l.Former {

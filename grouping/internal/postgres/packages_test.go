@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// vendored is an error of its own kind, thrown in a library that no list knows.
+// vendored is an error of its own kind, thrown in an unlisted library.
 func vendored(kind rune, after time.Duration) grouping.Occurrence {
 	o := seen("VendoredError", after)
 	o.Accepted, o.Error.Message = noon.Add(after), ""
@@ -23,7 +23,7 @@ func vendored(kind rune, after time.Duration) grouping.Occurrence {
 	return o
 }
 
-// ownKinds are so many errors of the project's own code.
+// ownKinds are n kinds of errors of the project's own code.
 func ownKinds(n int) (all []grouping.Occurrence) {
 	for i := range n {
 		o := seen("E", 0)
@@ -50,9 +50,8 @@ func librariesOf(t *testing.T, pool *pgxpool.Pool) (found grouping.Libraries) {
 	return found
 }
 
-// Where most errors of a project have one package in common, another
-// becomes a library's. Groups of before are found by what they were made
-// of for 30 days.
+// Where most errors of a project share one package, another becomes a
+// library's. Older groups are found by their former libraries for 30 days.
 func TestLibrariesAreLearned(t *testing.T) {
 	pool, again := open(t), time.Hour
 	mustApply(t, pool, append(ownKinds(59), vendored('a', 0), vendored('b', 0), vendored('c', 0), vendored('d', 0))...)
@@ -77,7 +76,7 @@ func TestLibrariesAreLearned(t *testing.T) {
 	}
 }
 
-// No name that an error has keeps its group from being stored.
+// No name of a package keeps its group from being stored.
 func TestOddNamesOfPackages(t *testing.T) {
 	pool := open(t)
 	for i, name := range []string{"ac\x00me", "ac\xffme", "\uFFFE\u2028", `a"\\u0000b`, strings.Repeat("n", 1000)} {

@@ -10,11 +10,11 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// budgetsKept is longer than an hour's errors are on their way; see
-// keptBudgets for those of projects at work.
+// idleBudgetsKept is longer than an hour's errors are on
+// their way; see activeBudgetsKept for projects at work.
 const idleBudgetsKept = 7 * 24 * time.Hour
 
-// Tables are those of groups that age, for a prune.Pruner.
+// Tables are the tables whose rows age, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{
 		&expiredGroups{clock: clock},
@@ -25,7 +25,7 @@ func Tables(clock func() time.Time) []prune.Table {
 	}
 }
 
-// Fixed are the bounds of the others.
+// Fixed are the bounds of the other tables.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "group_hashes", Keeps: "the deciding hash of each group, 100 stricter ones, and 100 of later versions", By: "maxHashes; they go with their group"},
@@ -34,8 +34,8 @@ func Fixed() []prune.Bound {
 	}
 }
 
-// expiredGroups are the groups whose last errors are past
-// retention, found once a day by a scan.
+// expiredGroups removes groups whose last errors
+// are past retention, found once a day by a scan.
 type expiredGroups struct {
 	clock  func() time.Time
 	swept  time.Time // the day for which none is left
@@ -46,11 +46,11 @@ func (*expiredGroups) Name() string { return "error_groups" }
 
 func (*expiredGroups) Keeps() string { return "30 days longer than the entries that were last seen" }
 
-// groupsAtOnce go in one transaction, each with a few dozen rows.
+// groupsAtOnce are removed in one transaction, each with a few dozen rows.
 const groupsAtOnce = 1000
 
-// removeExpired skips groups that a writer has just locked. A writer that found
-// a group but locks it only later starts over; see errGone.
+// removeExpired skips groups that a writer has locked. A writer that
+// found a group but locks it only later starts over; see errExpired.
 const removeExpired = `
 WITH gone AS (
 	DELETE FROM error_groups WHERE ctid = ANY (ARRAY(SELECT ctid FROM error_groups WHERE expires <= $1::date LIMIT $2 FOR UPDATE SKIP LOCKED))

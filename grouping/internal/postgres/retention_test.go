@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// pruneAt keeps the tables within their bounds, as of a time.
+// pruneAt prunes the tables as of a time.
 func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time) {
 	t.Helper()
 	clock := func() time.Time { return now }
@@ -46,8 +46,8 @@ func rows(t *testing.T, pool *pgxpool.Pool) (counts []int) {
 	return counts
 }
 
-// kept is an occurrence that was accepted after noon, and whose
-// entry is kept for some days.
+// kept is an occurrence that was accepted after
+// noon, and whose entry is kept for some days.
 func kept(typ string, accepted time.Duration, days int) grouping.Occurrence {
 	o := seen(typ, 0)
 	o.Accepted = noon.Add(accepted)
@@ -57,8 +57,8 @@ func kept(typ string, accepted time.Duration, days int) grouping.Occurrence {
 
 const day = 24 * time.Hour
 
-// A group goes with its hashes and samples, 30 days after the retention of its
-// last entries, whatever their own times.
+// A group expires with its hashes and samples, 30 days after
+// the retention of its last entries, whatever their own times.
 func TestGroupsExpire(t *testing.T) {
 	pool := open(t)
 	late := kept("Late", 0, 7)
@@ -85,8 +85,8 @@ func TestGroupsExpire(t *testing.T) {
 	}
 }
 
-// A writer whose group expires before it gets there fails, so that it begins
-// anew and creates the group. One that has locked the group makes it stay.
+// A writer whose group expires before it is locked fails, so that
+// it starts over and creates the group. A locked group stays.
 func TestExpiryBesideWriters(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, kept("A", 0, 7))
@@ -119,8 +119,7 @@ func TestExpiryBesideWriters(t *testing.T) {
 	}
 }
 
-// afterHashes is a transaction in which something happens before
-// groups are written.
+// afterHashes is a transaction that calls before when it first writes groups.
 type afterHashes struct {
 	pgx.Tx
 	before func()

@@ -2,7 +2,7 @@ package postgres
 
 import "github.com/weirlog/weir/shared/pg"
 
-// rights are what serving needs of each table.
+// rights are the privileges that serving needs.
 var rights = pg.Rights{
 	"error_groups":   "SELECT, INSERT, UPDATE, DELETE",
 	"group_budgets":  "SELECT, INSERT, UPDATE, DELETE",

@@ -15,7 +15,7 @@ import (
 
 // Bounds of a search.
 const (
-	scanAtOnce   = 2000    // groups that are looked at before the search asks whether it is enough
+	scanAtOnce   = 2000    // groups that are scanned between two checks of the time
 	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
 )
 
@@ -30,35 +30,35 @@ type GroupQuery struct {
 	Words        []string // all of them occur in title, type or culprit, whatever their case
 	After        GroupCursor
 	Limit        int
-	TimeUp       func() bool // asked now and then: the page ends with what was found; nil: never
+	TimeUp       func() bool // called now and then: when true, the page ends with what was found; nil: never
 }
 
-// GroupCursor is a place in a list of groups, the one last seen first.
+// GroupCursor is a place in a list of groups, the last seen first.
 type GroupCursor struct {
 	LastSeen time.Time `json:"l"`
 	ID       string    `json:"i"`
 }
 
-// Cursor is the place of a group in a list.
+// Cursor is the group's place in a list.
 func (g Group) Cursor() GroupCursor { return GroupCursor{g.LastSeen, g.ID} }
 
 func (c GroupCursor) args() []any { return []any{minute(c.LastSeen), c.LastSeen, c.ID} }
 
-// minute is what lists follow: by exact times, each error of a
-// group would rewrite their indexes.
+// minute is the precision by which lists are sorted: by exact
+// times, each error of a group would rewrite their indexes.
 func minute(seen time.Time) time.Time { return seen.UTC().Truncate(time.Minute) }
 
-// Page is what a search has found.
+// Page is the result of a search.
 type Page struct {
 	Groups     []Group
-	Next       *GroupCursor // where the list goes on; nil at its end
-	Incomplete bool         // it was enough before the page was full
+	Next       *GroupCursor // where the list continues; nil at its end
+	Incomplete bool         // TimeUp returned true before the page was full
 	bytes      int
 }
 
-// Groups lists groups, the newest first: at most Limit, or what fits into a
-// page. tx acts as the organization. With a filter the list is searched in
-// ranges, so that a search without results ends too.
+// Groups lists groups, the newest first: at most Limit, or what fits
+// into a page. tx must act as the organization. With a filter the list
+// is searched in ranges, so that a search without results ends too.
 func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery) (page Page, err error) {
 	for after := q.After; ; {
 		border, err := q.rangeEnd(ctx, tx, organization, after)
@@ -75,12 +75,12 @@ func Groups(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Grou
 	}
 }
 
-// filtered reports whether groups may have to be passed over.
+// filtered reports whether groups may have to be skipped.
 func (q *GroupQuery) filtered() bool {
 	return q.Status != "" || !q.To.IsZero() || q.Severities != 0 || len(q.Environments) > 0 || len(q.Words) > 0
 }
 
-// list is the groups that the search walks over, those behind after.
+// list selects the groups that the search scans, those behind after.
 func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s selection) {
 	s.add(true, "organization = ?", organization)
 	s.add(q.Project != "", "project = ?", q.Project)
@@ -91,7 +91,7 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 	return s
 }
 
-// border is where the next range of the list ends; zero: at its end.
+// rangeEnd is where the next range of the list ends; zero: at its end.
 func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
@@ -110,7 +110,7 @@ const (
 	newestFirst  = `seen_minute DESC, last_seen DESC, id DESC`
 )
 
-// stretch is the query for at most limit groups of a stretch of the list.
+// rangeQuery is the query for at most limit groups of a range of the list.
 func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
@@ -124,7 +124,7 @@ func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border Grou
 	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
 }
 
-// fill adds what a stretch holds, until the page is full.
+// fill adds the groups of a range until the page is full.
 func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, after, border GroupCursor) error {
 	query, args := q.rangeQuery(organization, after, border, q.Limit+1-len(p.Groups))
 	rows, err := tx.Query(ctx, query, args...)
@@ -144,8 +144,8 @@ func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization
 	return rows.Err()
 }
 
-// take adds g unless the page is full; the next page then starts
-// after the last one in it.
+// add adds g unless the page is full; the next
+// page then starts after the last one here.
 func (p *Page) add(g Group, limit int) bool {
 	size := len(g.Title) + len(g.Type) + len(g.Culprit)
 	for _, name := range g.Environments {

@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Every list of groups is walked along an index in its order by
-// minutes: a page costs what it holds and the minute in which it
-// ends, however many groups there are.
+// Every list of groups is an index scan in order of
+// minutes: a page costs its groups and those of the
+// minute in which it ends, however many groups there are.
 func TestListsHaveIndexes(t *testing.T) {
 	pool := pgtest.OpenOwned(t, Schema, Migrations()...)
 	fill(t, pool)
@@ -38,7 +38,8 @@ func TestListsHaveIndexes(t *testing.T) {
 	}
 }
 
-// fill makes groups in many projects, of which the planner knows.
+// fill creates groups in many projects, and
+// has the planner's statistics updated.
 func fill(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -59,7 +60,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// explain is how a statement is worked off where reading all rows is no way out.
+// explain is the plan of a statement without sequential scans.
 func explain(t *testing.T, pool *pgxpool.Pool, statement string, args []any) string {
 	t.Helper()
 	var plan []string

@@ -48,8 +48,8 @@ func TestSearchesEnd(t *testing.T) {
 	}
 }
 
-// A list of groups that are as large as groups get ends before it is
-// larger than an answer may be, and goes on.
+// A list of the largest groups ends before it exceeds
+// the size of an answer, and continues on the next page.
 func TestPagesHaveASize(t *testing.T) {
 	const groups, largest = 120, 8 << 20
 	pool := open(t)
@@ -86,8 +86,7 @@ func TestPagesHaveASize(t *testing.T) {
 	}
 }
 
-// Samples are bounded, where they are kept and where they are
-// shown, and mark what is missing.
+// Samples are bounded when stored and when shown, and mark what is missing.
 func TestSamplesAreBounded(t *testing.T) {
 	const largest = 64 << 10
 	pool := open(t)
@@ -134,7 +133,7 @@ func samples(t *testing.T, group string, pool *pgxpool.Pool) []postgres.Occurren
 	})
 }
 
-// Samples of before, which had no bounds, are shown as the others are.
+// Older samples, which had no bounds, are shown bounded.
 func TestOldSamplesAreShownBounded(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, seen("E", 0), seen("E", 1))

@@ -11,14 +11,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Bounds of a look for similar groups.
+// Bounds of a search for similar groups.
 const (
-	maxSameHash = 1000 // groups that share the loosest hash, and
-	maxNewest   = 2000 // those of the project that were last seen: their calls are read
-	maxCompared = 50   // of which the traces are compared
+	maxSameHash = 1000 // groups that share the loosest hash
+	maxNewest   = 2000 // groups of the project that were last seen: their calls are read
+	maxCompared = 50   // groups whose traces are compared
 )
 
-// Candidate is a group that may be similar, and what its first sample was.
+// Candidate is a group that may be similar,
+// and the outline of its first sample.
 type Candidate struct {
 	Group
 	Outline grouping.Outline
@@ -31,8 +32,8 @@ type Candidates struct {
 	Rarity *grouping.Rarity // of their calls in the project
 }
 
-// Similar returns a group and those that share its loosest hash or whose calls
-// are most like its own. tx acts as the organization.
+// Similar returns a group and those that share its loosest hash or
+// whose calls are most like its own. tx must act as the organization.
 func Similar(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (found Candidates, err error) {
 	if found.Of.Group, _, err = FindGroup(ctx, tx, organization, id); err != nil {
 		return Candidates{}, err
@@ -93,8 +94,8 @@ func rarityAmong(groups []tracedGroup) *grouping.Rarity {
 	return grouping.RarityAmong(calls)
 }
 
-// nearest are the groups whose traces are worth a comparison: those with the same
-// hash first, then those whose calls align best.
+// nearest are the groups whose traces are worth comparing: first
+// those with the same hash, then those whose calls align best.
 func nearest(of tracedGroup, others []tracedGroup, rarity *grouping.Rarity) (ids []string) {
 	query := rarity.Query(of.calls)
 	for i := range others {

@@ -59,8 +59,8 @@ func TestSimilar(t *testing.T) {
 	}
 }
 
-// Where more groups share a call than are looked at, those stay
-// that share a rare one.
+// Where too many groups share a call, those
+// are compared that share a rare one.
 func TestSimilarByRareCalls(t *testing.T) {
 	of := thrown("Declined", "Card.charge", "Shop.main")
 	of.Error.Message = "no money"
@@ -73,7 +73,7 @@ func TestSimilarByRareCalls(t *testing.T) {
 	}
 }
 
-// A group of before has no calls. Its next error brings them.
+// An older group has no calls. Its next error adds them.
 func TestInheritedCalls(t *testing.T) {
 	pool := open(t)
 	of, old := thrown("Declined", "Card.charge", "Shop.pay"), thrown("Broken", "Pipe.read", "Card.charge")

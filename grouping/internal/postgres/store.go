@@ -28,14 +28,14 @@ func Migrations() []pg.MigrationSet {
 	}
 }
 
-// storable replaces what Postgres can't keep in text though JSON
-// allows it: U+0000 and broken UTF-8.
+// storable replaces what JSON allows and Postgres
+// can't store in text: U+0000 and invalid UTF-8.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// array writes words as a Postgres array literal: arrays of
-// different lengths travel as one array of text.
+// array writes words as a Postgres array literal: arrays
+// of different lengths are sent as one array of text.
 func array(words []string) string {
 	var b strings.Builder
 	b.WriteByte('{')

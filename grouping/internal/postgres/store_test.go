@@ -19,9 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A group's count is exact, its times are those of the entries
-// in any order, its levels and environments are all that were
-// seen; its first description stays.
+// A group's count is exact, its times are those of the
+// entries in any order, its levels and environments
+// are all that were seen; its first description stays.
 func TestApply(t *testing.T) {
 	pool := open(t)
 	late := seen("E", time.Hour)
@@ -47,8 +47,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Of a group the first occurrences and the newest are kept,
-// however they are spread over transactions.
+// The first occurrences of a group and the newest
+// are kept, however transactions split them.
 func TestSamples(t *testing.T) {
 	pool := open(t)
 	total := 0
@@ -79,8 +79,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A group that has all its samples takes all that is new from a small
-// transaction, and the newest alone from a large one.
+// A small transaction replaces as many samples of a
+// full group as it has; a large one replaces one.
 func TestSamplesOfALargeTransaction(t *testing.T) {
 	pool := open(t)
 	for _, size := range []int{10, 10, 10, 200, 2} {
@@ -102,7 +102,7 @@ func TestSamplesOfALargeTransaction(t *testing.T) {
 	}
 }
 
-// Many workers that meet the same new errors at once, in different orders,
+// Concurrent workers with the same new errors, in different orders,
 // create each group once, lose no count and do not deadlock.
 func TestRace(t *testing.T) {
 	pool := open(t)
@@ -140,8 +140,8 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// JSON allows text that Postgres refuses: it is stored with
-// replacements and blocks nobody.
+// JSON allows text that Postgres refuses: it is
+// stored with replacements and blocks nothing.
 func TestOddText(t *testing.T) {
 	pool := open(t)
 	odd := "a\x00b\xff\"'\\{}$1\u2028\U0001F600"
@@ -157,8 +157,8 @@ func TestOddText(t *testing.T) {
 	}
 }
 
-// Tenants and projects share nothing: the same error makes a group in
-// each, and nobody reads or counts another's.
+// Tenants and projects share nothing: the same error makes
+// a group in each, and nobody reads or counts another's.
 func TestIsolation(t *testing.T) {
 	pool := open(t)
 	foreign, other := seen("E", 0), seen("E", 0)
@@ -186,8 +186,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Each filter works, alone and with others; pages join to the
-// whole list, the newest first.
+// Each filter works, alone and with others;
+// pages join to the whole list, newest first.
 func TestGroups(t *testing.T) {
 	pool := open(t)
 	b, c := seen("BetaError", time.Minute), seen("GammaError", 2*time.Minute)
@@ -224,7 +224,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A page goes on behind groups of the same minute and of the same instant.
+// A page continues behind groups of the same minute and of the same instant.
 func TestPagesWithinAMinute(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, seen("A", 0), seen("B", 0), seen("C", time.Second), seen("D", 61*time.Second), seen("E", 59*time.Second))
@@ -242,8 +242,8 @@ func TestPagesWithinAMinute(t *testing.T) {
 	}
 }
 
-// A replica of the version before counts without knowing the
-// minute by which lists go.
+// A replica of the former version counts
+// without the minute by which lists are sorted.
 func TestMinutesAreKeptForReplicasOfBefore(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, seen("A", 0), seen("B", 10*time.Minute))
@@ -257,7 +257,7 @@ func TestMinutesAreKeptForReplicasOfBefore(t *testing.T) {
 	}
 }
 
-// Counting an error of a group rewrites no index within a minute.
+// Counting an error of a group updates no index within a minute.
 func TestCountsAreHeapOnly(t *testing.T) {
 	pool := open(t)
 	mustApply(t, pool, seen("E", 0))
@@ -284,8 +284,8 @@ func TestCountsAreHeapOnly(t *testing.T) {
 	}
 }
 
-// An error whose trace never looks the same twice is still one group, counted
-// exactly, and does not fill the table of hashes.
+// An error whose trace is always different is one group,
+// counted exactly, and does not fill the table of hashes.
 func TestEndlessTraces(t *testing.T) {
 	pool := open(t)
 	n := 0
