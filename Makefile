@@ -127,11 +127,12 @@ lint: ## check style and the architecture's rules
 
 # Without the finders of targets, which are most of it and which no test of rules needs.
 PROMTOOL = $(GO) run -tags=remove_all_sd github.com/prometheus/prometheus/cmd/promtool@v0.316.0
-verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones
+verify: ## each module builds alone, is tidy and formatted; the alerts fire where they should, queries of dashboards and runbooks are ones, Grafana takes the dashboards
 	@sh .ci/verify $(MODULES)
 	$(GO) run ./deploy/prometheus/cmd/queries deploy/compose/grafana/dashboards/*.json deploy/docs/runbooks/Weir*.md | $(PROMTOOL) check rules
 	$(PROMTOOL) test rules deploy/prometheus/*_test.yaml
 	WEIR_PROMTOOL="$(PROMTOOL)" $(GO) test -vet=off -tags=promtool -run='^TestJudge$$' ./deploy/prometheus/recording
+	$(GO) test -vet=off -tags=grafana -run='^TestGrafana' ./deploy/prometheus
 
 UNRACED = CGO_ENABLED=0 $(GO) test $(TESTFLAGS)
 
