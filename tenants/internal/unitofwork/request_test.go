@@ -1,4 +1,4 @@
-package unitofwork
+package unitofwork_test
 
 import (
 	"maps"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/tenants"
+	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
 // With an event is kept who decided it and from where, in a form that
@@ -18,24 +19,24 @@ func TestMetadata(t *testing.T) {
 		got, want map[string]string
 	}{
 		"a member": {
-			Request{Address: address, Client: "Mozilla/5.0", ID: "req_1"}.By(member).Metadata(),
+			unitofwork.Request{Address: address, Client: "Mozilla/5.0", ID: "req_1"}.By(member).Metadata(),
 			map[string]string{"actor": "mem_1", "actor_kind": "member", "role": "admin", "address": "2001:db8::7",
 				"client": "Mozilla/5.0", "request": "req_1"},
 		},
 		"a service token": {
-			Request{Caller: tenants.Caller{ID: "tok_1"}}.Metadata(),
+			unitofwork.Request{Caller: tenants.Caller{ID: "tok_1"}}.Metadata(),
 			map[string]string{"actor": "tok_1", "actor_kind": "service_token"},
 		},
 		"a credential in the wrong place": {
-			Request{Caller: tenants.Caller{ID: "tok_1"}, Client: "weir_" + strings.Repeat("a", 48) + "/1.0"}.Metadata(),
+			unitofwork.Request{Caller: tenants.Caller{ID: "tok_1"}, Client: "weir_" + strings.Repeat("a", 48) + "/1.0"}.Metadata(),
 			map[string]string{"actor": "tok_1", "actor_kind": "service_token", "client": "weir_[redacted]/1.0"},
 		},
 		"a client that says much, and more than text": {
-			Request{Caller: tenants.Caller{ID: "tok_1"}, Client: "a\x00" + strings.Repeat("x", 201)}.Metadata(),
+			unitofwork.Request{Caller: tenants.Caller{ID: "tok_1"}, Client: "a\x00" + strings.Repeat("x", 201)}.Metadata(),
 			map[string]string{"actor": "tok_1", "actor_kind": "service_token", "client": "a" + strings.Repeat("x", 199)},
 		},
-		"the configuration": {ByConfiguration().Metadata(), map[string]string{"actor": "configuration", "actor_kind": "configuration"}},
-		"the system":        {BySystem("expiry").Metadata(), map[string]string{"actor": "expiry", "actor_kind": "system"}},
+		"the configuration": {unitofwork.ByConfiguration().Metadata(), map[string]string{"actor": "configuration", "actor_kind": "configuration"}},
+		"the system":        {unitofwork.BySystem("expiry").Metadata(), map[string]string{"actor": "expiry", "actor_kind": "system"}},
 	} {
 		if !maps.Equal(test.got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, test.got, test.want)
