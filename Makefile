@@ -15,11 +15,11 @@ TESTS    = $(PACKAGES) # e.g. make test TESTS=./ledger/...
 # Without this, a package that is not there, or does not parse, would be left out in silence.
 LISTED   = $(call whole,$(shell $(GO) list $(TESTS) || echo incomplete))
 whole    = $(if $(filter incomplete,$(1)),$(error cannot list all packages of: $(TESTS)),$(1))
-# The packages whose tests take a backend: for the others, another backend changes nothing, nor for who may use a route.
+# The packages whose tests stand on one of these kinds of servers: for the others, another one changes nothing, nor for who may use a route.
 TESTENV  = github.com/weirlog/weir/shared/testenv
-USES     = {{range .}}{{if eq . "$(TESTENV)" "$(TESTENV)/fault" "$(TESTENV)/redis"}}{{$$.ImportPath}} {{end}}{{end}}
-BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(call whole,$(shell \
-	$(GO) list -f '{{with .TestImports}}$(USES){{end}}{{with .XTestImports}}$(USES){{end}}' $(PACKAGES) || echo incomplete)))
+USES     = {{range .Deps}}{{if eq . $(patsubst %,"$(TESTENV)/%",$(1))}}{{$$.ImportPath}} {{end}}{{end}}
+BACKED   = $(TESTENV)/... $(filter-out %/deploy/isolation,$(patsubst %.test,%,$(filter %.test,$(call whole,$(shell \
+	$(GO) list -test -f '$(USES)' $(PACKAGES) || echo incomplete)))))
 # Packages mostly wait, for a broker, a database or a time, so twice as many as there are cores test beside each other. Vet is part of lint.
 # Watermill's suite gives its tests a minute; with the tag "stress" five, which machines need that do other work beside.
 TESTFLAGS = -timeout=15m -vet=off -tags=stress -p=$(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
@@ -166,7 +166,8 @@ REST     = $(filter-out $(ON_BUS),$(LISTED))
 ON_KAFKA = bin/backends -backend=kafka --
 RACED    = $(GO) test $(RACE) $(TESTFLAGS)
 APACHE   = -tags=stress,apache
-test-kafka test-containers: TESTS = $(BACKED)
+test-kafka: TESTS = $(call BACKED,kafkatest)
+test-containers: TESTS = $(call BACKED,kafkatest postgrestest redistest)
 test-kafka: ## the same tests against real Apache Kafka nodes; those of the bus against three; with the race detector where there is a C compiler
 	$(BACKENDS) -slowest=10 -- sh -c '\
 		$(if $(ON_BUS),$(ON_KAFKA) $(RACED) $(APACHE) $(ON_BUS),:) & bus=$$!; \

@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // closeTimeout is how long Postgres may take to notice that connections are gone.
@@ -40,7 +41,7 @@ func modules(t *testing.T) Modules {
 // Where the last module can't start, the ones before it keep no
 // connection to a database that is about to stop.
 func TestBuildLeavesNothingBehind(t *testing.T) {
-	database := testenv.Postgres(t)
+	database := postgrestest.URL(t)
 	shared := on(database)
 	shared.operator = "not a token"
 	built, err := modules(t).build(t.Context(), shared, slog.New(slog.DiscardHandler))
@@ -71,7 +72,7 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 // security, in one line that names the role and the remedy: with it, one
 // forgotten condition would show one tenant's rows to another.
 func TestSuperuserIsRefused(t *testing.T) {
-	server, err := testenv.LocalPostgres(t.Context())
+	server, err := postgrestest.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestRules(t *testing.T) {
 		t.Fatalf("%d domains found, want %v", len(domains), middle)
 	}
 	for _, p := range packages {
-		for _, violation := range slices.Concat(siblings(p), forTests(p), heavy(p), impure(p), throughTheBus(p)) {
+		for _, violation := range slices.Concat(siblings(p), forTests(p), heavy(p), serverless(p), impure(p), throughTheBus(p)) {
 			t.Error(violation)
 		}
 		for _, violation := range slices.Concat(calls(t, p), longMain(t, p)) {
@@ -143,6 +143,9 @@ func TestBreachesAreFound(t *testing.T) {
 		"shared on a module":        {goPackage{ImportPath: prefix + "shared/bus", Deps: []string{prefix + "ledger"}}, "shared may not know ledger"},
 		"a module on deploy":        {goPackage{ImportPath: prefix + "ledger/app", Deps: []string{prefix + "deploy/allinone"}}, "ledger may not know deploy"},
 		"a test on testenv":         {goPackage{ImportPath: prefix + "ledger/app", TestImports: []string{prefix + "shared/testenv"}}, ""},
+		"a database":                {goPackage{ImportPath: prefix + "shared/testenv/postgrestest", Deps: []string{"github.com/jackc/pgx/v5"}}, ""},
+		"a broker":                  {goPackage{ImportPath: prefix + "shared/testenv/kafkatest", Deps: []string{"github.com/twmb/franz-go/pkg/kfake"}}, ""},
+		"a database and a broker":   {goPackage{ImportPath: prefix + "shared/testenv/postgrestest", Deps: []string{"github.com/twmb/franz-go/pkg/kfake"}}, "only shared/testenv/kafkatest"},
 		"a program on testenv":      {goPackage{ImportPath: prefix + "ledger/app", Imports: []string{prefix + "shared/testenv"}}, "for tests and deploy"},
 		"a program on a validator":  {goPackage{ImportPath: prefix + "ledger/cmd/ledger", Name: "main", Deps: []string{testLibraries[0] + "openapi3"}}, "for tests"},
 		"a domain on a library":     {goPackage{ImportPath: prefix + "ledger", Imports: []string{"github.com/jackc/pgx/v5"}}, "standard library alone"},
@@ -159,7 +162,7 @@ func TestBreachesAreFound(t *testing.T) {
 		"an adapter on the network": {goPackage{ImportPath: prefix + "ledger/internal/http", Imports: []string{"net/http"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := strings.Join(slices.Concat(siblings(test.p), forTests(test.p), heavy(test.p), impure(test.p), throughTheBus(test.p)), "\n")
+			found := strings.Join(slices.Concat(siblings(test.p), forTests(test.p), heavy(test.p), serverless(test.p), impure(test.p), throughTheBus(test.p)), "\n")
 			if (test.want == "") != (found == "") || !strings.Contains(found, test.want) {
 				t.Errorf("found %q, want %q", found, test.want)
 			}

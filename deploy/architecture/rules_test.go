@@ -133,6 +133,27 @@ func heavy(p goPackage) (found []string) {
 	return found
 }
 
+// servers are libraries that serve in tests, and which packages for tests may bring them: all tests
+// that stand on such a package are linked with them.
+var servers = map[string][]string{
+	"github.com/twmb/franz-go/pkg/kfake": {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
+	"github.com/alicebob/miniredis/v2":   {"shared/testenv/redistest", "shared/testenv/redis"},
+}
+
+// serverless finds packages for tests that bring a server nobody expects of them: with PostgreSQL,
+// a test gets no broker.
+func serverless(p goPackage) (found []string) {
+	if !isForTests(p.ImportPath) {
+		return nil
+	}
+	for _, to := range p.Deps {
+		if bring, serves := servers[to]; serves && !slices.Contains(bring, strings.TrimPrefix(p.ImportPath, prefix)) {
+			found = append(found, fmt.Sprintf("%s stands on %s: only %s bring it to tests", p.ImportPath, to, strings.Join(bring, ", ")))
+		}
+	}
+	return found
+}
+
 func isForTests(importPath string) bool {
 	return slices.ContainsFunc(strings.Split(importPath, "/"), func(part string) bool {
 		return part == "testenv" || strings.HasSuffix(part, "test")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 func must(t testing.TB, err error) {
@@ -36,7 +36,7 @@ func connectTo(t *testing.T, url string) *pgx.Conn {
 // line of the audit. Its options and secrets stand in our programs' way.
 func filled(t *testing.T) string {
 	t.Helper()
-	url := testenv.Postgres(t)
+	url := postgrestest.URL(t)
 	for _, name := range endpoint.Modules {
 		pool, err := pg.OpenMigrated(t.Context(), url, endpoint.Schemas[name].Name, endpoint.Schemas[name].Migrations...)
 		must(t, err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/endpoint"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 func made(t *testing.T, config Config) string {
@@ -36,7 +36,7 @@ func TestAnotherRole(t *testing.T) {
 	config := Config{To: t.TempDir(), Jobs: 1, Source: Source{DataDir: t.TempDir()}}
 	dir := made(t, config)
 
-	another := testenv.Postgres(t)
+	another := postgrestest.URL(t)
 	t.Setenv(endpoint.SharedDatabase, another)
 	_, err := Restore(t.Context(), RestoreConfig{From: dir, Modules: []string{"tenants"}}, t.Output())
 	must(t, err)
@@ -87,7 +87,7 @@ func missesRow(t *testing.T, dir string) {
 
 // What filled a schema after it was found empty stays as it is.
 func TestSchemaOfOthersStays(t *testing.T) {
-	url := testenv.Postgres(t)
+	url := postgrestest.URL(t)
 	t.Setenv(endpoint.SharedDatabase, url)
 	conn := connectTo(t, url)
 	r := &restoration{dir: t.TempDir(), out: t.Output(), program: "false", manifest: Manifest{Modules: map[string]Module{"tenants": {Schema: "tenants"}}}}

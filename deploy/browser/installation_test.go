@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/deploy/allinone/allinonetest"
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // An installation is all of Weir in this process, served over
@@ -41,7 +42,7 @@ type ground struct {
 
 func newGround(t *testing.T) ground {
 	t.Helper()
-	return ground{t.TempDir(), httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)}
+	return ground{t.TempDir(), httpapi.Secret(postgrestest.URL(t)), kafkatest.Brokers(t)}
 }
 
 // start runs an installation until the test ends.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/cluster"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // Of what waits one record is read, however many there are: only where a topic
@@ -16,7 +16,7 @@ import (
 func TestOldestReadsNoMoreThanItNeeds(t *testing.T) {
 	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	second := first.Add(-time.Hour) // shows that it was read
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	wanted := map[string]time.Time{"delete": first, "compact": second}
 	for policy := range wanted { // before the client keeps which topics there are
 		bustest.Ensure(t, brokers, "test.oldest."+policy, 1, map[string]string{"cleanup.policy": policy})

@@ -8,7 +8,7 @@ import (
 
 	ledger "github.com/weirlog/weir/ledger/app"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 var databaseFaults = []fault{
@@ -45,8 +45,8 @@ var databaseFaults = []fault{
 func (i *installation) serveAs(t *testing.T, name, change string) {
 	role := strings.Replace(i.role(t), "weir_test_", "weir_test_"+name+"_", 1)
 	t.Helper()
-	testenv.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
-	t.Cleanup(func() { testenv.Superuser(t, `DROP ROLE `+role) })
+	postgrestest.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
+	t.Cleanup(func() { postgrestest.Superuser(t, `DROP ROLE `+role) })
 	owner, err := pg.Open(t.Context(), i.database, "ledger")
 	must(t, err)
 	defer owner.Close()
@@ -62,13 +62,13 @@ func (i *installation) serveAs(t *testing.T, name, change string) {
 
 var roleFaults = []fault{
 	{"role that bypasses row level security", func(t *testing.T, i *installation, _ *Config) {
-		testenv.Superuser(t, `ALTER ROLE `+i.role(t)+` BYPASSRLS`)
-		t.Cleanup(func() { testenv.Superuser(t, `ALTER ROLE `+i.role(t)+` NOBYPASSRLS`) })
+		postgrestest.Superuser(t, `ALTER ROLE `+i.role(t)+` BYPASSRLS`)
+		t.Cleanup(func() { postgrestest.Superuser(t, `ALTER ROLE `+i.role(t)+` NOBYPASSRLS`) })
 	}, Finding{Check: "role", Subject: "ingest", Level: Fail, Seen: "BYPASSRLS"}},
 	{"role that sees another module's schema", func(t *testing.T, i *installation, _ *Config) {
 		other := strings.Replace(i.role(t), "weir_test_", "weir_test_other_", 1)
-		testenv.Superuser(t, `CREATE ROLE `+other+` LOGIN PASSWORD '`+other+`'`)
-		t.Cleanup(func() { testenv.Superuser(t, `DROP ROLE `+other) })
+		postgrestest.Superuser(t, `CREATE ROLE `+other+` LOGIN PASSWORD '`+other+`'`)
+		t.Cleanup(func() { postgrestest.Superuser(t, `DROP ROLE `+other) })
 		i.change(t, `GRANT USAGE ON SCHEMA ledger, tenants TO `+other, `REVOKE USAGE ON SCHEMA ledger, tenants FROM `+other)
 		t.Setenv("WEIR_LEDGER_DATABASE_URL", i.as(t, func(u *url.URL) { u.User = url.UserPassword(other, other) }))
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "may look into the schema of tenants"}},

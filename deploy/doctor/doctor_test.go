@@ -18,6 +18,8 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 const (
@@ -55,7 +57,7 @@ func (i *installation) healthy() Config {
 // newInstallation runs all of Weir until the doctor finds nothing, with
 // a batch that is charged, and stops it.
 func newInstallation(t *testing.T) *installation {
-	i := &installation{database: testenv.Postgres(t), brokers: testenv.Kafka(t), dir: t.TempDir()}
+	i := &installation{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir()}
 	t.Setenv("WEIR_DATABASE_URL", i.database)
 	t.Run("healthy", func(t *testing.T) {
 		modules, err := allinone.ModulesFromEnvironment()

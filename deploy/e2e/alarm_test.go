@@ -21,6 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // A watched installation is ingest and the ledger, whose faults are planted and
@@ -119,8 +121,8 @@ func (w *watched) withoutBroker(t *testing.T) {
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	given, database := testenv.Kafka(t), testenv.Postgres(t)
-	nodes, err := fault.NewKafkaNetworks(given)
+	given, database := kafkatest.Brokers(t), postgrestest.URL(t)
+	nodes, err := kafkatest.NewNetworks(given)
 	must(t, err)
 	brokers := []string{nodes[0].Address()}
 	w := &watched{T: t, registry: telemetry.New(), broker: nodes[0], others: contracttest.New(t, "nobody", brokers, 1)}

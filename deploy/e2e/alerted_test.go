@@ -15,15 +15,16 @@ import (
 
 	"github.com/weirlog/weir/deploy/prometheus/recording"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Each fault that is planted in two replicas of each service under load raises
 // the alerts that the page of runbooks names, and no others; before each, all
 // is calm. Nothing is lost or doubled.
 func TestAlerted(t *testing.T) {
-	a := &alerted{recordings: newRecordings(t), broker: testenv.FaultyKafka(t, 1).Nodes[0], database: testenv.FaultyPostgres(t), programs: today(t)}
+	a := &alerted{recordings: newRecordings(t), broker: kafkatest.Faulty(t, 1).Nodes[0], database: postgrestest.Faulty(t), programs: today(t)}
 	a.replicated = replicate(t, a.programs, map[string]string{
 		"WEIR_BROKERS": a.broker.Address(), "WEIR_DATABASE_URL": a.database.URL + "&pool_max_conns=5",
 		"WEIR_INGEST_PUBLISH_TIMEOUT": "2s", "WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each phase sees some
@@ -51,7 +52,7 @@ type alerted struct {
 	recordings *recordings
 	programs   release
 	broker     *fault.Server
-	database   *testenv.Database
+	database   *postgrestest.Database
 	seen       *answers
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	readreplica "github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -24,11 +25,11 @@ func TestAllInOne(t *testing.T) {
 	modules.Ledger.TierBootstrapperBytes = quotaBytes
 	collector := tracingtest.New(t)
 	exportTo(&modules, collector)
-	database, metrics, dataDir := testenv.NewPair(t), freeAddress(t), t.TempDir()
+	database, metrics, dataDir := postgrestest.NewPair(t), freeAddress(t), t.TempDir()
 	at := readreplica.Config{DatabaseURL: httpapi.Secret(database.Replica)}
 	modules.Ingest.Replica, modules.Ledger.Replica, modules.Grouping.Replica, modules.Tenants.Replica = at, at, at, at
 	app, err := allinone.New(t.Context(), allinone.Config{
-		Listen: "127.0.0.1:0", DataDir: dataDir, DatabaseURL: httpapi.Secret(database.URL), Brokers: testenv.Kafka(t), Modules: modules,
+		Listen: "127.0.0.1:0", DataDir: dataDir, DatabaseURL: httpapi.Secret(database.URL), Brokers: kafkatest.Brokers(t), Modules: modules,
 		Telemetry: telemetry.Config{MetricsListen: metrics},
 	}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	must(t, err)

@@ -15,6 +15,8 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/deploy/prometheus/recording"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // mostTriesInEvents of a post: while nothing can be committed, the answers ask
@@ -25,7 +27,7 @@ const mostTriesInEvents = 20
 // installation. Nothing is lost or doubled, what should wake somebody does, and
 // outside of these events answers are fast.
 func TestAvailable(t *testing.T) {
-	a := &available{recordings: newRecordings(t), cluster: testenv.FaultyKafka(t, 3), database: testenv.NewPair(t), programs: today(t)}
+	a := &available{recordings: newRecordings(t), cluster: kafkatest.Faulty(t, 3), database: postgrestest.NewPair(t), programs: today(t)}
 	a.replicated = replicate(t, a.programs, map[string]string{
 		"WEIR_BROKERS": strings.Join(a.cluster.Brokers(), ","), "WEIR_DATABASE_URL": a.database.URL,
 		"WEIR_LEDGER_CHECK_INTERVAL": "1s", // so that each phase has rounds
@@ -59,8 +61,8 @@ type available struct {
 
 	recordings *recordings
 	programs   release
-	cluster    *testenv.Cluster
-	database   *testenv.Pair
+	cluster    *kafkatest.Cluster
+	database   *postgrestest.Pair
 	seen       *answers
 	events     []event
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -83,7 +85,7 @@ type siege struct {
 	began      time.Time
 	random     *rand.Rand
 	killBroker func()
-	database   *testenv.Database
+	database   *postgrestest.Database
 	variables  map[string]string
 	config     ledger.Config
 	quota      int64
@@ -117,9 +119,9 @@ type besieged struct {
 func besiegedBroker(t *testing.T, full bool) (brokers []string, kill func()) {
 	t.Helper()
 	if os.Getenv(testenv.EnvBrokers) != "" && !full {
-		return testenv.Kafka(t), func() {}
+		return kafkatest.Brokers(t), func() {}
 	}
-	cluster := testenv.FaultyKafka(t, 1)
+	cluster := kafkatest.Faulty(t, 1)
 	return cluster.Brokers(), func() { cluster.Nodes[0].Restart(t) }
 }
 
@@ -127,7 +129,7 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	t.Helper()
 	brokers, killBroker := besiegedBroker(t, kills > shortSiege)
 	s := &siege{
-		t: t, began: time.Now(), random: testenv.Random(t, rand.Uint64()), killBroker: killBroker, database: testenv.FaultyPostgres(t),
+		t: t, began: time.Now(), random: testenv.Random(t, rand.Uint64()), killBroker: killBroker, database: postgrestest.Faulty(t),
 		quota: int64(quotaOfStage * (kills + 1)), facts: map[string]map[string]string{}, pushed: map[string]map[string]string{},
 	}
 	others := contracttest.New(t, "nobody", brokers, 4)

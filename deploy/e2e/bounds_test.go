@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Every table of a schema has a bound, which its module names with what
@@ -19,7 +19,7 @@ import (
 // module has pruned, metrics say how large each table is, and of those that are
 // pruned what went and what stayed.
 func TestTablesHaveABound(t *testing.T) {
-	database, registry := testenv.Postgres(t), telemetry.New()
+	database, registry := postgrestest.URL(t), telemetry.New()
 	modules := openModules(t, database, registry)
 	conn, err := pgx.Connect(t.Context(), database)
 	must(t, err)

@@ -20,7 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -111,7 +111,7 @@ const tablesQuery = `
 // day, into which consumers copy and which no request names. The role that Weir
 // logs in with can't bypass any of that.
 func TestCatalogue(t *testing.T) {
-	database := testenv.Postgres(t)
+	database := postgrestest.URL(t)
 	openModules(t, database, telemetry.New())
 	conn, err := pgx.Connect(t.Context(), database)
 	must(t, err)

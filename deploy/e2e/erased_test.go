@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // canary is in all that is deleted, and in nothing else.
@@ -31,7 +32,7 @@ var midway = []string{"grouping.error_groups", "ingest.inbox_held", "ledger.inbo
 // erasing an organization: started again it goes on, erases and reports
 // all, once, and nothing else is touched.
 func TestKilledWhileErasing(t *testing.T) {
-	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), testenv.Postgres(t)
+	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
 	operator := "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789abcdef"
 	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_OPERATOR_TOKEN": operator, "WEIR_LOG_LEVEL": "info"}
 	if givenBroker() {

@@ -18,12 +18,14 @@ import (
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Exhausted stays exhausted: once a replica has refused a request, no other
 // replica and no later run accepts a smaller one that would still fit.
 func TestExhaustedStaysExhausted(t *testing.T) {
-	database, brokers := httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)
+	database, brokers := httpapi.Secret(postgrestest.URL(t)), kafkatest.Brokers(t)
 	others := contracttest.New(t, "nobody", brokers, 2)
 	const organization, project = "acme", "prj_1"
 	others.PublishEvent(contract.TopicTenants, contract.TypeOrganizationCreated, organization,

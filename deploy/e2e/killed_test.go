@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Kills: how often, how long the process may work before each, and how long the
@@ -37,7 +38,7 @@ func TestKilled(t *testing.T) {
 	if givenBroker() {
 		maps.Copy(variables, backends(t))
 	} else {
-		variables["WEIR_DATABASE_URL"] = testenv.Postgres(t)
+		variables["WEIR_DATABASE_URL"] = postgrestest.URL(t)
 		variables["WEIR_TIER_BOOTSTRAPPER_BYTES"] = fmt.Sprint(quotaBytes)
 	}
 	_, err := localca.Ensure(filepath.Join(dataDir, "tls"), time.Now())

@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -32,7 +33,7 @@ const metricsPage = "../docs/metrics.md"
 // other. With -update the test writes it.
 func TestMetricsAreDocumented(t *testing.T) {
 	registry := telemetry.New()
-	openModules(t, testenv.Postgres(t), registry)
+	openModules(t, postgrestest.URL(t), registry)
 	measureListener(t, registry)
 	measureGateway(t, registry)
 	broker, err := kafka.Start(kafka.Config{Dir: t.TempDir(), Metrics: registry.For("broker"), Logger: testenv.Logger(t)})

@@ -11,7 +11,8 @@ import (
 
 	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
@@ -35,7 +36,7 @@ var operated = []string{"tenants", "ledger", "grouping", "ingest", "gateway"}
 func newOperator(t *testing.T) *operator {
 	t.Helper()
 	o := &operator{
-		t: t, folder: t.TempDir(), brokers: strings.Join(testenv.Kafka(t), ","), collector: tracingtest.New(t), given: map[string]string{},
+		t: t, folder: t.TempDir(), brokers: strings.Join(kafkatest.Brokers(t), ","), collector: tracingtest.New(t), given: map[string]string{},
 		listens: map[string]string{}, shows: map[string]string{},
 	}
 	for _, service := range operated {
@@ -57,7 +58,7 @@ func newOperator(t *testing.T) *operator {
 // startPostgres starts a server, whose variables are PostgreSQL's own.
 func (o *operator) startPostgres() {
 	o.t.Helper()
-	server, err := testenv.LocalPostgres(o.t.Context())
+	server, err := postgrestest.Start(o.t.Context())
 	must(o.t, err)
 	o.t.Cleanup(func() { must(o.t, server.Kill()) })
 	at, err := url.Parse(server.AdminURL())

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/port"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // programs is the folder of what build has made.
@@ -165,11 +166,11 @@ func freeAddress(t *testing.T) string {
 func backends(t *testing.T) map[string]string {
 	t.Helper()
 	brokers := ""
-	for _, address := range testenv.Kafka(t) {
+	for _, address := range kafkatest.Brokers(t) {
 		brokers += "," + address
 	}
 	return map[string]string{
-		"WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_BROKERS": brokers[1:],
+		"WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_BROKERS": brokers[1:],
 		"WEIR_TIER_BOOTSTRAPPER_BYTES": fmt.Sprint(quotaBytes),
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/weirlog/weir/shared/mail/mailtest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/webhook/webhooktest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -65,7 +67,7 @@ const pushingOperator = "weirsvc_" + "0123456789abcdef0123456789abcdef0123456789
 
 func startPushing(t *testing.T, endpoint *webhooktest.Receiver, office *mailtest.Server, quota int64) *pushing {
 	t.Helper()
-	database, brokers := httpapi.Secret(testenv.Postgres(t)), testenv.Kafka(t)
+	database, brokers := httpapi.Secret(postgrestest.URL(t)), kafkatest.Brokers(t)
 	p := &pushing{others: contracttest.New(t, "nobody", brokers, 2)}
 	config := ledger.Config{Brokers: brokers, DatabaseURL: database, TierIndieBytes: quota, TierIndieRequests: 1000}
 	p.now.Store(time.Now().UnixNano())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // restartWithin is how soon a stopped installation is back, on a
@@ -46,7 +47,7 @@ func TestRebuilt(t *testing.T) {
 // everything of the first must still be there.
 func twice(t *testing.T, between func(database string)) {
 	t.Helper()
-	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), testenv.Postgres(t)
+	program, dataDir, database := build(t, "deploy/cmd/weir"), t.TempDir(), postgrestest.URL(t)
 	variables := map[string]string{"WEIR_LISTEN": freeAddress(t), "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": database}
 	var first allinone.DevEnv
 	m, h := &maker{mark: "restarted"}, &history{}
@@ -111,7 +112,7 @@ func TestPrintedCommands(t *testing.T) {
 func paste(t *testing.T, env map[string]string, hints ...hint) {
 	t.Helper()
 	dataDir := t.TempDir()
-	given := map[string]string{"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t)}
+	given := map[string]string{"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t)}
 	maps.Copy(given, env)
 	running := launch(t, build(t, "deploy/cmd/weir"), given, "run")
 	awaitEnv(t, running, dataDir)

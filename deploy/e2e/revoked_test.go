@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/port"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 var revocations = flag.Int("revocations", 20, "how many API keys TestRevoked revokes; a fiftieth as often the process that publishes is killed, and the broker is away. From 1000 on it measures: the second is the limit then")
@@ -120,7 +121,7 @@ func newFleet(t *testing.T) *fleet {
 	f.startBroker(t)
 	given := map[string]string{
 		"WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey, "WEIR_OPERATOR_TOKEN": f.operator,
-		"WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_BROKERS": f.broker.Addr(),
+		"WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_BROKERS": f.broker.Addr(),
 		"WEIR_BROKERS_USER": kafka.User, "WEIR_BROKERS_PASSWORD_FILE": kafka.PasswordFile(f.brokerConfig.Dir),
 		"WEIR_READS_PER_MINUTE": "1000000000", "WEIR_ANONYMOUS_PER_MINUTE": "1000000000", // it asks without pause whether a key works
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // PostgreSQL understands each statement of the runbooks, in the
 // schema of the module that it names.
 func TestRunbooksStatements(t *testing.T) {
-	database := testenv.Postgres(t)
+	database := postgrestest.URL(t)
 	openModules(t, database, telemetry.New())
 	conn, err := pgx.Connect(t.Context(), database)
 	must(t, err)

@@ -20,15 +20,17 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	readreplica "github.com/weirlog/weir/shared/replica"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // The steps of scale.md under load: another replica of each service, which
 // reads from a standby, twice the partitions, a broker replaced, and the ledger moves to another database by
 // the page's commands. Nothing is lost or doubled.
 func TestScaled(t *testing.T) {
-	cluster, programs := testenv.FaultyKafka(t, 3), today(t)
+	cluster, programs := kafkatest.Faulty(t, 3), today(t)
 	brokers := cluster.Brokers()
-	database := testenv.NewPair(t)
+	database := postgrestest.NewPair(t)
 	r := replicate(t, programs, map[string]string{"WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_DATABASE_URL": database.URL})
 	in := r.front()
 	seen := in.watch()
@@ -45,7 +47,7 @@ func TestScaled(t *testing.T) {
 		r.awaitShared(2 * contract.DefaultLogPartitions)
 		seen.calm(t)
 		replace(t, cluster, seen)
-		r.move("LEDGER", testenv.Postgres(t), programs)
+		r.move("LEDGER", postgrestest.URL(t), programs)
 		seen.calm(t)
 	})
 	seen.check(t, mostTriesInEvents)
@@ -68,7 +70,7 @@ func widen(t *testing.T, brokers []string, partitions int32) {
 
 // replace has an empty node take the place of one that was lost, and then do
 // without another one: what is acknowledged from then on is on the new one.
-func replace(t *testing.T, cluster *testenv.Cluster, seen *answers) {
+func replace(t *testing.T, cluster *kafkatest.Cluster, seen *answers) {
 	t.Helper()
 	lost, other := cluster.Nodes[1], cluster.Nodes[2]
 	lost.Kill(t)
@@ -83,7 +85,7 @@ func replace(t *testing.T, cluster *testenv.Cluster, seen *answers) {
 
 // awaitInSync waits until every partition has all its copies, as
 // kafka-topics.sh --under-replicated-partitions does.
-func awaitInSync(t *testing.T, cluster *testenv.Cluster) {
+func awaitInSync(t *testing.T, cluster *kafkatest.Cluster) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(cluster.Brokers()...)}
 	testenv.Eventually(t, 2*setupTimeout, func() error {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // The secrets of an installation are in dev.env alone, and the
@@ -20,7 +20,7 @@ import (
 func TestSecretsLieInOneFile(t *testing.T) {
 	dataDir := t.TempDir()
 	running := launch(t, build(t, "deploy/cmd/weir"), map[string]string{
-		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": testenv.Postgres(t), "WEIR_LOG_LEVEL": "debug",
+		"WEIR_LISTEN": "localhost:0", "WEIR_DATA_DIR": dataDir, "WEIR_DATABASE_URL": postgrestest.URL(t), "WEIR_LOG_LEVEL": "debug",
 	}, "run")
 	env := awaitEnv(t, running, dataDir)
 	in := connect(t, env.BaseURL, env.CAFile, env.OperatorToken)

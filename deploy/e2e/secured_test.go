@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/authority"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Every service as a user of its own at an Apache Kafka that allows what weir
@@ -127,13 +128,13 @@ func (s *secured) migrate(t *testing.T) {
 	variables := map[string]string{}
 	for _, module := range contract.Modules() {
 		var role string
-		t.Cleanup(func() { testenv.Superuser(t, `DROP ROLE `+role) }) // once its database is gone
-		owner := testenv.Postgres(t)
-		s.databases[module] = testenv.Serving(owner)
+		t.Cleanup(func() { postgrestest.Superuser(t, `DROP ROLE `+role) }) // once its database is gone
+		owner := postgrestest.URL(t)
+		s.databases[module] = postgrestest.Serving(owner)
 		serving, err := url.Parse(s.databases[module])
 		must(t, err)
 		role = serving.User.Username()
-		testenv.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
+		postgrestest.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
 		variables["WEIR_"+strings.ToUpper(module)+"_DATABASE_URL"] = s.databases[module]
 		variables["WEIR_"+strings.ToUpper(module)+"_MIGRATE_DATABASE_URL"] = owner
 	}

@@ -25,7 +25,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/ledger"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // unproduced are described answers that no test here gets, and why.
@@ -43,7 +43,7 @@ const (
 // tests of this package don't get is got here, and TestMain sees to the rest.
 func TestEveryAnswerIsGiven(t *testing.T) {
 	s := newScanner(t)
-	w := newWorldOn(t, testenv.Postgres(t), func(set *allinone.Modules) {
+	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) {
 		set.Ingest.Limits.ReadsPerMinute, set.Ledger.Limits.ReadsPerMinute = readsPerMinute, readsPerMinute
 		set.Grouping.Limits.ReadsPerMinute, set.Tenants.Limits.ReadsPerMinute = readsPerMinute, readsPerMinute
 		set.Tenants.Bounds.MaxProjects, set.Tenants.DeletionGrace = maxProjects, time.Hour

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // open are routes that ask nobody who they are and show
@@ -55,7 +56,7 @@ func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
 // every module and for every kind of credential, and nobody else is.
 func TestReadsAreLimitedByOrganization(t *testing.T) {
 	const perMinute = 30
-	w := newWorldOn(t, testenv.Postgres(t), func(set *allinone.Modules) {
+	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) {
 		set.Ingest.Limits.ReadsPerMinute, set.Ledger.Limits.ReadsPerMinute, set.Grouping.Limits.ReadsPerMinute = perMinute, perMinute, perMinute
 	})
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
@@ -92,7 +93,7 @@ func TestReadsAreLimitedByOrganization(t *testing.T) {
 // every route and to everybody: no valid key is called invalid, and no
 // signed-in member is sent to the sign-in.
 func TestNobodyIsJudgedTooEarly(t *testing.T) {
-	w := builtWorld(t, testenv.Kafka(t), testenv.Postgres(t), func(*allinone.Modules) {})
+	w := builtWorld(t, kafkatest.Brokers(t), postgrestest.URL(t), func(*allinone.Modules) {})
 	digits := strings.Repeat("a", 48)
 	callers := []principal{
 		{name: "nobody"}, {name: "an API key", header: asKey("weir_" + digits)}, {name: "the operator", header: asToken(operatorToken)},

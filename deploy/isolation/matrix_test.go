@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/gateway"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Every route has a policy, every policy a route, and every route is
@@ -55,7 +55,7 @@ func suggestion(route string) string {
 // Everybody reaches what is theirs and nothing else. A refusal changes nothing,
 // a success shows nothing of anybody else.
 func TestMatrix(t *testing.T) {
-	w := newWorldOn(t, testenv.Postgres(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than it makes
+	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than it makes
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	all := w.principals(t, a, b)
 	w.refuses(t, a, b, all)

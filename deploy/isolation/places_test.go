@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/deploy/backup"
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/embedded/postgres"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // startServer starts a database server of the test's own, whose
@@ -24,7 +24,7 @@ import (
 // statements, as an administrator may configure.
 func startServer(t *testing.T) *postgres.Server {
 	t.Helper()
-	server, err := testenv.LocalPostgres(t.Context())
+	server, err := postgrestest.Start(t.Context())
 	must(t, err)
 	t.Cleanup(func() {
 		if err := server.Stop(context.WithoutCancel(t.Context())); err != nil {

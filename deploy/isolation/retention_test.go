@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // An agingBroker is a broker by whose clock time passes when a test says so.
@@ -42,7 +43,7 @@ func startAging(t *testing.T) *agingBroker {
 func (b *agingBroker) addresses(t *testing.T) []string {
 	t.Helper()
 	if b == nil {
-		return testenv.Kafka(t)
+		return kafkatest.Brokers(t)
 	}
 	return []string{b.Addr()}
 }

@@ -30,6 +30,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -86,13 +88,13 @@ func (j *journal) String() string {
 // newWorld starts an installation and waits until it is ready.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldOn(t, testenv.Postgres(t), func(*allinone.Modules) {})
+	return newWorldOn(t, postgrestest.URL(t), func(*allinone.Modules) {})
 }
 
 // newWorldOn is newWorld on a database, with settings of its own.
 func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
-	return newWorldAt(t, testenv.Kafka(t), database, adjust)
+	return newWorldAt(t, kafkatest.Brokers(t), database, adjust)
 }
 
 // newWorldAt is newWorldOn at brokers of the test's own.

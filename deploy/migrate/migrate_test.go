@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/deploy/migrate"
 	"github.com/weirlog/weir/deploy/provision"
 	"github.com/weirlog/weir/shared/embedded/postgres"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // An installation is a server with what weir provision has made for it.
@@ -45,7 +45,7 @@ func provisioned(t *testing.T) *installation {
 
 func started(t *testing.T) *postgres.Server {
 	t.Helper()
-	server, err := testenv.LocalPostgres(t.Context())
+	server, err := postgrestest.Start(t.Context())
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop(context.WithoutCancel(t.Context()))) })
 	return server

@@ -24,6 +24,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -73,7 +75,7 @@ func newModule(t *testing.T, url, schema string, brokers []string, topic string)
 // The store sees the records of all modules of a database, and
 // each module applies its own.
 func TestDesk(t *testing.T) {
-	url, brokers, topic := testenv.Postgres(t), testenv.Kafka(t), "test.store"
+	url, brokers, topic := postgrestest.URL(t), kafkatest.Brokers(t), "test.store"
 	ctx := t.Context()
 	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: topic, Partitions: 1}}); err != nil {
 		t.Fatal(err)
@@ -133,7 +135,7 @@ func TestDesk(t *testing.T) {
 
 // A database without any module is an error that names it.
 func TestDeskOfNobody(t *testing.T) {
-	store, err := parked.Open(t.Context(), testenv.Postgres(t))
+	store, err := parked.Open(t.Context(), postgrestest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

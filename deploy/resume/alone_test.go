@@ -7,12 +7,12 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // Ingest publishes without a lease: a process is found by its groups.
 func TestAlone(t *testing.T) {
-	i, steps := &installation{brokers: testenv.Kafka(t)}, []Step{{Outcomes: []Outcome{{Position: Position{Group: contract.GroupLogStore}}}}}
+	i, steps := &installation{brokers: kafkatest.Brokers(t)}, []Step{{Outcomes: []Outcome{{Position: Position{Group: contract.GroupLogStore}}}}}
 	if err := i.alone(t.Context(), steps); err != nil {
 		t.Errorf("nobody runs: %v", err)
 	}

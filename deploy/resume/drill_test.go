@@ -27,6 +27,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 const patience = 30 * time.Second
@@ -53,7 +55,7 @@ type drill struct {
 // once: what is lost is said, everything else is there once, and the books are
 // sound.
 func TestDrill(t *testing.T) {
-	d := &drill{database: testenv.Postgres(t), brokers: testenv.Kafka(t), dir: t.TempDir()}
+	d := &drill{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir()}
 	t.Setenv("WEIR_DATABASE_URL", d.database)
 	d.runs(t, "a backup while it runs", func(t *testing.T, api *client.Client, env allinone.DevEnv) {
 		d.post(t, api, env, 3)

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/soak"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // After four months nothing grows any more.
 func TestShort(t *testing.T) {
 	config := soak.Short()
-	config.Dir, config.DatabaseURL = t.TempDir(), testenv.Postgres(t)
+	config.Dir, config.DatabaseURL = t.TempDir(), postgrestest.URL(t)
 	config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	report, err := soak.Run(t.Context(), config, t.Output())
 	if err != nil {

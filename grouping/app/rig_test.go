@@ -26,6 +26,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 const partitions = 4
@@ -52,7 +53,7 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}}
-	r.config = app.Config{Brokers: testenv.Kafka(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
+	r.config = app.Config{Brokers: kafkatest.Brokers(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
 	r.Others = contracttest.New(t, "grouping", r.config.Brokers, partitions)
 	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {

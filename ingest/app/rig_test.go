@@ -29,6 +29,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -46,7 +47,7 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	return newRigOn(t, testenv.Kafka(t))
+	return newRigOn(t, kafkatest.Brokers(t))
 }
 
 func newRigOn(t testing.TB, brokers []string) *rig {

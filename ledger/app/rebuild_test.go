@@ -25,19 +25,20 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // owning is the configuration of a program whose role owns the schema.
 func (r *rig) owning() app.Config {
 	config := r.config
-	config.DatabaseURL = httpapi.Secret(testenv.Owner(config.DatabaseURL.Reveal()))
+	config.DatabaseURL = httpapi.Secret(postgrestest.Owner(config.DatabaseURL.Reveal()))
 	return config
 }
 
 // grant lets a ledger that was made anew be served, as weir migrate does.
 func (r *rig) grant() {
 	r.t.Helper()
-	pool, serving := r.open(), testenv.Serving(r.owning().DatabaseURL.Reveal())
+	pool, serving := r.open(), postgrestest.Serving(r.owning().DatabaseURL.Reveal())
 	defer pool.Close()
 	role, err := url.Parse(serving)
 	if err == nil {

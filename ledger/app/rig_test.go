@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 const partitions = 4
@@ -49,7 +50,7 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	return newRigAt(t, testenv.Kafka(t), pgtest.URL(t, postgres.Schema, postgres.Migrations()...))
+	return newRigAt(t, kafkatest.Brokers(t), pgtest.URL(t, postgres.Schema, postgres.Migrations()...))
 }
 
 func newRigAt(t testing.TB, brokers []string, database string) *rig {

@@ -10,14 +10,14 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // What other clients write can be read, compressed in whatever way, and they
 // read what we write and find keys where we do.
 func TestOtherClients(t *testing.T) {
 	t.Parallel()
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	} {

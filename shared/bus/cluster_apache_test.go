@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // These tests kill nodes of an Apache Kafka of three, where a
@@ -64,7 +65,7 @@ func layout(brokers []string) (*kafka.MetadataResponse, error) {
 }
 
 // leader is the node that leads partition 0 of a topic.
-func leader(t *testing.T, cluster *testenv.Cluster, topic string) *fault.Server {
+func leader(t *testing.T, cluster *kafkatest.Cluster, topic string) *fault.Server {
 	t.Helper()
 	var found *fault.Server
 	testenv.Eventually(t, time.Minute, func() error {
@@ -91,7 +92,7 @@ func leader(t *testing.T, cluster *testenv.Cluster, topic string) *fault.Server 
 
 func threeNodes(t *testing.T, topic string) *scene {
 	t.Helper()
-	s := &scene{cluster: testenv.FaultyKafka(t, 3), topic: topic, random: chance(t), pool: bustest.Database(t)}
+	s := &scene{cluster: kafkatest.Faulty(t, 3), topic: topic, random: chance(t), pool: bustest.Database(t)}
 	alive(t, s.brokers(), 3)
 	bustest.Effects(t, s.pool)
 	bustest.Ensure(t, s.brokers(), topic, 3, nil)

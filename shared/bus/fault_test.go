@@ -16,13 +16,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // scene is what most faults happen to: messages are published all
 // the time, and a consumer applies them.
 type scene struct {
-	cluster *testenv.Cluster
-	db      *testenv.Database
+	cluster *kafkatest.Cluster
+	db      *postgrestest.Database
 	topic   string
 	tr      *traffic
 	lanes   int           // how many organizations share what is published; 0: no lanes
@@ -41,7 +43,7 @@ func newScene(t *testing.T, topic string, partitions int) *scene {
 // some are over their shares and some are not.
 func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 	t.Helper()
-	s := &scene{cluster: testenv.FaultyKafka(t, 1), db: testenv.FaultyPostgres(t), topic: topic, lanes: lanes, random: chance(t)}
+	s := &scene{cluster: kafkatest.Faulty(t, 1), db: postgrestest.Faulty(t), topic: topic, lanes: lanes, random: chance(t)}
 	s.pool = bustest.DatabaseAt(t, s.db.URL)
 	bustest.Effects(t, s.pool)
 	bustest.Ensure(t, s.brokers(), topic, partitions, nil)
@@ -156,7 +158,7 @@ func brokerPaused(t *testing.T) {
 // neither loses an effect nor takes one twice.
 func consumerKilled(t *testing.T) {
 	random := chance(t)
-	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed", testenv.Postgres(t)
+	brokers, topic, url := kafkatest.Faulty(t, 1).Brokers(), "test.killed", postgrestest.URL(t)
 	pool := bustest.DatabaseAt(t, url)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 4, nil)
@@ -179,7 +181,7 @@ func consumerKilled(t *testing.T) {
 // record takes effect once, and those of one lane in their order.
 func consumerOfLanesKilled(t *testing.T) {
 	random := chance(t)
-	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.killed.lanes", testenv.Postgres(t)
+	brokers, topic, url := kafkatest.Faulty(t, 1).Brokers(), "test.killed.lanes", postgrestest.URL(t)
 	pool := bustest.DatabaseAt(t, url)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 4, nil)
@@ -205,7 +207,7 @@ func consumerOfLanesKilled(t *testing.T) {
 // longer than its session, and then goes on, has no effect any
 // more: the others have taken its work over.
 func consumerStopped(t *testing.T) {
-	brokers, topic, url := testenv.FaultyKafka(t, 1).Brokers(), "test.stopped", testenv.Postgres(t)
+	brokers, topic, url := kafkatest.Faulty(t, 1).Brokers(), "test.stopped", postgrestest.URL(t)
 	pool := bustest.DatabaseAt(t, url)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 4, nil)

@@ -20,6 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/tracing/otlp"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
@@ -28,7 +29,7 @@ import (
 // a consumer is behind is shown.
 func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics", bustest.Database(t), telemetry.New()
+	brokers, topic, pool, registry := kafkatest.Shared(t), "test.metrics", bustest.Database(t), telemetry.New()
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, MaxMessageBytes: 1000, Metrics: registry.For("test")})
 	positions := bustest.Publish(t, p, topic, 0, 100, 10)
@@ -65,7 +66,7 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 // committed it as an exemplar.
 func TestExemplarsOfDelay(t *testing.T) {
 	t.Parallel()
-	brokers, topic, registry, collector := testenv.SharedKafka(t), "test.exemplars", telemetry.New(), tracingtest.New(t)
+	brokers, topic, registry, collector := kafkatest.Shared(t), "test.exemplars", telemetry.New(), tracingtest.New(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	tracer, err := otlp.Config{Endpoint: collector.URL}.Open("test", nil, testenv.Logger(t))
 	if err != nil {
@@ -91,7 +92,7 @@ func TestExemplarsOfDelay(t *testing.T) {
 // A relay that does not get to the end of its outbox shows its lag, until it does.
 func TestMetricsOfRelay(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.metrics.relay", bustest.Database(t), telemetry.New()
+	brokers, topic, pool, registry := kafkatest.Shared(t), "test.metrics.relay", bustest.Database(t), telemetry.New()
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	repaired := make(chan struct{})
 	read := func(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {

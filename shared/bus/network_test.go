@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // Whatever the network does to requests and answers, each message is written
@@ -65,7 +66,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, topic := testenv.SharedKafka(t), "test.network."+bustest.TopicName(name)
+			brokers, topic := kafkatest.Shared(t), "test.network."+bustest.TopicName(name)
 			bustest.Ensure(t, brokers, topic, 4, nil)
 			n := &bustest.Network{Fault: fault, Random: chance(t)}
 			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Dialer: n.Dialer(), RequestTimeout: 300 * time.Millisecond})
@@ -89,7 +90,7 @@ func TestPublishOverBadNetworks(t *testing.T) {
 // to refuse a message that still has time.
 func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.late"
+	brokers, topic := kafkatest.Shared(t), "test.late"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, _ []byte) error {
 		if n.Strikes(1) {
@@ -111,7 +112,7 @@ func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 // The same networks under a consumer: each record takes effect once.
 func TestConsumeOverBadNetworks(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.network", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.network", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 4, nil)
 	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, _ []byte) error {
@@ -142,7 +143,7 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 // delivery timeout, and Close does not hang.
 func TestPublishIntoABlackHole(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.hole"
+	brokers, topic := kafkatest.Shared(t), "test.hole"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	n := &bustest.Network{Random: chance(t), Fault: func(n *bustest.Network, c *bustest.BrittleConn, b []byte) error {
 		if bustest.IsProduce(b) && n.Strikes(1) {
@@ -180,7 +181,7 @@ func TestPublishIntoABlackHole(t *testing.T) {
 // more, and goes on when the clock is right. Records of others are not touched.
 func TestPublishByAWrongClock(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.clock"
+	brokers, topic := kafkatest.Shared(t), "test.clock"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	n := &bustest.Network{Fault: func(n *bustest.Network, _ *bustest.BrittleConn, b []byte) error {
 		if bustest.IsProduce(b) && !n.Healed.Load() {

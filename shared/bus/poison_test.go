@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A record that can never be applied is found among ten thousand, parked as it
@@ -43,7 +44,7 @@ func TestFaultPoison(t *testing.T) {
 func TestErasedRecordsAreParkedEmpty(t *testing.T) {
 	t.Parallel()
 	const n, culprit = 10, 4
-	brokers, topic, pool := testenv.SharedKafka(t), "test.erased", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.erased", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	messages := bustest.Keyed(0, n, 100)
@@ -78,7 +79,7 @@ func TestErasedRecordsAreParkedEmpty(t *testing.T) {
 
 func poisonIsParked(t *testing.T, round int, refuse func(context.Context, pgx.Tx, bus.Record) error) {
 	const n, culprit = 10_000, 6_789
-	brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), fmt.Sprintf("test.poison.%d.%d", len(t.Name()), round), bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 3, nil)
 	messages := bustest.Keyed(0, n, 100)

@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 const patience = 30 * time.Second
@@ -114,7 +115,7 @@ func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...era
 // What is deleted goes, in small transactions and by whichever replica, and
 // what was removed is published. All else stays.
 func TestErases(t *testing.T) {
-	pool, brokers := open(t), testenv.Kafka(t)
+	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestNotYet(t *testing.T) {
 		}
 		return erase(ctx, tx, of, place, limit)
 	}
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestNotYet(t *testing.T) {
 
 // What had to wait goes on beside what is large, not after it.
 func TestWaitsNoLonger(t *testing.T) {
-	pool, brokers := open(t), testenv.Kafka(t)
+	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestWaitsNoLonger(t *testing.T) {
 // What is large takes turns with what is small, also where that
 // begins later.
 func TestTakesTurns(t *testing.T) {
-	pool, brokers := open(t), testenv.Kafka(t)
+	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestComesBehind(t *testing.T) {
 		}
 		return removed, next, err
 	}
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
 	}

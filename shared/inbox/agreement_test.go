@@ -22,6 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A reader is a consumer of weir.logs.v1 that writes down what
@@ -89,7 +90,7 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 // Idempotency-Key counts does not depend on shares, but on the order of an
 // organization's records in a partition.
 func TestWhoIsLateAgrees(t *testing.T) {
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := topics.Ensure(ctx, brokers, []contract.Topic{{Name: contract.TopicLogs, Partitions: 3}}); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/authority"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 const patience = 30 * time.Second
@@ -23,7 +24,7 @@ const patience = 30 * time.Second
 // With verify-full a server is believed by its certificate alone. What is
 // wrong names the setting, and what replaces it is taken without a restart.
 func TestVerifiedServer(t *testing.T) {
-	server, err := testenv.LocalPostgres(t.Context())
+	server, err := postgrestest.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

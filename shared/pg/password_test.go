@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // A password that stands in a file of its own may change while connections are
 // in use: new ones sign in with what the file has then.
 func TestChangedPassword(t *testing.T) {
-	address, err := url.Parse(testenv.Postgres(t))
+	address, err := url.Parse(postgrestest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 const schema = "pgtest"
@@ -35,7 +35,7 @@ var day = time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC)
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), schema)
+	pool, err := pg.Open(t.Context(), postgrestest.URL(t), schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func open(t *testing.T) *pgxpool.Pool {
 // Readers have connections of their own: however many wait for one, a writer
 // has his. They can't write, and no statement of theirs goes on for ever.
 func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
-	url := testenv.Postgres(t)
+	url := postgrestest.URL(t)
 	writers, err := pg.OpenMigrated(t.Context(), url, schema, notes)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
 // Who names several servers asks for the one that may be written to, for
 // readers too: that their sessions may not write says nothing about it.
 func TestReadersFindThePrimary(t *testing.T) {
-	url := testenv.Postgres(t)
+	url := postgrestest.URL(t)
 	separator := "?"
 	if strings.Contains(url, "?") {
 		separator = "&"
@@ -117,7 +117,7 @@ func TestMigrateIsSafeToRepeat(t *testing.T) {
 
 // Who only uses a schema gets an error with what it lacks, and changes nothing.
 func TestOpenCurrent(t *testing.T) {
-	url, more := testenv.Postgres(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
+	url, more := postgrestest.URL(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
 	_, err := pg.OpenCurrent(t.Context(), url, schema, notes)
 	if !errors.Is(err, pg.ErrNotMigrated) || !strings.Contains(err.Error(), "notes/0001_notes.sql") {
 		t.Errorf("of nothing: %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // The role that serves makes and drops days, and reads and writes what it has a
@@ -74,7 +75,7 @@ func TestServingIsForOneRole(t *testing.T) {
 // partitions that were there before.
 func TestGrantTakesWhatIsNoLongerNeeded(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
-	owner, serving := connectTo(t, url), connectTo(t, testenv.Serving(url))
+	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
 	if err := insert(t, serving, "org_1", asOrganization("org_1")); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 // Days that services drop meanwhile keep nobody from his rights.
 func TestGrantBesideDrops(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
-	owner, serving := connectTo(t, url), connectTo(t, testenv.Serving(url))
+	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
 	if err := insert(t, serving, "org_1", asOrganization("org_1")); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 func TestGrantAgainChangesNothing(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner := connectTo(t, url)
-	serving, err := pgx.ParseConfig(testenv.Serving(url))
+	serving, err := pgx.ParseConfig(postgrestest.Serving(url))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestServingDoesNotMigrate(t *testing.T) {
 // it either.
 func TestServingRefusesAPart(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
-	owner, serving := connectTo(t, url), connectTo(t, testenv.Serving(url))
+	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

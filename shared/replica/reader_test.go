@@ -17,14 +17,14 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 const schema = "notes"
 
 // A rig is a primary with one table, and a reader of its replica.
 type rig struct {
-	*testenv.Pair
+	*postgrestest.Pair
 
 	primary *pgxpool.Pool
 	clock   time.Time
@@ -41,7 +41,7 @@ func must(t *testing.T, err error) {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{Pair: testenv.NewPair(t), clock: time.Unix(0, 0)}
+	r := &rig{Pair: postgrestest.NewPair(t), clock: time.Unix(0, 0)}
 	var err error
 	r.primary, err = pg.Open(t.Context(), r.URL, schema)
 	must(t, err)
@@ -209,7 +209,7 @@ func (r *rig) unusable(t *testing.T) {
 	for seen, address := range map[string]string{
 		"bypasses row level security":   superuser.String(),
 		"is no standby of the database": r.Primary.URL(),
-		"no standby":                    testenv.Postgres(t),
+		"no standby":                    postgrestest.URL(t),
 		"connect":                       "postgres://weir@127.0.0.1:1/weir",
 	} {
 		r.point(t, address)
@@ -240,7 +240,7 @@ func TestNoReplica(t *testing.T) {
 	none, err := replica.Open(t.Context(), replica.Config{}, replica.Options{Metrics: metrics})
 	must(t, err)
 	defer none.Close()
-	pool, err := pg.Open(t.Context(), testenv.Postgres(t), schema)
+	pool, err := pg.Open(t.Context(), postgrestest.URL(t), schema)
 	must(t, err)
 	defer pool.Close()
 	var one int

@@ -1,10 +1,7 @@
 package testenv
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,19 +15,6 @@ const (
 	EnvRedis    = "WEIR_TEST_REDIS_URL"
 	EnvBackend  = "WEIR_TEST_BACKEND" // machine, kafka or containers, see the command backends
 )
-
-// mustBeGiven fails a test that lacks a server from the command that starts
-// them: one per package would take longer than the tests.
-func mustBeGiven(t testing.TB, variable string, elsewhere ...string) {
-	t.Helper()
-	if backend := backend(); slices.Contains(elsewhere, backend) {
-		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-%s`, "+
-			"or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`", EnvBackend, backend, variable, backend, backend)
-	}
-}
-
-// announce logs once per package what a test runs against.
-func announce(what, where string) { fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", what, where) }
 
 // Logger writes to the test's log, shown when the test fails or with -v.
 func Logger(t testing.TB) *slog.Logger {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // A program is the built program tenants with the settings of a world.
@@ -82,7 +83,7 @@ func (p program) refused(t *testing.T, want string, args ...string) {
 // and secrets are on standard output alone.
 func TestFirstStepsAtTheServer(t *testing.T) {
 	w := newWorld(t)
-	w.database = testenv.Postgres(t) // not migrated yet
+	w.database = postgrestest.URL(t) // not migrated yet
 	tenants := w.program(t)
 	tenants.refused(t, "(weir migrate adds them, as the role that owns the schema)", "organization", "create", "Acme", "--tier", "scale")
 	p := w.start(t, "")
@@ -204,7 +205,7 @@ func TestVerifyAtTheServer(t *testing.T) {
 // sql runs statements on the schema, as the system.
 func (w world) sql(t *testing.T, statements ...string) {
 	t.Helper()
-	pool, err := pg.Open(t.Context(), testenv.Owner(w.database), "tenants")
+	pool, err := pg.Open(t.Context(), postgrestest.Owner(w.database), "tenants")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/passkeytest"
 )
@@ -21,7 +22,7 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	clock := &watch{}
 	w := world{
-		database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond, clock: clock.now,
+		database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond, clock: clock.now,
 	}
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -65,7 +66,7 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 // and changes nothing by a session that still has it.
 func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
-	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
+	w := world{database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	p.add(t, acme.organization, "olga@example.com", "owner")

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/tenants/app"
 	schema "github.com/weirlog/weir/tenants/internal"
 )
@@ -68,7 +69,7 @@ type world struct {
 func newWorld(t *testing.T) world {
 	t.Parallel()
 	return world{
-		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: testenv.Kafka(t), log: &journal{},
+		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: kafkatest.Brokers(t), log: &journal{},
 		webhooks:    app.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}},
 		inForceWait: patience, // a slow machine makes a test slow, not red
 	}

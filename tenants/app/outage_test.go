@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/port"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // While the broker is away a key can be issued all the same; its answer is
@@ -23,7 +24,7 @@ func TestBrokerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker := startBroker(t, directory, number)
-	w := world{database: testenv.Postgres(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
+	w := world{database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
 	p := w.start(t, operatorToken)
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 	n := w.follow(t)
 	acme := p.tenant(t, "Acme")
 	n.knows(t, acme.secret, nil)
-	pool, err := pg.Open(t.Context(), testenv.Owner(w.database), "other")
+	pool, err := pg.Open(t.Context(), postgrestest.Owner(w.database), "other")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // acceptance is a request of so many parts of 900 KB.
@@ -32,7 +33,7 @@ func acceptance(batch, parts int) (accepted ingest.Acceptance) {
 // published at once. A large one waits; if it gives up it is absent. A
 // published one is where its last part is.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 // Of a request whose later part can't be published no more is expected: it is
 // absent, though its first parts are in the log.
 func TestRequestsThatFailHalfway(t *testing.T) {
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
 		t.Fatal(err)
 	}

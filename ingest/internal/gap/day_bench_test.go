@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 	"github.com/weirlog/weir/ingest/internal/gap"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // What a ledger that was stopped for a day leaves at 10,000 records a second.
@@ -54,7 +54,7 @@ func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach i
 // records a second: what is summed up comes from the database, and at most two
 // stretches of each partition from the log.
 func BenchmarkDay(b *testing.B) {
-	brokers := testenv.Kafka(b)
+	brokers := kafkatest.Brokers(b)
 	const unsummed = dayPartitions * 2 * ingest.StretchOffsets
 	fill(b, brokers, unsummed, make([]byte, 700))
 	for _, day := range []struct{ organizations, partitionsOfEach int }{{100, 12}, {1_000, 12}, {10_000, 1}, {10_000, 12}} {

@@ -21,6 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -84,7 +85,7 @@ func newGap(t testing.TB, brokers []string) (*gap.Gap, *pgxpool.Pool) {
 // is not read again, and goes when it is counted.
 func TestGap(t *testing.T) {
 	const requests = 3*ingest.StretchOffsets + 1000
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, requests, nil)
 	g, pool := newGap(t, brokers)
 	read := func(counted int64) map[string]int64 {
@@ -126,7 +127,7 @@ func TestGap(t *testing.T) {
 // that is killed in between changes nothing.
 func TestGapInFewRuns(t *testing.T) {
 	const requests, most = 7*ingest.StretchOffsets + 1000, 3
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, requests, nil)
 	g, pool := newGap(t, brokers)
 	g.TightenForTest(most, 1000)
@@ -202,7 +203,7 @@ func must(t testing.TB, err error) {
 // Nothing is summed while the ledger is as close as it usually is, and
 // without the database the log itself is read.
 func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
-	brokers := testenv.Kafka(t)
+	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, 100, nil)
 	g, pool := newGap(t, brokers)
 	if err := g.Sum(t.Context(), nil); err != nil {
@@ -223,7 +224,7 @@ func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 // what was summed up and without.
 func BenchmarkGap(b *testing.B) {
 	const requests = 1_000_000
-	brokers := testenv.Kafka(b)
+	brokers := kafkatest.Brokers(b)
 	fill(b, brokers, requests, make([]byte, 700))
 	g, _ := newGap(b, brokers)
 	read := func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 func markPublished(t testing.TB, l *ledgertest.Ledger, round accounts.Round) {
@@ -44,7 +44,7 @@ func TestRoundsMissNothing(t *testing.T) {
 // the time, and no ledger publishes a million states a second.
 func TestVersionsOutliveTheSchema(t *testing.T) {
 	before := time.Now().UnixMicro()
-	pool, err := pg.OpenMigrated(t.Context(), testenv.Postgres(t), postgres.Schema, postgres.Migrations()...)
+	pool, err := pg.OpenMigrated(t.Context(), postgrestest.URL(t), postgres.Schema, postgres.Migrations()...)
 	if err != nil {
 		t.Fatal(err)
 	}

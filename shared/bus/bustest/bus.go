@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 const Patience = 30 * time.Second
@@ -46,7 +47,7 @@ func NewPublisher(t testing.TB, cfg publisher.Config) *publisher.Publisher {
 // Database is a fresh database with the bus's tables.
 func Database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return DatabaseAt(t, testenv.Postgres(t))
+	return DatabaseAt(t, postgrestest.URL(t))
 }
 
 // DatabaseAt makes the bus's tables in an empty database.

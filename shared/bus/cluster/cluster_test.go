@@ -15,13 +15,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/cluster"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
 
 // Topics are seen as they are, and one that is missing hides no other.
 func TestLook(t *testing.T) {
-	brokers, topic := testenv.SharedKafka(t), "test.cluster"
+	brokers, topic := kafkatest.Shared(t), "test.cluster"
 	bustest.Ensure(t, brokers, topic, 3, map[string]string{"cleanup.policy": "compact"})
 	bustest.PublishAll(t, brokers, topic, bustest.Keyed(0, 7, 1)...)
 	seen, err := cluster.Look(t.Context(), brokers, nil, []string{topic, "test.cluster.missing"}, []string{"cleanup.policy", "min.insync.replicas"})
@@ -54,7 +55,7 @@ func TestLook(t *testing.T) {
 
 // Who shares in a group is counted, and none where nobody ever did.
 func TestMembers(t *testing.T) {
-	brokers, topic := testenv.SharedKafka(t), "test.cluster.members"
+	brokers, topic := kafkatest.Shared(t), "test.cluster.members"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	pool := bustest.Database(t)
 	handle := func(context.Context, pgx.Tx, []bus.Record) error { return nil }

@@ -17,6 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // A database that goes silent in the middle of a transaction and closes nothing
@@ -24,7 +26,7 @@ import (
 // soon as there is one that answers, and each record takes effect once.
 func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	t.Parallel()
-	db, brokers, topic := testenv.FaultyPostgres(t), testenv.SharedKafka(t), "test.silent"
+	db, brokers, topic := postgrestest.Faulty(t), kafkatest.Shared(t), "test.silent"
 	pool := bustest.DatabaseAt(t, db.URL)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
@@ -59,7 +61,7 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 // once, in the order of its partition.
 func TestConsumersShareTheWork(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.share", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.share", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 6, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
@@ -88,7 +90,7 @@ func TestConsumersShareTheWork(t *testing.T) {
 // holds at most MaxRecords.
 func TestConsumerGathers(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.gather", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.gather", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 1000, 10)
@@ -114,7 +116,7 @@ func TestConsumerGathers(t *testing.T) {
 // same records are applied once it is over.
 func TestPassingErrorsParkNothing(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.passing", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.passing", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 10)
@@ -139,7 +141,7 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 // others go on; nothing jumps, not even after a restart.
 func TestPositionOutsideTheLogStops(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.outside", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.outside", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
@@ -173,7 +175,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 // is not ready before.
 func TestConsumerWaitsForItsTopic(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.later", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.later", bustest.Database(t)
 	bustest.Effects(t, pool)
 	c, _ := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 	select {
@@ -192,7 +194,7 @@ func TestConsumerWaitsForItsTopic(t *testing.T) {
 // New partitions are found and consumed from their start.
 func TestPartitionsAdded(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.grow", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.grow", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})

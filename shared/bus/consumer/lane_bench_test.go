@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // BenchmarkConsumer measures what lanes cost who sends alone: a row for each
@@ -23,7 +24,7 @@ import (
 // until what lies behind the flood is applied.
 func BenchmarkConsumer(b *testing.B) {
 	const records, size = 20_000, 4 << 10
-	brokers, topic := testenv.SharedKafka(b), "test.bench.lanes"
+	brokers, topic := kafkatest.Shared(b), "test.bench.lanes"
 	bustest.Ensure(b, brokers, topic, 4, nil)
 	p := bustest.NewPublisher(b, publisher.Config{Brokers: brokers})
 	for first := 0; first < records; first += 1000 {

@@ -16,13 +16,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A deferred record that can never be applied is parked as it is, by its place
 // in the log, and can be replayed; those around it take effect.
 func TestDeferredPoisonIsParked(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.poison", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.poison", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, 1000)...)
@@ -80,7 +81,7 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 // in order with the others' and pass here.
 func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.fails", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lane.fails", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, append(bustest.OfLane("flood", 0, 1000), bustest.OfLane("quiet", 0, 10)...)...)
@@ -116,7 +117,7 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	const last = 999
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.last.fails", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lane.last.fails", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, last+1)...)
@@ -137,7 +138,7 @@ func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 // up the same lane in its others.
 func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.partition.fails", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lane.partition.fails", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	messages := bustest.OfLane("flood", 0, 2000)
@@ -174,7 +175,7 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 // another one is counted as deferred too.
 func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool, registry := testenv.SharedKafka(t), "test.deferred.counted", bustest.Database(t), telemetry.New()
+	brokers, topic, pool, registry := kafkatest.Shared(t), "test.deferred.counted", bustest.Database(t), telemetry.New()
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("flood", 0, 1000)...)

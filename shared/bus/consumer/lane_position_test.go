@@ -14,13 +14,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A consumer without lanes stops where lanes have left records behind, and
 // reports it: it could not find them. With lanes it goes on.
 func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lanes.off", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lanes.off", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 50)...)
@@ -55,7 +56,7 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 // come back: the lane goes on from what is next in the log.
 func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lane.deleted", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lane.deleted", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("lost", 0, 50)...)
@@ -85,7 +86,7 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 // effect at once, though nothing is published and no member comes or goes.
 func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.gone", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.gone", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, append(bustest.OfLane("lost", 0, 50), bustest.OfLane("other", 0, 50)...)...)
@@ -132,7 +133,7 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 // goes on in the new one, and nothing of the new one is taken for it.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.deferred.replaced", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.replaced", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 100)...)
@@ -161,7 +162,7 @@ func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 // anything: what is no name is of no lane.
 func TestOddLanes(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.odd.lanes", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.odd.lanes", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	odd := []string{"", "\xff\xfe", "a\x00b", strings.Repeat("x", 5000), "*", "ordinary"}

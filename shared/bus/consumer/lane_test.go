@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // One organization's flood delays nobody else: what comes after thousands of
@@ -29,7 +30,7 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 		until int
 	}{{"lanes", bustest.Strict, 1, flood / 4}, {"none", consumer.Lanes{}, flood, flood}} {
 		t.Run(c.name, func(t *testing.T) {
-			brokers, topic, pool, registry := testenv.SharedKafka(t), "test.flood."+c.name, bustest.Database(t), telemetry.New()
+			brokers, topic, pool, registry := kafkatest.Shared(t), "test.flood."+c.name, bustest.Database(t), telemetry.New()
 			bustest.Effects(t, pool)
 			bustest.Ensure(t, brokers, topic, 1, nil)
 			bustest.PublishAll(t, brokers, topic, append(bustest.OfLane("flood", 0, flood), bustest.OfLane("quiet", flood, 5)...)...)
@@ -55,7 +56,7 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 func TestFullPartitionsStarveNone(t *testing.T) {
 	t.Parallel()
 	const full, each, quiet = 8, 96, 4
-	brokers, topic, pool := testenv.SharedKafka(t), "test.full.partitions", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.full.partitions", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, full+quiet, nil)
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -92,7 +93,7 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 // before one with a large one, and not because it came first.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.turns", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.turns", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, append(append(bustest.OfLane("a", 0, 1500), bustest.OfLane("b", 0, 1500)...), bustest.OfLane("c", 0, 150)...)...)
@@ -115,7 +116,7 @@ func TestLanesTakeTurns(t *testing.T) {
 // deferred, nothing is read twice.
 func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.intime", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.intime", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.OfLane("a", 0, 3000)...)
@@ -133,7 +134,7 @@ func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 // deferred, and nothing is lost.
 func TestDeferralIsBounded(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.deferral.bounded", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.deferral.bounded", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	for i := range 6 {

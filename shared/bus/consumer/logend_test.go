@@ -13,13 +13,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A consumer that can apply nothing shows all that is in the log since, also
 // what it has no room to fetch, and goes on once it can.
 func TestLagCountsWhatIsNotFetched(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lag", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lag", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})

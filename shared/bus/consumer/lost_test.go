@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A consumer that has never read a partition whose beginning is
@@ -18,7 +19,7 @@ import (
 // accepted it continues with what the log has.
 func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.lost", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.lost", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})

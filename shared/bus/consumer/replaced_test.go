@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A topic that is deleted and made again stops its consumer, whether it runs or
@@ -19,7 +20,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	for _, running := range []bool{true, false} {
 		t.Run(fmt.Sprintf("running %v", running), func(t *testing.T) {
-			brokers, topic, pool := testenv.SharedKafka(t), fmt.Sprintf("test.replaced.%v", running), bustest.Database(t)
+			brokers, topic, pool := kafkatest.Shared(t), fmt.Sprintf("test.replaced.%v", running), bustest.Database(t)
 			bustest.Effects(t, pool)
 			bustest.Ensure(t, brokers, topic, 2, nil)
 			bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 40)

@@ -9,14 +9,14 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/publisher"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // What somebody writes while a log is moved is found before anything is
 // deleted.
 func TestSomebodyWrites(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.logend.written"
+	brokers, topic := kafkatest.Shared(t), "test.logend.written"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	l, err := (&Mover{Brokers: brokers, Topic: topic}).open(t.Context(), 0)
 	if err != nil {
@@ -107,7 +107,7 @@ func TestFilled(t *testing.T) {
 
 func filling(t *testing.T, topic string, records int) *log {
 	t.Helper()
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, records, 4)
 	l, err := (&Mover{Brokers: brokers, Topic: topic}).open(t.Context(), 0)

@@ -9,14 +9,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/logend"
 	"github.com/weirlog/weir/shared/bus/logrange"
 	"github.com/weirlog/weir/shared/bus/publisher"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A log goes on behind an offset with all that it had, and nothing else, byte
 // for byte; done again, with the same.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.logend"
+	brokers, topic := kafkatest.Shared(t), "test.logend"
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	bustest.Publish(t, p, topic, 0, 1_200, 40)

@@ -7,13 +7,13 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/bustest"
 	"github.com/weirlog/weir/shared/bus/logrange"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A range is read whole and in order, and nothing beside it; what has left the
 // log is left out, and what is not in it yet is an error.
 func TestRead(t *testing.T) {
-	brokers, topic := testenv.SharedKafka(t), "test.logrange"
+	brokers, topic := kafkatest.Shared(t), "test.logrange"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.PublishAll(t, brokers, topic, bustest.Keyed(0, 100, 10)...)
 	bustest.PublishAll(t, brokers, topic, bustest.Keyed(100, 100, 10)...)

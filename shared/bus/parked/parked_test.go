@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // picky is a handler that refuses every tenth record until it is healed.
@@ -73,7 +74,7 @@ func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 // leaves its place alone when it is discarded.
 func TestParkedRecords(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.parked", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.parked", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 30, 1)
@@ -138,7 +139,7 @@ func onlyThePlaceStays(t testing.TB, pool *pgxpool.Pool, offset int64) {
 // applied: each takes effect once.
 func TestReplayWhileRebalancing(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.replay", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.replay", bustest.Database(t)
 	bustest.Effects(t, pool)
 	bustest.Ensure(t, brokers, topic, 6, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // What was published is in the log at the positions that PublishContext
@@ -25,7 +26,7 @@ func TestPublishReturnsPositions(t *testing.T) {
 	t.Parallel()
 	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
 		t.Run(string(compression), func(t *testing.T) {
-			brokers, topic := testenv.SharedKafka(t), "test.positions."+string(compression)
+			brokers, topic := kafkatest.Shared(t), "test.positions."+string(compression)
 			bustest.Ensure(t, brokers, topic, 4, nil)
 			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, Compression: compression})
 			messages := bustest.Keyed(0, 500, 37)
@@ -60,7 +61,7 @@ func TestPublishReturnsPositions(t *testing.T) {
 // keep the order of each key.
 func TestPublishConcurrently(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.concurrent"
+	brokers, topic := kafkatest.Shared(t), "test.concurrent"
 	bustest.Ensure(t, brokers, topic, 6, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, BufferBytes: 256 << 10})
 	const callers, each = 32, 200
@@ -96,7 +97,7 @@ func TestPublishConcurrently(t *testing.T) {
 // A message that can never be written is refused at once, with a certain error.
 func TestPublishRefuses(t *testing.T) {
 	t.Parallel()
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	bustest.Ensure(t, brokers, "test.refuse", 1, map[string]string{"max.message.bytes": "2000000"})
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, RequestTimeout: time.Second})
 	for name, c := range map[string]struct {
@@ -124,7 +125,7 @@ func TestPublishRefuses(t *testing.T) {
 // what was accepted is written.
 func TestCloseDelivers(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.close"
+	brokers, topic := kafkatest.Shared(t), "test.close"
 	bustest.Ensure(t, brokers, topic, 3, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	var wg sync.WaitGroup
@@ -219,7 +220,7 @@ func TestCloseReports(t *testing.T) {
 // message is written all the same.
 func TestCancelledPublishIsUnknown(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.cancel"
+	brokers, topic := kafkatest.Shared(t), "test.cancel"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	if err := p.Publish(topic, message.NewMessage("first", nil)); err != nil {

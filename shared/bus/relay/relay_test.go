@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // outbox is an events table as a relay's user would have it: positions are the
@@ -91,7 +92,7 @@ func published(t testing.TB, brokers []string, topic string, writers int) (disti
 // and however often they lose their lease.
 func TestRelayPublishesInOrder(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.outbox", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.outbox", bustest.Database(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	if _, err := pool.Exec(context.Background(), outbox); err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestRelayPublishesInOrder(t *testing.T) {
 // A relay that is rewound publishes everything again, also while it is at work, under the same ids.
 func TestRelayIsRewound(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.rewound", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.rewound", bustest.Database(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	if _, err := pool.Exec(context.Background(), outbox); err != nil {
 		t.Fatal(err)
@@ -159,7 +160,7 @@ func TestRelayIsRewound(t *testing.T) {
 // Wake publishes at once, long before the interval is over.
 func TestRelayWakes(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.wake", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.wake", bustest.Database(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	if _, err := pool.Exec(context.Background(), outbox); err != nil {
 		t.Fatal(err)
@@ -211,7 +212,7 @@ func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
 // turns, a page is through within a lease.
 func TestRelayGroupsByTopic(t *testing.T) {
 	t.Parallel()
-	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
 	var all []relay.Outgoing
 	for i := range 250 {
 		all = append(all, place("test.groups.state", fmt.Sprint("state-", i), "k", i+1), place("test.groups.facts", fmt.Sprint("fact-", i), "k", i+1))
@@ -258,7 +259,7 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+			brokers, pool := kafkatest.Shared(t), bustest.Database(t)
 			bustest.Ensure(t, brokers, "test.through", 1, nil)
 			p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, RequestTimeout: 200 * time.Millisecond, MaxMessageBytes: 1 << 10})
 			r := relay.New(relay.Config{Pool: pool, Name: "test", Publisher: p, Read: page(all)}, testenv.Logger(t))
@@ -272,7 +273,7 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 // after them, however many they are.
 func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	t.Parallel()
-	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
 	bustest.Ensure(t, brokers, "test.silence", 1, nil)
 	var all []relay.Outgoing
 	for i := range 30 {
@@ -293,7 +294,7 @@ func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 // so that compaction keeps no revoked key in force.
 func TestRelayPublishesTheNewestLast(t *testing.T) {
 	t.Parallel()
-	brokers, pool := testenv.SharedKafka(t), bustest.Database(t)
+	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
 	bustest.Ensure(t, brokers, "test.newest", 1, nil)
 	sent, arrives := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(sent) })
@@ -332,7 +333,7 @@ func TestRelayPublishesTheNewestLast(t *testing.T) {
 // dead one may have had under way is published again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
-	brokers, topic, pool := testenv.SharedKafka(t), "test.livenesslock", bustest.Database(t)
+	brokers, topic, pool := kafkatest.Shared(t), "test.livenesslock", bustest.Database(t)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	living := takeLease(t, pool, "test")
 	all := []relay.Outgoing{place(topic, "0-0", "a", 1), place(topic, "0-1", "a", 2)}

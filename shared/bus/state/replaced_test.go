@@ -10,6 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A state whose topic is replaced becomes that of the new one:
@@ -17,7 +18,7 @@ import (
 // a partition that only the old one had.
 func TestReaderOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.state.replaced"
+	brokers, topic := kafkatest.Shared(t), "test.state.replaced"
 	compacted := map[string]string{"cleanup.policy": "compact"}
 	bustest.Ensure(t, brokers, topic, 2, compacted)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})

@@ -16,6 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // shifted is the system's clock, ahead by what a test adds.
@@ -68,7 +69,7 @@ func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string,
 
 func newKept(t *testing.T, topic string, config map[string]string) (*kept, *publisher.Publisher) {
 	t.Helper()
-	k := &kept{brokers: testenv.SharedKafka(t), topic: topic, dir: filepath.Join(t.TempDir(), "state")}
+	k := &kept{brokers: kafkatest.Shared(t), topic: topic, dir: filepath.Join(t.TempDir(), "state")}
 	bustest.Ensure(t, k.brokers, topic, 1, config)
 	return k, bustest.NewPublisher(t, publisher.Config{Brokers: k.brokers})
 }

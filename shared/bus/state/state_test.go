@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -60,7 +61,7 @@ func put(key string, value []byte) *message.Message {
 // follows, tombstones included.
 func TestReaderFollows(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.state.follows"
+	brokers, topic := kafkatest.Shared(t), "test.state.follows"
 	bustest.Ensure(t, brokers, topic, 3, map[string]string{"cleanup.policy": "compact"})
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	want := make(map[string]string)
@@ -98,7 +99,7 @@ func TestReaderFollows(t *testing.T) {
 // What Apply keeps stays as it was, whatever is read after it.
 func TestReaderLeavesRecordsAlone(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.state.kept"
+	brokers, topic := kafkatest.Shared(t), "test.state.kept"
 	bustest.Ensure(t, brokers, topic, 2, map[string]string{"cleanup.policy": "compact"})
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers, MaxBatchBytes: 100_000})
 	const n = 2000
@@ -133,7 +134,7 @@ func TestReaderLeavesRecordsAlone(t *testing.T) {
 // An empty topic is ready at once, a topic that does not exist yet once it does.
 func TestReaderWaitsForItsTopic(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.state.later"
+	brokers, topic := kafkatest.Shared(t), "test.state.later"
 	r := state.NewReader(state.Config{Brokers: brokers, Topic: topic, Apply: func(bus.Record) error { return nil }}, testenv.Logger(t))
 	bustest.Run(t, r.Run)
 	select {
@@ -153,7 +154,7 @@ func TestReaderWaitsForItsTopic(t *testing.T) {
 // with its place, and is counted.
 func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.unreadable"
+	brokers, topic := kafkatest.Shared(t), "test.unreadable"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	if err := p.Publish(topic, put("good", []byte("1")), put("bad", []byte("2")), put("better", []byte("3"))); err != nil {
@@ -257,7 +258,7 @@ func TestReaderAndCompaction(t *testing.T) {
 // them, whatever they saw at which moment.
 func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	t.Parallel()
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	for i := range 20 {
 		topic := fmt.Sprintf("test.made.%d", i)
 		tables := make([]*table, 5)

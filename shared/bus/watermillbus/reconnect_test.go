@@ -12,14 +12,14 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/weirlog/weir/shared/bus/bustest"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // restartable is a broker and the command that kills it and returns
 // when it runs again, for Watermill's suite.
 func restartable(t *testing.T) (brokers, restart []string) {
 	t.Helper()
-	cluster := testenv.FaultyKafka(t, 1)
+	cluster := kafkatest.Faulty(t, 1)
 	asked, done := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "done")
 	requests, answers := pipe(t, asked), pipe(t, done)
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/watermillbus"
 	"github.com/weirlog/weir/shared/testenv"
-	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // A subscription whose topic is replaced while it sees nothing
@@ -28,10 +28,10 @@ func TestSubscriberOfAReplacedTopic(t *testing.T) {
 }
 
 func subscribeToAReplacedTopic(t *testing.T, group string, partitions int) {
-	brokers, topic := testenv.SharedKafka(t), fmt.Sprintf("test.subscription.replaced.%s.%d", group, partitions)
+	brokers, topic := kafkatest.Shared(t), fmt.Sprintf("test.subscription.replaced.%s.%d", group, partitions)
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	bustest.Publish(t, bustest.NewPublisher(t, publisher.Config{Brokers: brokers}), topic, 0, 100, 40)
-	networks, err := fault.NewKafkaNetworks(brokers)
+	networks, err := kafkatest.NewNetworks(brokers)
 	if err != nil {
 		t.Fatal(err)
 	}

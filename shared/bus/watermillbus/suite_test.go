@@ -14,6 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/watermillbus"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // byPayload gives each message a key, so that equal payloads keep their order.
@@ -77,7 +78,7 @@ func TestSuite(t *testing.T) {
 // by the ordered one; the one of old messages by the one without a
 // group; Reconnect by TestSuiteReconnect.
 func suiteUnordered(t *testing.T) {
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 		return pair(t, brokers, "test."+group, false)
 	}
@@ -88,7 +89,7 @@ func suiteUnordered(t *testing.T) {
 
 // The suite with keys: messages of one key come in order, one at a time.
 func suiteOrdered(t *testing.T) {
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 		return pair(t, brokers, "test."+group, true)
 	}
@@ -102,7 +103,7 @@ func suiteOrdered(t *testing.T) {
 // ConsumerGroups, as there is none, and Reconnect, which TestReconnect and
 // TestSuiteReconnect run in this shape too.
 func suiteWithoutGroup(t *testing.T) {
-	brokers := testenv.SharedKafka(t)
+	brokers := kafkatest.Shared(t)
 	alone := func(t *testing.T) (message.Publisher, message.Subscriber) { return pair(t, brokers, "", true) }
 	tests.TestPubSub(t, features(tests.Features{GuaranteedOrder: true, NewSubscriberReceivesOldMessages: true}), alone, nil)
 }
@@ -110,7 +111,7 @@ func suiteWithoutGroup(t *testing.T) {
 // A message knows the record that it came from.
 func TestSubscriberOrigin(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.origin"
+	brokers, topic := kafkatest.Shared(t), "test.origin"
 	bustest.Ensure(t, brokers, topic, 1, nil)
 	p, s := pair(t, brokers, "", false)
 	defer p.Close()
@@ -139,7 +140,7 @@ func TestSubscriberOrigin(t *testing.T) {
 // it followed before it is acknowledged.
 func TestSubscriberKeepsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	brokers, topic := testenv.SharedKafka(t), "test.underway"
+	brokers, topic := kafkatest.Shared(t), "test.underway"
 	bustest.Ensure(t, brokers, topic, 2, nil)
 	p, s := pair(t, brokers, "test.underway", true)
 	publishOne(t, p, topic, "first", "a")

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstoretest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 type (
@@ -27,7 +28,7 @@ type (
 
 // Postgres promises what every store promises.
 func TestStore(t *testing.T) {
-	url := testenv.Postgres(t)
+	url := postgrestest.URL(t)
 	eventstoretest.Run(t, func(t *testing.T, project func([]recorded) error) eventstoretest.Subject {
 		pool, store := open(t, url, project)
 		return eventstoretest.Subject{
@@ -43,7 +44,7 @@ func TestStore(t *testing.T) {
 // must not be overtaken: a reader that had already passed its
 // position would never publish it.
 func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
-	pool, store := open(t, testenv.Postgres(t), nil)
+	pool, store := open(t, postgrestest.URL(t), nil)
 	early, late := stream("early"), stream("late")
 	slow := begin(t, pool)
 	if err := store.AppendTx(t.Context(), slow, early, 0, nil, event{By: 1}); err != nil {
@@ -70,7 +71,7 @@ func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 // What is appended can be read at once, whatever else runs for long in the same
 // database server: a revocation does not wait for another module's bulk load.
 func TestReadAllWaitsForNobodyElse(t *testing.T) {
-	pool, store := open(t, testenv.Postgres(t), nil)
+	pool, store := open(t, postgrestest.URL(t), nil)
 	foreign := begin(t, pool)
 	if _, err := foreign.Exec(t.Context(), `CREATE TABLE bulk (n int); INSERT INTO bulk VALUES (1)`); err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestReadAllWaitsForNobodyElse(t *testing.T) {
 
 // A roll back leaves a gap in the positions, not in what is read.
 func TestReadAllPassesGaps(t *testing.T) {
-	pool, store := open(t, testenv.Postgres(t), nil)
+	pool, store := open(t, postgrestest.URL(t), nil)
 	lost := begin(t, pool)
 	if err := store.AppendTx(t.Context(), lost, stream("lost"), 0, nil, event{By: 1}); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestReadAllPassesGaps(t *testing.T) {
 // Row level security keeps a foreign stream out of reach even
 // where a query forgets its WHERE.
 func TestEventsAreRowSecured(t *testing.T) {
-	pool, store := open(t, testenv.Postgres(t), nil)
+	pool, store := open(t, postgrestest.URL(t), nil)
 	if err := store.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestEventsAreRowSecured(t *testing.T) {
 // The events of one organization are read in the order of commits,
 // whatever happens to others, and page by page.
 func TestReadOf(t *testing.T) {
-	pool, store := open(t, testenv.Postgres(t), nil)
+	pool, store := open(t, postgrestest.URL(t), nil)
 	foreign := eventstore.Stream{Organization: "org_b", Name: "counter"}
 	for version, appended := range []eventstore.Stream{stream("b"), foreign, stream("a"), stream("c")} {
 		if err := store.Append(t.Context(), appended, 0, nil, event{By: version}); err != nil {
@@ -156,7 +157,7 @@ func TestReadOf(t *testing.T) {
 // Who publishes events passes over private ones of later versions; who
 // decides by them does not.
 func TestUnknownEvents(t *testing.T) {
-	url := testenv.Postgres(t)
+	url := postgrestest.URL(t)
 	pool, store := open(t, url, nil)
 	later := eventstoretest.Codec()
 	later.Encode = func(event) (string, []byte, error) { return "test.v2.counted", []byte("{}"), nil }

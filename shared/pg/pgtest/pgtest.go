@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weirlog/weir/shared/pg"
-	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Open returns a pool on a database of this test's own, with schema migrated,
@@ -37,7 +37,7 @@ func open(t testing.TB, url, schema string) *pgxpool.Pool {
 // for all tests that need the same.
 func URL(t testing.TB, schema string, sets ...pg.MigrationSet) string {
 	t.Helper()
-	return testenv.Serving(Owned(t, schema, sets...))
+	return postgrestest.Serving(Owned(t, schema, sets...))
 }
 
 // OpenOwned is Open as the role that owns the schema.
@@ -51,13 +51,13 @@ func OpenOwned(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Po
 func Owner(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	config := pool.Config().ConnConfig
-	return open(t, testenv.Owner(config.ConnString()), config.RuntimeParams["search_path"])
+	return open(t, postgrestest.Owner(config.ConnString()), config.RuntimeParams["search_path"])
 }
 
 // Owned is URL for the role that owns the schema.
 func Owned(t testing.TB, schema string, sets ...pg.MigrationSet) string {
 	t.Helper()
-	return testenv.PostgresOf(t, schema+"_"+digest(t, sets), func(ctx context.Context, url string) error {
+	return postgrestest.Filled(t, schema+"_"+digest(t, sets), func(ctx context.Context, url string) error {
 		return fill(ctx, url, pg.Schema{Name: schema, Migrations: sets})
 	})
 }
@@ -68,7 +68,7 @@ func fill(ctx context.Context, url string, schema pg.Schema) error {
 		return err
 	}
 	defer pool.Close()
-	serving, err := pgx.ParseConfig(testenv.Serving(url))
+	serving, err := pgx.ParseConfig(postgrestest.Serving(url))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,13 @@
 package apache
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"os"
+)
+
+// Image is the image of Apache Kafka's containers.
+func Image() string { return cmp.Or(os.Getenv("WEIR_TEST_KAFKA_IMAGE"), "apache/kafka:"+Version) }
 
 // ContainerSettings are the variables for a container of apache/kafka, or a
 // compatible image: one node that advertises a port of this machine. A

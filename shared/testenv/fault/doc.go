@@ -1,5 +1,5 @@
 // Package fault injects faults into a Server: its Process stops, continues,
 // is killed, starts again; the Network before it, a TCP proxy, cuts, delays,
-// swallows, dribbles or resets. Only tests import it; package testenv makes
-// Servers of PostgreSQL, Kafka and Redis.
+// swallows, dribbles or resets. Only tests import it; kafkatest,
+// postgrestest and redistest make Servers.
 package fault

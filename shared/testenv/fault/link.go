@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -54,7 +55,7 @@ func (l *link) complete(server net.Conn) bool {
 }
 
 // pump carries one direction.
-func (l *link) pump(to net.Conn, from reader) {
+func (l *link) pump(to net.Conn, from io.Reader) {
 	chunks := make(chan chunk, underWay)
 	var reading sync.WaitGroup
 	reading.Go(func() { l.read(from, chunks) })
@@ -69,7 +70,7 @@ func (l *link) pump(to net.Conn, from reader) {
 	}
 }
 
-func (l *link) read(from reader, chunks chan<- chunk) {
+func (l *link) read(from io.Reader, chunks chan<- chunk) {
 	defer close(chunks)
 	for {
 		buf := make([]byte, chunkBytes)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -18,7 +19,7 @@ import (
 type Network struct {
 	address string // where clients connect
 	server  string // where the server listens
-	edit    editor
+	edit    Editor
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -36,17 +37,16 @@ type state struct {
 	pace  int           // bytes per second of a connection, each way; 0 means all at once
 }
 
-// An editor is shown the streams of each connection and may replace them.
-type editor func(clients, server net.Conn) (requests, answers reader)
+// An Editor is shown the streams of each connection and may replace them.
+type Editor func(clients, server net.Conn) (requests, answers io.Reader)
 
-type reader interface{ Read([]byte) (int, error) }
-
-func unedited(clients, server net.Conn) (requests, answers reader) { return clients, server }
+func unedited(clients, server net.Conn) (requests, answers io.Reader) { return clients, server }
 
 // NewNetwork puts a network before the server at an address, host:port.
-func NewNetwork(server string) (*Network, error) { return newNetwork(server, unedited) }
+func NewNetwork(server string) (*Network, error) { return NewEditedNetwork(server, unedited) }
 
-func newNetwork(server string, edit editor) (*Network, error) {
+// NewEditedNetwork is NewNetwork with streams that edit replaces.
+func NewEditedNetwork(server string, edit Editor) (*Network, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
 // sends to one does not wait for all that came of another.
 func TestPartitionsTakeTurns(t *testing.T) {
 	const partitions, messages, size = 2, 100, 32 << 10
-	brokers, topic := testenv.SharedKafka(t), "test.follow.turns"
+	brokers, topic := kafkatest.Shared(t), "test.follow.turns"
 	bustest.Ensure(t, brokers, topic, partitions, nil)
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: brokers})
 	for i := range partitions * messages {

@@ -10,6 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/containers"
+	"github.com/weirlog/weir/shared/testenv/internal/docker"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // A set is what was started for a run.
@@ -78,17 +80,17 @@ func (s *set) startCache(ctx context.Context) error {
 		say("Redis", "given by "+testenv.EnvRedis)
 		return nil
 	}
-	if err := containers.Provides(ctx, testenv.RedisImage()); err != nil {
+	if err := containers.Provides(ctx, docker.RedisImage()); err != nil {
 		say("Redis", fmt.Sprintf("left to the packages that need it: %v", err))
 		return nil
 	}
-	c, err := containers.Redis(ctx, testenv.RedisImage())
+	c, err := containers.Redis(ctx, docker.RedisImage())
 	if err != nil {
 		return fmt.Errorf("no Redis: %w", err)
 	}
 	s.onStop(c.Stop)
 	s.cache = c.Address
-	say("Redis", "container of "+testenv.RedisImage())
+	say("Redis", "container of "+docker.RedisImage())
 	return nil
 }
 
@@ -100,7 +102,7 @@ func leaveKafkaToTests(context.Context) error {
 }
 
 func (s *set) localDatabase(ctx context.Context) error {
-	server, err := testenv.LocalPostgres(ctx)
+	server, err := postgrestest.Start(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func (s *set) localDatabase(ctx context.Context) error {
 // anyKafka takes a container where an engine can provide the
 // image, else the published jars.
 func (s *set) anyKafka(ctx context.Context) error {
-	unavailable := containers.Provides(ctx, testenv.KafkaImage())
+	unavailable := containers.Provides(ctx, apache.Image())
 	if unavailable == nil {
 		return s.containerKafka(ctx)
 	}
@@ -144,23 +146,23 @@ func (s *set) jarsKafka(ctx context.Context) error {
 func onDisk(pattern string) (string, error) { return os.MkdirTemp("", pattern) }
 
 func (s *set) containerDatabase(ctx context.Context) error {
-	c, err := containers.Postgres(ctx, testenv.PostgresImage(), testenv.InMemory())
+	c, err := containers.Postgres(ctx, docker.PostgresImage(), testenv.InMemory())
 	if err != nil {
 		return err
 	}
 	s.onStop(c.Stop)
 	s.database = c.Address
-	say("PostgreSQL", "container of "+testenv.PostgresImage())
+	say("PostgreSQL", "container of "+docker.PostgresImage())
 	return nil
 }
 
 func (s *set) containerKafka(ctx context.Context) error {
-	c, err := containers.Kafka(ctx, testenv.KafkaImage())
+	c, err := containers.Kafka(ctx, apache.Image())
 	if err != nil {
 		return err
 	}
 	s.onStop(c.Stop)
 	s.brokers = c.Address
-	say("Kafka", "container of "+testenv.KafkaImage()+" at "+c.Address)
+	say("Kafka", "container of "+apache.Image()+" at "+c.Address)
 	return nil
 }

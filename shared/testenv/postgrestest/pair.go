@@ -1,4 +1,4 @@
-package testenv
+package postgrestest
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
@@ -31,7 +32,7 @@ const pairTime = time.Minute
 // NewPair starts the two, which end with the test.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
-	primary, err := LocalPostgres(t.Context())
+	primary, err := Start(t.Context())
 	failOn(t, err)
 	t.Cleanup(func() { _ = primary.Stop(context.Background()) })
 	free, err := port.Free()
@@ -47,7 +48,7 @@ func NewPair(t testing.TB) *Pair {
 	} {
 		p.Execute(t, primary.AdminURL(), statement)
 	}
-	Eventually(t, pairTime, p.synchronous(t))
+	testenv.Eventually(t, pairTime, p.synchronous(t))
 	return p
 }
 

@@ -1,4 +1,4 @@
-package testenv
+package kafkatest
 
 import (
 	"context"
@@ -14,29 +14,32 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
 	"github.com/weirlog/weir/shared/testenv/fault"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
+	"github.com/weirlog/weir/shared/testenv/internal/serve"
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
 // givenNodes finds the nodes of a given cluster, by the
 // addresses that they advertise.
-func givenNodes(brokers []string, want int) (kafkaSet, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+func givenNodes(brokers []string, want int) (nodeSet, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), backend.StartTime)
 	defer cancel()
 	addresses, err := advertised(ctx, brokers)
 	if err == nil && len(addresses) < want {
-		err = fmt.Errorf("%s gives %d nodes, the test needs %d", EnvBrokers, len(addresses), want)
+		err = fmt.Errorf("%s gives %d nodes, the test needs %d", testenv.EnvBrokers, len(addresses), want)
 	}
 	if err != nil {
-		return kafkaSet{}, err
+		return nodeSet{}, err
 	}
-	processes := slices.Repeat([]fault.Process{fault.Given(EnvBrokers)}, len(addresses))
+	processes := slices.Repeat([]fault.Process{fault.Given(testenv.EnvBrokers)}, len(addresses))
 	lease, err := openGiven(brokers)
 	if err != nil {
-		return kafkaSet{}, err
+		return nodeSet{}, err
 	}
-	return kafkaSet{addresses, processes, lease.(givenLease).turn.Close}, nil
+	return nodeSet{addresses, processes, lease.(givenLease).turn.Close}, nil
 }
 
 func advertised(ctx context.Context, brokers []string) ([]string, error) {
@@ -64,13 +67,13 @@ var apacheClusters struct {
 }
 
 // apacheNodes gives a cluster without topics. Its processes end with this one.
-func apacheNodes(size int) (kafkaSet, string, error) {
+func apacheNodes(size int) (nodeSet, string, error) {
 	where := fmt.Sprintf("Apache Kafka %s from its jars, %d nodes", apache.Version, size)
 	nodes, err := apacheCluster(size)
 	if err != nil {
-		return kafkaSet{}, where, err
+		return nodeSet{}, where, err
 	}
-	var set kafkaSet
+	var set nodeSet
 	for _, n := range nodes {
 		set.addresses, set.processes = append(set.addresses, n.Addr()), append(set.processes, n)
 	}
@@ -85,11 +88,11 @@ func apacheCluster(size int) ([]*apache.Broker, error) {
 	if nodes := apacheClusters.bySize[size]; nodes != nil {
 		return nodes, nil
 	}
-	dir, err := Scratch("weir-test-kafka-")
+	dir, err := testenv.Scratch("weir-test-kafka-")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+	ctx, cancel := context.WithTimeout(context.Background(), backend.StartTime)
 	defer cancel()
 	nodes, err := apache.StartCluster(ctx, apache.Config{Dir: dir, Killable: true}, size)
 	if err != nil {
@@ -103,31 +106,31 @@ func apacheCluster(size int) ([]*apache.Broker, error) {
 }
 
 // embeddedNode starts this program once more, as a broker.
-func embeddedNode() (kafkaSet, error) {
-	dir, err := Scratch("weir-test-broker-")
+func embeddedNode() (nodeSet, error) {
+	dir, err := testenv.Scratch("weir-test-broker-")
 	if err != nil {
-		return kafkaSet{}, err
+		return nodeSet{}, err
 	}
 	port, err := port.Free()
 	if err != nil {
-		return kafkaSet{}, err
+		return nodeSet{}, err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	process, err := serving(served{What: "broker", Dir: filepath.Join(dir, "data"), Port: port})
+	process, err := serve.Command(aBroker, filepath.Join(dir, "data"), port)
 	if err != nil {
-		return kafkaSet{}, err
+		return nodeSet{}, err
 	}
-	process.Dir, process.Answer = dir, func(ctx context.Context) error { return pingKafka(ctx, address) }
+	process.Dir, process.Answer = dir, func(ctx context.Context) error { return ping(ctx, address) }
 	if err := process.Start(); err != nil {
-		return kafkaSet{}, err
+		return nodeSet{}, err
 	}
-	return kafkaSet{[]string{address}, []fault.Process{process}, func() error {
+	return nodeSet{[]string{address}, []fault.Process{process}, func() error {
 		defer os.RemoveAll(dir)
 		return process.Kill()
 	}}, nil
 }
 
-func pingKafka(ctx context.Context, address string) error {
+func ping(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	soon := kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond })

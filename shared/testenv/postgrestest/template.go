@@ -1,4 +1,4 @@
-package testenv
+package postgrestest
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresOf is Postgres for a database filled by fill, once per server and
+// Filled is URL for a database filled by fill, once per server and
 // name, and copied for each test. All copies have the same owner. So the name
 // must cover everything that fill depends on. Serving is the address for a role
 // beside the owner, which has no right but what fill gives it.
-func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
+func Filled(t testing.TB, name string, fill func(ctx context.Context, url string) error) string {
 	t.Helper()
 	template := template{admin: adminURL(t), name: "weir_template_" + name, fill: fill}
 	once, _ := templates.LoadOrStore(template.admin+template.name, sync.OnceValue(template.provide))
@@ -28,12 +28,12 @@ func PostgresOf(t testing.TB, name string, fill func(ctx context.Context, url st
 // servingSuffix ends the name of the role beside the owner.
 const servingSuffix = "_serving"
 
-// Serving is the address of a database of PostgresOf for the role
+// Serving is the address of a database of Filled for the role
 // beside its owner.
 func Serving(owner string) string {
 	u, err := url.Parse(owner)
 	if err != nil {
-		panic("no URL of PostgresOf")
+		panic("no URL of Filled")
 	}
 	role := u.User.Username() + servingSuffix
 	u.User = url.UserPassword(role, role)
@@ -44,7 +44,7 @@ func Serving(owner string) string {
 func Owner(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		panic("no URL of PostgresOf")
+		panic("no URL of Filled")
 	}
 	role := strings.TrimSuffix(u.User.Username(), servingSuffix)
 	u.User = url.UserPassword(role, role)

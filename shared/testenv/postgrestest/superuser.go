@@ -1,4 +1,4 @@
-package testenv
+package postgrestest
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Superuser runs statements on the server of Postgres as a role that may do
+// Superuser runs statements on the server of URL as a role that may do
 // everything, such as giving another role rights.
 func Superuser(t testing.TB, statements ...string) {
 	t.Helper()

@@ -1,4 +1,4 @@
-package fault
+package kafkatest
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weirlog/weir/shared/testenv/fault"
 )
 
 // A Kafka broker advertises the addresses of all brokers, by which clients
@@ -19,13 +21,13 @@ import (
 // broker, wherever it runs and whatever it advertises, as long as the
 // connection is neither encrypted nor compressed.
 
-// NewKafkaNetworks puts a network before each node of a cluster, in
+// NewNetworks puts a network before each node of a cluster, in
 // the order of their advertised addresses.
-func NewKafkaNetworks(nodes []string) ([]*Network, error) {
-	places := &places{networks: map[string]*Network{}}
-	var networks []*Network
+func NewNetworks(nodes []string) ([]*fault.Network, error) {
+	places := &places{networks: map[string]*fault.Network{}}
+	var networks []*fault.Network
 	for _, node := range nodes {
-		n, err := newNetwork(node, places.edit)
+		n, err := fault.NewEditedNetwork(node, places.edit)
 		if err != nil {
 			for _, n := range networks {
 				n.Close()
@@ -41,10 +43,10 @@ func NewKafkaNetworks(nodes []string) ([]*Network, error) {
 // places are the networks by what the nodes behind them advertise.
 type places struct {
 	mu       sync.Mutex
-	networks map[string]*Network
+	networks map[string]*fault.Network
 }
 
-func (p *places) put(node string, n *Network) {
+func (p *places) put(node string, n *fault.Network) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.networks[node] = n
@@ -63,7 +65,7 @@ func (p *places) move(host *string, port *int32) {
 	*host, *port = h, int32(number)
 }
 
-func (p *places) edit(client, server net.Conn) (requests, answers reader) {
+func (p *places) edit(client, server net.Conn) (requests, answers io.Reader) {
 	c := &conversation{places: p, open: map[uint32]kmsg.Request{}}
 	return &frames{in: bufio.NewReader(client), edit: c.request}, &frames{in: bufio.NewReader(server), edit: c.answer}
 }

@@ -1,28 +1,27 @@
-package testenv
+package postgrestest
 
 import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
 )
 
-// setUpTime bounds how long a backend may take to start, downloads included.
-const setUpTime = 3 * time.Minute
-
-// Postgres makes a new database for the test, owned by a new role that is not a
-// superuser, and returns its URL. Both are dropped when the test ends.
-func Postgres(t testing.TB) string {
+// URL makes a new database for the test, owned by a new role that is not a
+// superuser, and returns its address. Both are dropped when the test ends.
+func URL(t testing.TB) string {
 	t.Helper()
 	return newDatabase(t, adminURL(t))
 }
@@ -87,7 +86,7 @@ func drop(t testing.TB, admin string, objects ...string) {
 func urlOf(admin, role, database string) string {
 	u, err := url.Parse(admin)
 	if err != nil {
-		panic(EnvDatabase + " is not a URL, though it has been connected to")
+		panic(testenv.EnvDatabase + " is not a URL, though it has been connected to")
 	}
 	u.User, u.Path = url.UserPassword(role, role), "/"+database
 	return u.String()
@@ -96,41 +95,40 @@ func urlOf(admin, role, database string) string {
 // adminURL is the server of this run.
 func adminURL(t testing.TB) string {
 	t.Helper()
-	if given := os.Getenv(EnvDatabase); given != "" {
-		announceGivenDatabase()
+	if given := os.Getenv(testenv.EnvDatabase); given != "" {
+		backend.Announce("PostgreSQL", "given by "+testenv.EnvDatabase)
 		return given
 	}
-	mustBeGiven(t, EnvDatabase, "containers")
+	backend.MustBeGiven(t, testenv.EnvDatabase, "containers")
 	server, err := localServer()
 	if err != nil {
-		t.Fatalf("testenv: no PostgreSQL for the tests: %v\ntried: %s (not set), server binaries on PATH and in the usual places, fetching them", err, EnvDatabase)
+		t.Fatalf("testenv: no PostgreSQL for the tests: %v\ntried: %s (not set), server binaries on PATH and in the usual places, fetching them",
+			err, testenv.EnvDatabase)
 	}
 	return server.AdminURL()
 }
-
-var announceGivenDatabase = sync.OnceFunc(func() { announce("PostgreSQL", "given by "+EnvDatabase) })
 
 // localServer starts this package's own server. Only the end of the
 // process stops it, by its watchdog: the testing package has no hook for
 // a package's end. The result refers to the server: once that were
 // garbage, its watchdog's pipe would be closed.
 var localServer = sync.OnceValues(func() (*postgres.Server, error) {
-	server, err := LocalPostgres(context.Background())
+	server, err := Start(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	announce("PostgreSQL", "local server, binaries in "+server.Binaries())
+	backend.Announce("PostgreSQL", "local server, binaries in "+server.Binaries())
 	return server, nil
 })
 
-// LocalPostgres starts a throwaway server on this machine. It
+// Start starts a throwaway server on this machine. It
 // ends with this process, or by Stop.
-func LocalPostgres(ctx context.Context) (*postgres.Server, error) { return localPostgres(ctx, false) }
+func Start(ctx context.Context) (*postgres.Server, error) { return start(ctx, false) }
 
-func localPostgres(ctx context.Context, killable bool) (*postgres.Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, setUpTime)
+func start(ctx context.Context, killable bool) (*postgres.Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, backend.StartTime)
 	defer cancel()
-	dir, err := Scratch("weir-test-postgres-")
+	dir, err := testenv.Scratch("weir-test-postgres-")
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +137,7 @@ func localPostgres(ctx context.Context, killable bool) (*postgres.Server, error)
 		Cache:     filepath.Join(os.TempDir(), "weir-postgres-binaries"),
 		Throwaway: true,
 		Killable:  killable,
-		Logger:    discard(),
+		Logger:    slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		os.RemoveAll(dir)

@@ -1,16 +1,12 @@
-package testenv
+package kafkatest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/filelock"
+	"github.com/weirlog/weir/shared/testenv/internal/backend"
 )
 
 // A givenLease is a turn on a broker that other tests use as well.
@@ -28,11 +26,9 @@ type givenLease struct {
 	turn    *os.File
 }
 
-var announceGivenBroker = sync.OnceFunc(func() { announce("Kafka", "given by "+EnvBrokers) })
-
-func openGiven(brokers []string) (lease, error) {
-	announceGivenBroker()
-	turn, err := filelock.Take(turnFile(strings.Join(brokers, ",")))
+func openGiven(brokers []string) (held, error) {
+	backend.Announce("Kafka", "given by "+testenv.EnvBrokers)
+	turn, err := filelock.Take(filelock.Path(strings.Join(brokers, ",")))
 	if err != nil {
 		return nil, err
 	}
@@ -40,21 +36,16 @@ func openGiven(brokers []string) (lease, error) {
 	defer cancel()
 	if err := sweep(ctx, brokers); err != nil {
 		turn.Close()
-		return nil, fmt.Errorf("broker at %s, given by %s: %w", strings.Join(brokers, ","), EnvBrokers, err)
+		return nil, fmt.Errorf("broker at %s, given by %s: %w", strings.Join(brokers, ","), testenv.EnvBrokers, err)
 	}
 	return givenLease{brokers, turn}, nil
 }
 
 func (l givenLease) addresses() []string { return l.brokers }
 
-func (l givenLease) end(testing.TB) {
+// End lets the next test have the broker.
+func (l givenLease) End(testing.TB) {
 	l.turn.Close()
-}
-
-// turnFile is the file that tests lock for a server.
-func turnFile(server string) string {
-	id := sha256.Sum256([]byte(server))
-	return filepath.Join(os.TempDir(), "weir-test-turn-"+hex.EncodeToString(id[:6]))
 }
 
 // sweep deletes what an earlier test left.
@@ -107,7 +98,7 @@ func sweepTopics(ctx context.Context, client *kgo.Client) error {
 	if _, err := req.RequestWith(ctx, client); err != nil {
 		return err
 	}
-	return retry(ctx, func() error {
+	return backend.Retry(ctx, func() error {
 		left, err := topicNames(ctx, client)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("still there: %v", left)
@@ -134,7 +125,7 @@ func topicNames(ctx context.Context, client *kgo.Client) ([]string, error) {
 
 // sweepGroups waits for the members of a killed test to time out where it must.
 func sweepGroups(ctx context.Context, client *kgo.Client) error {
-	return retry(ctx, func() error {
+	return backend.Retry(ctx, func() error {
 		list, err := kmsg.NewPtrListGroupsRequest().RequestWith(ctx, client)
 		if err != nil {
 			return err
@@ -164,18 +155,4 @@ func deleteGroups(ctx context.Context, client *kgo.Client, req *kmsg.DeleteGroup
 		}
 	}
 	return nil
-}
-
-func retry(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(poll):
-		}
-	}
 }

@@ -1,0 +1,53 @@
+package backend
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirlog/weir/shared/testenv"
+)
+
+// StartTime bounds how long a server may take to start, downloads included.
+const StartTime = 3 * time.Minute
+
+// Chosen is what the run takes for its servers: machine, kafka (Apache Kafka,
+// the rest from the machine), containers.
+func Chosen() string { return cmp.Or(os.Getenv(testenv.EnvBackend), "machine") }
+
+// ErrUnknown says that Chosen is none.
+func ErrUnknown() error {
+	return errors.New(testenv.EnvBackend + " is " + Chosen() + ": it can be machine, kafka or containers")
+}
+
+// Given is a variable's value unless a server can be had in another way.
+func Given(variable string) string {
+	if os.Getenv(testenv.EnvBackend) != "" {
+		return ""
+	}
+	return os.Getenv(variable)
+}
+
+// MustBeGiven fails a test that lacks a server from the command that starts
+// them: one per package would take longer than the tests.
+func MustBeGiven(t testing.TB, variable string, elsewhere ...string) {
+	t.Helper()
+	if chosen := Chosen(); slices.Contains(elsewhere, chosen) {
+		t.Fatalf("testenv: %s=%s, but %s is not set: run the tests through `make test-%s`, "+
+			"or `go run ./shared/testenv/cmd/backends -backend=%s -- go test …`", testenv.EnvBackend, chosen, variable, chosen, chosen)
+	}
+}
+
+var announced sync.Map
+
+// Announce logs what a test runs against, once per package and server.
+func Announce(what, where string) {
+	if _, before := announced.LoadOrStore(what+where, true); !before {
+		fmt.Fprintf(os.Stderr, "testenv: %s: %s\n", what, where)
+	}
+}
