@@ -14,8 +14,7 @@ import (
 // A change is refused when a browser reports that another site
 // sent it, whatever the body is called, and nothing has
 // happened: no form of the console is left out.
-func TestForgery(t *testing.T) {
-	w := newWorld(t)
+func testForgery(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	owner := w.memberOf(t, a, "owner")
 	for _, p := range policies {
@@ -47,8 +46,7 @@ func TestForgery(t *testing.T) {
 
 // A session planted in the browser before the sign-in is not the one after it,
 // and opens nothing; nor does one that was replaced.
-func TestSessionFixation(t *testing.T) {
-	w := newWorld(t)
+func testSessionFixation(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	email := a.fill(t, "{new-email}")[0]
 	a.member(t, "owner", email)
@@ -69,8 +67,7 @@ func TestSessionFixation(t *testing.T) {
 
 // Every page is protected from being framed, sniffed and from scripts,
 // whoever asks and whatever is answered.
-func TestHeadersOfPages(t *testing.T) {
-	w := newWorld(t)
+func testHeadersOfPages(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	owner := w.memberOf(t, a, "owner")
 	for _, p := range policies {
@@ -89,8 +86,7 @@ func TestHeadersOfPages(t *testing.T) {
 }
 
 // Nobody is led to another site, by whatever address, host or parameter.
-func TestOpenRedirects(t *testing.T) {
-	w := newWorld(t)
+func testOpenRedirects(t *testing.T, w *world) {
 	owner := w.memberOf(t, w.tenant(t, "Acorn"), "owner")
 	evil := []string{"https://evil.example", "//evil.example", `/\evil.example`, "/%5Cevil.example", "/\t/evil.example", "javascript:alert(1)", "http:evil.example", "https:/evil.example"}
 	for _, target := range evil {
@@ -112,8 +108,7 @@ func TestOpenRedirects(t *testing.T) {
 
 // A body decides about nothing but what is documented: members that would give
 // more are refused by name, and change nothing.
-func TestMassAssignment(t *testing.T) {
-	w := newWorld(t)
+func testMassAssignment(t *testing.T, w *world) {
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	admin := w.tokenHolder(t, a, "an admin of A", "tenants:admin")
 	for _, p := range policies {
@@ -142,8 +137,7 @@ func TestMassAssignment(t *testing.T) {
 
 // Wrong and unknown are answered alike at the sign-in: the page
 // does not show who is a member.
-func TestNobodyIsEnumerated(t *testing.T) {
-	w := newWorld(t)
+func testNobodyIsEnumerated(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	email := a.fill(t, "{new-email}")[0]
 	a.member(t, "owner", email)
@@ -159,8 +153,7 @@ func TestNobodyIsEnumerated(t *testing.T) {
 
 // Methods that a route does not know are refused, nothing overrides them, and a
 // request that is too large is refused as that.
-func TestMethodsAndSizes(t *testing.T) {
-	w := newWorld(t)
+func testMethodsAndSizes(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	owner := w.memberOf(t, a, "owner")
 	before := w.events(t, a.things["organization"])

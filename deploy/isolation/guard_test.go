@@ -18,8 +18,7 @@ var open = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET 
 
 // Every authenticated route limits its callers, and answers with the limit,
 // also those who are refused for lack of a scope or a permission.
-func TestEveryAuthenticatedRouteIsLimited(t *testing.T) {
-	w := newWorld(t)
+func testEveryAuthenticatedRouteIsLimited(t *testing.T, w *world) {
 	a := w.tenant(t, "Acorn")
 	key := principal{name: "an API key", header: asKey(a.key), key: a}
 	write := w.keyHolder(t, a, "write")

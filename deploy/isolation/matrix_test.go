@@ -10,16 +10,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirlog/weir/deploy/allinone"
 	"github.com/weirlog/weir/deploy/gateway"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // Every route has a policy, every policy a route, and every route is
 // reached through the gateway: a module's route that the gateway sends
 // elsewhere would be open or dead, unnoticed.
-func TestEveryRouteHasAPolicy(t *testing.T) {
-	w := newWorld(t)
+func testEveryRouteHasAPolicy(t *testing.T, w *world) {
 	routes, listed := w.routes(t), map[string]bool{}
 	for _, p := range policies {
 		listed[p.route] = true
@@ -54,8 +51,7 @@ func suggestion(route string) string {
 
 // Everybody reaches what is theirs and nothing else. A refusal changes nothing,
 // a success shows nothing of anybody else.
-func TestMatrix(t *testing.T) {
-	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than it makes
+func testMatrix(t *testing.T, w *world) {
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	all := w.principals(t, a, b)
 	w.refuses(t, a, b, all)
@@ -73,7 +69,7 @@ func TestMatrix(t *testing.T) {
 
 // atOnce is how many routes are asked beside each other: whoever has a session
 // that is unknown waits for it to arrive.
-const atOnce = 4
+const atOnce = 16
 
 // refuses checks those who do not get through: each is refused as its kind of
 // route refuses, and nothing has happened.
@@ -154,8 +150,7 @@ func (w *world) serves(t *testing.T, p policy, a, b *tenant, all []principal) {
 
 // A foreign id and one that was never given are answered alike, to the byte, in
 // body and headers; also where only one of several ids is foreign.
-func TestForeignLooksUnknown(t *testing.T) {
-	w := newWorld(t)
+func testForeignLooksUnknown(t *testing.T, w *world) {
 	a, b := w.tenant(t, "Acorn"), w.tenant(t, "Birch")
 	callers := []principal{
 		{name: "an API key of B", header: asKey(b.key), key: b}, w.tokenHolder(t, b, "a token of B with all scopes", scopes...), w.memberOf(t, b, "owner"),

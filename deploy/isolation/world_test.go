@@ -31,7 +31,6 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
-	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
@@ -85,13 +84,8 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// newWorld starts an installation and waits until it is ready.
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	return newWorldOn(t, postgrestest.URL(t), func(*allinone.Modules) {})
-}
-
-// newWorldOn is newWorld on a database, with settings of its own.
+// newWorldOn starts an installation on a database, with settings of its own,
+// and waits until it is ready.
 func newWorldOn(t *testing.T, database string, adjust func(*allinone.Modules)) *world {
 	t.Helper()
 	return newWorldAt(t, kafkatest.Brokers(t), database, adjust)

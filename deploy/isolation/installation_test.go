@@ -1,0 +1,34 @@
+package isolation
+
+import (
+	"testing"
+
+	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
+)
+
+// shared are the tests that need no installation of their own: each has
+// tenants of its own.
+var shared = []struct {
+	name string
+	test func(*testing.T, *world)
+}{
+	{"EveryRouteHasAPolicy", testEveryRouteHasAPolicy},
+	{"Matrix", testMatrix},
+	{"ForeignLooksUnknown", testForeignLooksUnknown},
+	{"EveryAuthenticatedRouteIsLimited", testEveryAuthenticatedRouteIsLimited},
+	{"Forgery", testForgery},
+	{"SessionFixation", testSessionFixation},
+	{"HeadersOfPages", testHeadersOfPages},
+	{"OpenRedirects", testOpenRedirects},
+	{"MassAssignment", testMassAssignment},
+	{"NobodyIsEnumerated", testNobodyIsEnumerated},
+	{"MethodsAndSizes", testMethodsAndSizes},
+}
+
+func TestInstallation(t *testing.T) {
+	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than they make
+	for _, s := range shared {
+		t.Run(s.name, func(t *testing.T) { s.test(t, w) })
+	}
+}
