@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
 	tenants "github.com/weirlog/weir/tenants/app"
 )
@@ -73,6 +74,13 @@ type given struct {
 	metrics     *telemetry.Registry
 }
 
+// apply sets what all services share. Metrics are shown by the process, not by each.
+func (g given) apply(config *service.Config) {
+	config.ServerConfig = httpapi.ServerConfig{TrustedProxies: g.proxies, Drain: g.drain}
+	config.Brokers, config.BrokerAccess, config.DatabaseURL = g.brokers, g.access, g.databaseURL
+	config.StateDir, config.Telemetry = g.stateDir, telemetry.Config{Registry: g.metrics}
+}
+
 // build makes the modules, all or none.
 func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[gateway.Module]module, error) {
 	makers, modules := m.makers(ctx, g, logger), map[gateway.Module]module{}
@@ -90,19 +98,13 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 // makers make one module each. It gets no listener of its own:
 // the gateway calls its handler.
 func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[gateway.Module]func() (module, error) {
-	server := httpapi.ServerConfig{TrustedProxies: g.proxies, Drain: g.drain}
-	m.Ingest.ServerConfig, m.Ingest.Brokers, m.Ingest.DatabaseURL = server, g.brokers, g.databaseURL
-	m.Ledger.ServerConfig, m.Ledger.Brokers, m.Ledger.DatabaseURL = server, g.brokers, g.databaseURL
-	m.Grouping.ServerConfig, m.Grouping.Brokers, m.Grouping.DatabaseURL = server, g.brokers, g.databaseURL
-	m.Tenants.ServerConfig, m.Tenants.Brokers, m.Tenants.DatabaseURL = server, g.brokers, g.databaseURL
-	m.Ingest.BrokerAccess, m.Ledger.BrokerAccess, m.Grouping.BrokerAccess, m.Tenants.BrokerAccess = g.access, g.access, g.access, g.access
+	for _, config := range []*service.Config{&m.Ingest.Config, &m.Ledger.Config, &m.Grouping.Config, &m.Tenants.Config} {
+		g.apply(config)
+	}
 	m.Tenants.OperatorToken, m.Tenants.ConsoleOrigin = g.operator, cmp.Or(m.Tenants.ConsoleOrigin, g.origin)
 	if m.Tenants.Webhooks.Keys == "" {
 		m.Tenants.Webhooks.Keys = g.webhookKeys
 	}
-	m.Ingest.StateDir, m.Ledger.StateDir, m.Grouping.StateDir, m.Tenants.StateDir = g.stateDir, g.stateDir, g.stateDir, g.stateDir
-	metrics := telemetry.Config{Registry: g.metrics} // shown by the process, not by each
-	m.Ingest.Telemetry, m.Ledger.Telemetry, m.Grouping.Telemetry, m.Tenants.Telemetry = metrics, metrics, metrics, metrics
 	log := func(name gateway.Module) *slog.Logger { return logger.With(slog.String("module", string(name))) }
 	return map[gateway.Module]func() (module, error){
 		gateway.Tenants:  func() (module, error) { return tenants.New(ctx, m.Tenants, log(gateway.Tenants)) },

@@ -18,6 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/fault"
@@ -146,12 +147,13 @@ func newWatched(t *testing.T) *watched {
 	w.key = w.others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: "acme", Project: "prj_1", Environment: "prod"})
 	measured := telemetry.Config{Registry: w.registry}
 	w.books = ledger.Config{
-		Brokers: brokers, DatabaseURL: httpapi.Secret(address.String()), CheckInterval: 50 * time.Millisecond,
-		TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000, Telemetry: measured,
+		Config:        base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(address.String()), Telemetry: measured},
+		CheckInterval: 50 * time.Millisecond, TierScaleBytes: 1 << 30, TierScaleRequests: 1_000_000,
 	}
 	w.start()
 	w.intake, err = ingest.New(t.Context(), ingest.Config{
-		Brokers: brokers, DatabaseURL: httpapi.Secret(database), PublishTimeout: time.Second, Telemetry: measured,
+		Config:         base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(database), Telemetry: measured},
+		PublishTimeout: time.Second,
 	}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, w.intake.Run)

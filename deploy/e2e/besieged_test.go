@@ -25,6 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
+	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
@@ -136,7 +137,9 @@ func besiege(t *testing.T, kills, organizations int) *siege {
 	others.Consume(contract.TopicLedger, s.fact)
 	certificates, err := localca.Ensure(t.TempDir(), time.Now())
 	must(t, err)
-	s.config = ledger.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL), TierIndieBytes: s.quota}
+	s.config = ledger.Config{
+		Config: base.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(s.database.URL)}, TierIndieBytes: s.quota,
+	}
 	s.variables = map[string]string{
 		"WEIR_DATABASE_URL": s.database.URL, "WEIR_BROKERS": strings.Join(brokers, ","), "WEIR_TIER_INDIE_BYTES": fmt.Sprint(s.quota),
 		"WEIR_TIER_INDIE_REQUESTS": "1000000", "WEIR_TLS_CERT_FILE": certificates.Server, "WEIR_TLS_KEY_FILE": certificates.ServerKey,
@@ -167,7 +170,8 @@ func (s *siege) found(organizations int) {
 	s.t.Helper()
 	receiver, authority := webhooktest.Serve(s.t, http.HandlerFunc(s.push))
 	people, err := tenants.New(s.t.Context(), tenants.Config{
-		Brokers: s.config.Brokers, DatabaseURL: s.config.DatabaseURL, OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
+		Config:        base.Config{Brokers: s.config.Brokers, DatabaseURL: s.config.DatabaseURL},
+		OperatorToken: pushingOperator, ConsoleOrigin: "https://weir.example", CheapPasswords: true,
 		Webhooks: tenants.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}, CAFile: authority},
 	}, testenv.Logger(s.t))
 	must(s.t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/contract/contracttest"
 	"github.com/weirlog/weir/shared/httpapi"
+	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
@@ -34,11 +35,12 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 		contract.ProjectCreated{Organization: organization, Project: project, Name: "Shop", CreatedAt: time.Now()})
 	key := others.Issue(contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"})
 
-	books, err := ledger.New(t.Context(), ledger.Config{Brokers: brokers, DatabaseURL: database, TierIndieBytes: 100_000, TierIndieRequests: 1_000_000}, testenv.Logger(t))
+	common := base.Config{Brokers: brokers, DatabaseURL: database}
+	books, err := ledger.New(t.Context(), ledger.Config{Config: common, TierIndieBytes: 100_000, TierIndieRequests: 1_000_000}, testenv.Logger(t))
 	must(t, err)
 	testenv.Run(t, books.Run)
 	start := func() (post func(size int) string, stop func()) {
-		replica, err := ingest.New(t.Context(), ingest.Config{Brokers: brokers, DatabaseURL: database}, testenv.Logger(t))
+		replica, err := ingest.New(t.Context(), ingest.Config{Config: common}, testenv.Logger(t))
 		must(t, err)
 		stop = testenv.Run(t, replica.Run)
 		testenv.Eventually(t, startLimit, replica.Ready)

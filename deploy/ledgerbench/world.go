@@ -24,6 +24,7 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // A world is a log, an empty schema, and what the other modules publish.
@@ -205,7 +206,9 @@ func (w *world) replica(ctx context.Context, perTransaction int) (*ledger.App, e
 // measured.
 func (w *world) ledger(perTransaction int) ledger.Config {
 	return ledger.Config{
-		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL), BatchRecords: perTransaction, CheckInterval: w.checked,
-		Limits: identity.Limits{ReadsPerMinute: 1 << 30},
+		Config: service.Config{
+			Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.config.DatabaseURL), Limits: identity.Limits{ReadsPerMinute: 1 << 30},
+		},
+		BatchRecords: perTransaction, CheckInterval: w.checked,
 	}
 }

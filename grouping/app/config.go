@@ -6,33 +6,12 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/grouping"
-	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/process"
-	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing/otlp"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // Config is what grouping needs to run.
 type Config struct {
-	httpapi.ServerConfig `embed:""`
-
-	Telemetry telemetry.Config `embed:""`
-	Tracing   otlp.Config      `embed:""`
-
-	Limits identity.Limits `embed:""`
-
-	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
-	DatabaseURL httpapi.Secret `help:"Postgres URL of grouping's database." env:"WEIR_DATABASE_URL" default:""`
-
-	Replica replica.Config `embed:"" prefix:"replica-"`
-
-	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
-	Retention    sharedbus.Retention `embed:""`
-	Deletions    erasure.Retention   `embed:""`
+	service.Config `embed:""`
 
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
@@ -44,20 +23,15 @@ type Config struct {
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
 
 	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
-
-	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
-
-	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 
 // Validate joins all faults of the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
-		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal())}
+	errs := []error{c.Config.Validate()}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.NewGroupsPerHour < 0 || c.NewGroupsPerOrganization < 0 || c.Reads < 0 {
 		errs = append(errs, errors.New("WEIR_GROUPING_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
+	return errors.Join(errs...)
 }
 
 // newGroups are the budgets of new groups.

@@ -25,6 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -53,7 +54,7 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, facts: map[string]contract.ErrorGroupCreated{}}
-	r.config = app.Config{Brokers: kafkatest.Brokers(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
+	r.config.Config = service.Config{Brokers: kafkatest.Brokers(t), DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
 	r.Others = contracttest.New(t, "grouping", r.config.Brokers, partitions)
 	pool, err := pg.Open(t.Context(), r.config.DatabaseURL.Reveal(), postgres.Schema)
 	if err != nil {

@@ -9,33 +9,13 @@ import (
 
 	"github.com/weirlog/weir/ingest/internal/http"
 	"github.com/weirlog/weir/ingest/internal/intake"
-	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/process"
-	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing/otlp"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // Config is what ingest needs to run. Sizes are bytes.
 type Config struct {
-	httpapi.ServerConfig `embed:""`
-
-	Telemetry telemetry.Config `embed:""`
-	Tracing   otlp.Config      `embed:""`
-
-	Limits identity.Limits `embed:""`
-
-	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
-	DatabaseURL httpapi.Secret `help:"Postgres URL of the log store's database." env:"WEIR_DATABASE_URL" default:""`
-
-	Replica replica.Config `embed:"" prefix:"replica-"`
-
-	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
-	Retention    sharedbus.Retention `embed:""`
-	Deletions    erasure.Retention   `embed:""`
+	service.Config `embed:""`
 
 	Strict                  bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
 	MaxBodyBytes            int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
@@ -62,10 +42,6 @@ type Config struct {
 	AnswerBytes int64         `help:"Most bytes of search results in memory at once, shared among organizations; beyond its share one gets 429 overloaded." env:"WEIR_INGEST_ANSWER_BYTES" default:"67108864"`
 
 	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
-
-	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
-
-	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 
 // Defaults where the configuration has zero.
@@ -97,8 +73,7 @@ func (c Config) searches() int {
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
-		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal())}
+	errs := []error{c.Config.Validate(), c.checkMemory(), c.checkDrain()}
 	for name, value := range map[string]int64{
 		"WEIR_INGEST_MAX_BODY_BYTES": int64(c.MaxBodyBytes), "WEIR_INGEST_IN_FLIGHT_BYTES": c.InFlightBytes, "WEIR_INGEST_REQUESTS": int64(c.Requests),
 		"WEIR_INGEST_LARGE_BODIES": int64(c.LargeBodies), "WEIR_INGEST_LARGE_BODY_BYTES_PER_SECOND": c.LargeBodyBytesPerSecond,
@@ -118,8 +93,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("WEIR_INGEST_ANSWER_BYTES is %d: the share of one organization has to hold two large entries; use %d or more",
 			c.AnswerBytes, minAnswers))
 	}
-	errs = append(errs, c.checkMemory(), c.checkDrain())
-	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate())...)
+	return errors.Join(errs...)
 }
 
 // checkMemory reports whether the largest body fits into the memory for bodies.

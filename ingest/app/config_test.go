@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // A stop waits for whatever is being published, as it is set by
@@ -17,14 +18,18 @@ func TestDrainIsLongerThanAPublish(t *testing.T) {
 		refused bool
 	}{
 		{"by default", Config{}, false},
-		{"a stop that is quicker than the brokers may be", Config{ServerConfig: httpapi.ServerConfig{Drain: 10 * time.Second}}, true},
+		{"a stop that is quicker than the brokers may be", Config{Config: draining(10 * time.Second)}, true},
 		{"a slow publish", Config{PublishTimeout: time.Minute}, true},
-		{"both are slow", Config{PublishTimeout: time.Minute, ServerConfig: httpapi.ServerConfig{Drain: 2 * time.Minute}}, false},
-		{"small bodies alone", Config{MaxBodyBytes: 1 << 20, ServerConfig: httpapi.ServerConfig{Drain: 13 * time.Second}}, false},
+		{"both are slow", Config{PublishTimeout: time.Minute, Config: draining(2 * time.Minute)}, false},
+		{"small bodies alone", Config{MaxBodyBytes: 1 << 20, Config: draining(13 * time.Second)}, false},
 	} {
 		err := test.config.Validate() // of more than this, which is left open here
 		if refused := strings.Contains(err.Error(), "WEIR_DRAIN"); refused != test.refused {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
+}
+
+func draining(drain time.Duration) service.Config {
+	return service.Config{ServerConfig: httpapi.ServerConfig{Drain: drain}}
 }

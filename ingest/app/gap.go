@@ -29,7 +29,7 @@ func (a *App) readGap(ctx context.Context) error {
 			a.gapRead.Store(true)
 			break
 		}
-		a.logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))
+		a.base.Logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retry)
 	}
 	return nil
@@ -46,7 +46,7 @@ func (a *App) sumGap(ctx context.Context) error {
 			continue
 		}
 		if err := a.gap.Sum(ctx, a.gate.Marker()); err != nil && ctx.Err() == nil {
-			a.logger.Warn("cannot sum up the log behind the ledger yet", slog.String("error", err.Error()))
+			a.base.Logger.Warn("cannot sum up the log behind the ledger yet", slog.String("error", err.Error()))
 		}
 	}
 	return nil
@@ -63,13 +63,13 @@ const (
 // which they are if they are in the log.
 func (a *App) resolve(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, resolveInterval) {
-		before := a.clock().Add(-resolveAfter)
+		before := a.base.Clock().Add(-resolveAfter)
 		if !a.gate.Incomplete(before) {
 			continue
 		}
 		ends, err := a.log.Ends(ctx)
 		if err != nil {
-			a.logger.Warn("cannot resolve requests of unknown outcome yet", slog.String("error", err.Error()))
+			a.base.Logger.Warn("cannot resolve requests of unknown outcome yet", slog.String("error", err.Error()))
 			continue
 		}
 		a.gate.Resolve(before, ends)

@@ -28,6 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -53,7 +54,7 @@ func newRig(t testing.TB) *rig {
 func newRigOn(t testing.TB, brokers []string) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	r.config = app.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
+	r.config.Config = service.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(pgtest.URL(t, postgres.Schema, postgres.Migrations()...))}
 	r.config.Listen = "127.0.0.1:0"
 	r.config.TLSCertFile, r.config.TLSKeyFile, r.roots = certificate(t)
 	r.config.LogPartitions = 4 // ingest creates its own topics itself

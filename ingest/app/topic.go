@@ -5,12 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weirlog/weir/ingest/internal/postgres"
-	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/pg"
 )
 
 // runLogStore stores the log. It begins once the topic exists: a group member
@@ -27,7 +23,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 		if ended := ctx.Err(); ended != nil {
 			return ended
 		}
-		a.logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
+		a.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
 		lifecycle.Pause(ctx, retry)
 	}
 	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, a.eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
@@ -51,13 +47,7 @@ func (a *App) migrate(ctx context.Context) error {
 	if a.migrated {
 		return nil
 	}
-	if err := pg.Migrate(ctx, a.pool, postgres.Schema, postgres.Migrations()...); err != nil {
-		return err
-	}
-	key, err := cursorkey.Read(ctx, a.pool)
-	if err == nil {
-		a.cursors.Use(key)
-	}
+	err := a.base.Migrate(ctx, Schema())
 	a.migrated = err == nil
 	return err
 }
@@ -65,14 +55,13 @@ func (a *App) migrate(ctx context.Context) error {
 // ensureTopics creates ingest's topics where they are missing.
 // It retries until there is a broker.
 func (a *App) ensureTopics(ctx context.Context) error {
-	own := contract.OwnedBy("ingest", contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 	for ctx.Err() == nil {
-		err := topics.EnsureWith(ctx, a.config.Brokers, a.dialer, own)
+		err := a.base.EnsureTopics(ctx, contract.Topics(a.config.LogPartitions, a.config.LogRetention))
 		if err == nil {
 			break
 		}
 		if ctx.Err() == nil {
-			a.logger.Warn("cannot create the topics yet", slog.String("error", err.Error()))
+			a.base.Logger.Warn("cannot create the topics yet", slog.String("error", err.Error()))
 		}
 		lifecycle.Pause(ctx, retry)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // deadlines counts the statements, and those that had to be done by some time.
@@ -44,7 +45,7 @@ func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		err = c.migrate(&App{pool: pool, cursors: httpapi.NewCursors(identity.OrganizationOf)}, t.Context())
+		err = c.migrate(&App{base: &service.Base{Pool: pool, Cursors: httpapi.NewCursors(identity.OrganizationOf)}}, t.Context())
 		if err != nil || seen.all == 0 || (seen.limited > 0) != c.limited {
 			t.Errorf("%s: %d of %d statements have a deadline, %v", name, seen.limited, seen.all, err)
 		}

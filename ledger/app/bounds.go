@@ -17,9 +17,9 @@ import (
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool: a.pool, Tables: a.tables,
+		Pool: a.base.Pool, Tables: a.tables,
 		Fixed: slices.Concat(postgres.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
-		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Clock: a.config.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 }
 

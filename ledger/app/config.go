@@ -11,33 +11,12 @@ import (
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
-	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/erasure"
-	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/process"
-	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing/otlp"
+	"github.com/weirlog/weir/shared/service"
 )
 
 // Config is what the ledger needs to run. Sizes are bytes.
 type Config struct {
-	httpapi.ServerConfig `embed:""`
-
-	Telemetry telemetry.Config `embed:""`
-	Tracing   otlp.Config      `embed:""`
-
-	Limits identity.Limits `embed:""`
-
-	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
-	DatabaseURL httpapi.Secret `help:"Postgres URL of the ledger's database." env:"WEIR_DATABASE_URL" default:""`
-
-	Replica replica.Config `embed:"" prefix:"replica-"`
-
-	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
-	Retention    sharedbus.Retention `embed:""`
-	Deletions    erasure.Retention   `embed:""`
+	service.Config `embed:""`
 
 	TierIndieBytes            int64 `help:"Quota of tier indie, bytes per period." env:"WEIR_TIER_INDIE_BYTES" default:"1073741824"`
 	TierIndieRequests         int   `help:"Requests per minute of tier indie." env:"WEIR_TIER_INDIE_REQUESTS" default:"60"`
@@ -67,29 +46,17 @@ type Config struct {
 
 	OperatingOrganization string `help:"Id of the organization that runs this installation: its owners see the accounts of all organizations in the console, under Usage. Empty: nobody does there." env:"WEIR_OPERATING_ORGANIZATION"`
 
-	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
-
-	Clock func() time.Time `kong:"-"` // the system's where nil
-
 	RebuildShares int `kong:"-"` // transactions of a rebuild side by side; 0: one for each processor
 	RebuildAtOnce int `kong:"-"` // most entries that a rebuild books at one instant; 0: 50,000
 }
 
 // Validate joins what is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
-		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal())}
+	errs := []error{c.Config.Validate(), c.rules().Validate(), c.kept().Validate()}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
 		errs = append(errs, errors.New("WEIR_LEDGER_* can't be negative"))
 	}
-	return errors.Join(append(errs, c.ServerConfig.Validate(), c.Limits.Validate(), c.rules().Validate(), c.kept().Validate())...)
-}
-
-func (c Config) clock() func() time.Time {
-	if c.Clock != nil {
-		return c.Clock
-	}
-	return time.Now //nolint:forbidigo // this is where the clock of the system comes in
+	return errors.Join(errs...)
 }
 
 // databaseTime is the clock by which something is decided.

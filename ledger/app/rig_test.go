@@ -23,6 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
@@ -57,7 +58,8 @@ func newRigAt(t testing.TB, brokers []string, database string) *rig {
 	t.Helper()
 	r := &rig{t: t, accounts: map[string]contract.Account{}, seen: func(contract.Account) {}}
 	r.config = app.Config{
-		Brokers: brokers, DatabaseURL: httpapi.Secret(database), TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
+		Config:         service.Config{Brokers: brokers, DatabaseURL: httpapi.Secret(database)},
+		TierIndieBytes: 1000, CheckInterval: 100 * time.Millisecond,
 	}
 	r.Others = contracttest.New(t, "ledger", r.config.Brokers, partitions)
 	r.Consume(contract.TopicAccounts, r.account)

@@ -25,5 +25,5 @@ func Verify(ctx context.Context, config Config) ([]ledger.Violation, error) {
 		return nil, err
 	}
 	defer pool.Close()
-	return integrity.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, config.kept(), config.clock()())
+	return integrity.Verify(ctx, pool, &bus.Log{Brokers: config.Brokers, Dialer: dialer}, config.kept(), config.WallClock()())
 }

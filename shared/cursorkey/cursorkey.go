@@ -7,8 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
 )
@@ -32,15 +30,4 @@ func Read(ctx context.Context, pool *pgxpool.Pool) (key []byte, err error) {
 		return nil, fmt.Errorf("cannot read the key that cursors are signed with: %w", err)
 	}
 	return key, nil
-}
-
-// Cursors are the cursors of a module whose schema is migrated.
-func Cursors(ctx context.Context, pool *pgxpool.Pool) (*httpapi.Cursors, error) {
-	key, err := Read(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	cursors := httpapi.NewCursors(identity.OrganizationOf)
-	cursors.Use(key)
-	return cursors, nil
 }

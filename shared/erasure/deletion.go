@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,12 +30,13 @@ type Deletion struct {
 	Project      string
 }
 
-// NewConsumer returns a consumer of deletions, configured by from except
-// for Topic, Handle, Erased and AcceptLost.
-func NewConsumer(from consumer.Config, logger *slog.Logger) (*consumer.Consumer, error) {
-	from.Topic, from.Handle, from.Erased = contract.TopicTenants, Consume, IsErased
-	from.AcceptLost = true // the topic is compacted: what its beginning lacks was withdrawn
-	return consumer.New(from, logger)
+// Consumer is what a consumer of deletions does, of a module that consumes no
+// other facts of tenants.
+func Consumer(group string) consumer.Config {
+	return consumer.Config{
+		Group: group, Topic: contract.TopicTenants, Handle: Consume, Erased: IsErased,
+		AcceptLost: true, // the topic is compacted: what its beginning lacks was withdrawn
+	}
 }
 
 // Consume begins the erasure of deletions on weir.tenants.v1, in

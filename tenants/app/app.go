@@ -6,18 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
-	"net/netip"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	sharedbus "github.com/weirlog/weir/shared/bus"
 	"github.com/weirlog/weir/shared/bus/consumer"
-	"github.com/weirlog/weir/shared/bus/publisher"
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/bus/state"
-	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
@@ -25,11 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/shared/lifecycle"
-	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
-	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing"
+	"github.com/weirlog/weir/shared/service"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/audit"
 	"github.com/weirlog/weir/tenants/internal/bus"
@@ -60,17 +50,8 @@ const (
 // An App is one process of tenants. Several may run against one database and share the work.
 type App struct {
 	config      Config
-	clock       func() time.Time
-	logger      *slog.Logger
-	dialer      *sharedbus.Dialer // of the brokers
-	metrics     *telemetry.Service
-	tracer      *tracing.Tracer
-	pool        *pgxpool.Pool
-	reads       *pgxpool.Pool   // for questions
-	replica     *replica.Reader // for those about audits
-	cursors     *httpapi.Cursors
+	base        *service.Base
 	unsubscribe *unsubscribe.Links
-	publisher   *publisher.Publisher
 	relay       *relay.Relay
 	tombstones  *relay.Relay // of sessions that are past
 	pruner      *prune.Pruner
@@ -98,9 +79,7 @@ type App struct {
 	deliveries  *notifications.Deliveries
 	sender      *notifications.Sender
 	facts       []*consumer.Consumer // of what webhooks are sent
-	proxies     []netip.Prefix
 	handler     nethttp.Handler
-	endpoint    atomic.Pointer[httpapi.Endpoint]
 }
 
 // New connects, brings the schema up to date, registers the operator's token and builds the
@@ -109,68 +88,62 @@ func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) 
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
 	}
-	a := newApp(config, logger)
-	if err := a.build(ctx); err != nil {
+	base, err := service.New("tenants", config.Config, logger)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start tenants: %w", err)
+	}
+	a := &App{config: config, base: base}
+	if err := a.open(ctx); err != nil {
 		a.Close()
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
 	}
 	return a, nil
 }
 
-func newApp(config Config, logger *slog.Logger) *App {
-	a := &App{config: config, clock: config.Clock, logger: logger, metrics: config.Telemetry.Service("tenants", logger)}
-	if a.clock == nil {
-		a.clock = time.Now //nolint:forbidigo // this is where the clock of the system comes in
-	}
-	return a
-}
-
-func (a *App) build(ctx context.Context) (err error) {
-	if a.pool, err = pg.OpenMigrated(ctx, a.config.DatabaseURL.Reveal(), schema.Name, schema.Migrations()...); err != nil {
-		return err
-	}
-	if a.proxies, err = httpapi.ParseProxies(a.config.TrustedProxies); err != nil {
+// open opens what the App stands on, builds the rest, and lets in who begins.
+func (a *App) open(ctx context.Context) error {
+	if err := a.base.OpenDatabase(ctx, Schema()); err != nil {
 		return err
 	}
 	if err := a.openReads(ctx); err != nil {
 		return err
 	}
-	if err := a.assemble(); err != nil {
+	if err := a.build(ctx); err != nil {
 		return err
 	}
-	if err := audit.WriteAll(ctx, a.pool, a.events); err != nil {
-		return err
-	}
-	a.handler = a.routes()
 	if err := a.registerOperator(ctx); err != nil {
 		return err
 	}
-	return a.welcomeOwner(ctx)
+	if err := a.welcomeOwner(ctx); err != nil {
+		return err
+	}
+	return a.base.Listen(a.handler, a.plaintext.See)
+}
+
+func (a *App) build(ctx context.Context) error {
+	if err := a.assemble(); err != nil {
+		return err
+	}
+	if err := audit.WriteAll(ctx, a.base.Pool, a.events); err != nil {
+		return err
+	}
+	a.handler = a.routes()
+	return nil
+}
+
+// openReads opens what answers questions, and reads the key that links of mails
+// are signed with.
+func (a *App) openReads(ctx context.Context) error {
+	if err := a.base.OpenReads(ctx, schema.Name, readers); err != nil {
+		return err
+	}
+	key, err := cursorkey.Read(ctx, a.base.Reads)
+	a.unsubscribe = unsubscribe.NewLinks(a.linkOrigin(), key)
+	return err
 }
 
 // readers is how many questions are answered at once.
 const readers = 4
-
-// openReads opens what answers questions: connections of their own, and the key that
-// cursors and links of mails are signed with.
-func (a *App) openReads(ctx context.Context) (err error) {
-	if a.reads, err = pg.OpenReaders(ctx, a.config.DatabaseURL.Reveal(), schema.Name, readers); err != nil {
-		return err
-	}
-	a.replica, err = replica.Open(ctx, a.config.Replica, replica.Options{
-		Schema: schema.Name, Conns: readers, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
-	if err != nil {
-		return err
-	}
-	pg.Measure(a.metrics.Registerer, map[string]*pgxpool.Pool{"writes": a.pool, "reads": a.reads})
-	if a.cursors, err = cursorkey.Cursors(ctx, a.reads); err != nil {
-		return err
-	}
-	key, err := cursorkey.Read(ctx, a.reads)
-	a.unsubscribe = unsubscribe.NewLinks(a.linkOrigin(), key)
-	return err
-}
 
 // erase begins deletions when their time has come, erases what this module has of them, and
 // finishes them.
@@ -190,7 +163,7 @@ func (a *App) registerOperator(ctx context.Context) error {
 	}
 	err = a.registry.Tokens.RegisterOperator(ctx, secret)
 	if errors.Is(err, registry.ErrOperatorRevoked) {
-		a.logger.Error("the operator can't act", slog.String("error", err.Error()))
+		a.base.Logger.Error("the operator can't act", slog.String("error", err.Error()))
 		return nil
 	}
 	return err
@@ -199,13 +172,8 @@ func (a *App) registerOperator(ctx context.Context) error {
 // Handler serves the routes of tenants.
 func (a *App) Handler() nethttp.Handler { return a.handler }
 
-// Addr is where Run listens; empty before it does, or where no address is configured.
-func (a *App) Addr() string {
-	if endpoint := a.endpoint.Load(); endpoint != nil {
-		return endpoint.Addr()
-	}
-	return ""
-}
+// Addr is where Run listens; empty where it does not.
+func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
 // Ready is nil once all credentials are read, the configured operator's among them.
 func (a *App) Ready() error {
@@ -222,34 +190,13 @@ func (a *App) Ready() error {
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	return lifecycle.Run(ctx, a.ensureTopics, a.relay.Run, a.tombstones.Run, a.state.Run, a.accounts.Run, a.usage.Run, a.erase, a.notify, a.plaintext.Run,
-		a.signIn.Failures.Run, a.pruner.Run, a.serve, a.metrics.Run)
+		a.signIn.Failures.Run, a.pruner.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
 // ensureTopics creates the topics that tenants writes, where they are missing.
 func (a *App) ensureTopics(ctx context.Context) error {
-	return topics.EnsureWith(ctx, a.config.Brokers, a.dialer, contract.OwnedBy("tenants", contract.Topics(0, 0)))
-}
-
-func (a *App) serve(ctx context.Context) error {
-	endpoint, err := a.config.Open(a.handler, a.logger, a.clock, a.metrics.Registerer)
-	if err != nil {
-		return err
-	}
-	endpoint.SeePlaintext(a.plaintext.See)
-	a.endpoint.Store(endpoint)
-	return endpoint.Run(ctx)
+	return a.base.EnsureTopics(ctx, contract.Topics(0, 0))
 }
 
 // Close releases what New took, where the App is never run.
-func (a *App) Close() {
-	if a.publisher != nil {
-		_ = a.publisher.Close()
-	}
-	for _, pool := range []*pgxpool.Pool{a.reads, a.pool} {
-		if pool != nil {
-			pool.Close()
-		}
-	}
-	a.replica.Close()
-	a.tracer.Close()
-}
+func (a *App) Close() { a.base.Close() }

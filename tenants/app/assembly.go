@@ -46,45 +46,32 @@ func (a *App) assemble() error {
 }
 
 // buildBus makes the publisher, and the relays from the events to the topics.
-func (a *App) buildBus() (err error) {
-	if a.tracer, err = a.config.Tracing.Open("tenants", a.metrics.Registerer, a.logger); err != nil {
-		return err
-	}
-	if a.dialer, err = a.config.BrokerAccess.Dialer(); err != nil {
-		return err
-	}
-	a.publisher, err = publisher.New(publisher.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout,
-		CloseTimeout: closeTimeout, Metrics: a.metrics.Registerer,
-	}, a.logger)
+func (a *App) buildBus() error {
+	err := a.base.OpenPublisher(publisher.Config{RequestTimeout: deliveryTimeout, DeliveryTimeout: deliveryTimeout, CloseTimeout: closeTimeout})
 	if err != nil {
 		return err
 	}
-	a.events = projections.NewEvents(a.pool)
+	a.events = projections.NewEvents(a.base.Pool)
 	publication := bus.NewPublication(a.events)
-	a.withdrawals = bus.NewWithdrawals(publication, a.clock)
-	a.relay = a.newRelay(relay.Config{Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease})
-	a.withdrawing = a.newRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.withdrawals.Read})
-	a.tombstones = a.newRelay(relay.Config{Name: bus.TombstonesName, Read: bus.NewSessionTombstones(a.events, a.clock).Read, Interval: tombstonesInterval})
+	a.withdrawals = bus.NewWithdrawals(publication, a.base.Clock)
+	a.relay = a.base.NewRelay(relay.Config{Name: bus.RelayName, Read: publication.Read, Interval: relayInterval, Lease: relayLease})
+	a.withdrawing = a.base.NewRelay(relay.Config{Name: bus.WithdrawalsName, Read: a.withdrawals.Read})
+	a.tombstones = a.base.NewRelay(relay.Config{
+		Name: bus.TombstonesName, Read: bus.NewSessionTombstones(a.events, a.base.Clock).Read, Interval: tombstonesInterval,
+	})
 	a.pruner = a.newPruner()
 	return nil
-}
-
-// newRelay returns a relay from this module's database to the brokers.
-func (a *App) newRelay(config relay.Config) *relay.Relay {
-	config.Pool, config.Publisher, config.Metrics = a.pool, a.publisher, a.metrics.Registerer
-	return relay.New(config, a.logger)
 }
 
 // buildWork makes what reads and writes the events, and waits until a change
 // is in force.
 func (a *App) buildWork() error {
-	a.credentials = identity.NewCredentials(a.clock)
-	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.logger)
+	a.credentials = identity.NewCredentials(a.base.Clock)
+	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.base.Logger)
 	a.state = a.follow(contract.TopicCredentials, waiter.Apply)
-	a.views = query.NewReader(cmp.Or(a.reads, a.pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.metrics.Registerer))
+	a.views = query.NewReader(cmp.Or(a.base.Reads, a.base.Pool)).InTurns(turns.New(turns.Reads(readers, "weir_tenants"), a.base.Metrics))
 	a.work = unitofwork.NewWriter(unitofwork.Config{
-		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.clock, IDs: newID, Random: rand.Reader,
+		Events: a.events, Views: a.views, Waiter: waiter, Clock: a.base.Clock, IDs: newID, Random: rand.Reader,
 		Limits: a.config.Bounds.limits(), RoleOf: people.RoleOf, Exists: registry.Exists,
 	})
 	return nil
@@ -104,8 +91,8 @@ func (a *App) buildPeople() error {
 	party := a.relyingParty()
 	a.signIn = signin.New(signin.Config{
 		Work: a.work, Members: membersIn, Organizations: organizationsIn, Passwords: passwords,
-		Challenges: challenge.New(a.pool, a.clock, rand.Reader), RelyingParty: party, Provider: provider,
-		Dropped: a.droppedFailures().Inc, Logger: a.logger,
+		Challenges: challenge.New(a.base.Pool, a.base.Clock, rand.Reader), RelyingParty: party, Provider: provider,
+		Dropped: a.droppedFailures().Inc, Logger: a.base.Logger,
 	})
 	a.tiers = a.followAccounts()
 	organizations := registry.NewService(a.work, a.tiers.Tier)
@@ -155,41 +142,38 @@ func (a *App) followAccounts() *bus.Accounts {
 
 // follow returns a reader that keeps a topic in memory.
 func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Reader {
-	return state.NewReader(state.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Topic: topic, Apply: apply,
-		SnapshotDir: state.SnapshotDir(a.config.StateDir, "tenants"), Metrics: a.metrics.Registerer,
-	}, a.logger)
+	from := a.base.States
+	from.Topic, from.Apply = topic, apply
+	return state.NewReader(from, a.base.Logger)
 }
 
 // buildUsageConsumer makes the consumer of facts about keys. What this process's own listener sees
 // takes the same way.
 func (a *App) buildUsageConsumer() (err error) {
-	facts := keyfact.Publisher{Bus: a.publisher, Source: bus.Source, Clock: a.clock, Logger: a.logger}
-	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.clock, a.logger)
-	if a.leakKeys, err = a.config.leakKeys(a.clock); err != nil {
+	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Source, Clock: a.base.Clock, Logger: a.base.Logger}
+	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.base.Clock, a.base.Logger)
+	if a.leakKeys, err = a.config.leakKeys(a.base.Clock); err != nil {
 		return err
 	}
-	a.usage, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Pool: a.pool, Erased: erasure.IsErased,
+	a.usage, err = a.base.NewConsumer(consumer.Config{
+		Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Erased: erasure.IsErased,
 		AcceptLost: true, // uses of keys are kept for a while, and nothing is rebuilt from them
 		Handle:     bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
-		Committed:  func([]sharedbus.Record) { a.relay.Wake() }, Metrics: a.metrics.Registerer,
-	}, a.logger)
+		Committed:  func([]sharedbus.Record) { a.relay.Wake() },
+	})
 	return err
 }
 
 // buildErasure makes what deletes and erases, and what takes in what modules, this one too, have
 // removed of what was deleted.
 func (a *App) buildErasure() (err error) {
-	a.deleting = registry.NewDeletionLoop(a.registry.Deletions, a.metrics.Registerer, a.logger)
-	a.eraser = erasure.New(erasure.Config{
-		Module: "tenants", Tables: erasing.Tables(a.withdrawals), Pool: a.pool, Bus: a.publisher, Clock: a.clock, Metrics: a.metrics.Registerer, Logger: a.logger,
-	})
-	a.erasures, err = consumer.New(consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures, Pool: a.pool,
+	a.deleting = registry.NewDeletionLoop(a.registry.Deletions, a.base.Metrics, a.base.Logger)
+	a.eraser = a.base.NewEraser(erasing.Tables(a.withdrawals))
+	a.erasures, err = a.base.NewConsumer(consumer.Config{
+		Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures,
 		AcceptLost: true, // a report that is gone leaves its deletion overdue, which a metric shows
-		Handle:     bus.ErasureConsumer{Erased: registry.KeepErased}.Consume, Metrics: a.metrics.Registerer,
-	}, a.logger)
+		Handle:     bus.ErasureConsumer{Erased: registry.KeepErased}.Consume,
+	})
 	return err
 }
 

@@ -8,14 +8,8 @@ import (
 	"net/url"
 	"time"
 
-	sharedbus "github.com/weirlog/weir/shared/bus"
-	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/httpapi"
-	"github.com/weirlog/weir/shared/identity"
-	"github.com/weirlog/weir/shared/process"
-	"github.com/weirlog/weir/shared/replica"
-	"github.com/weirlog/weir/shared/telemetry"
-	"github.com/weirlog/weir/shared/tracing/otlp"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants"
 	"github.com/weirlog/weir/tenants/internal/leak"
 	"github.com/weirlog/weir/tenants/internal/password"
@@ -23,22 +17,9 @@ import (
 
 // Config is what tenants needs to run.
 type Config struct {
-	httpapi.ServerConfig `embed:""`
+	service.Config `embed:""`
 
-	Telemetry telemetry.Config `embed:""`
-	Tracing   otlp.Config      `embed:""`
-
-	Limits identity.Limits `embed:""`
-
-	Brokers       []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
-	DatabaseURL   httpapi.Secret `help:"URL of the Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL"`
 	OperatorToken httpapi.Secret `help:"The operator's token: weirsvc_ and 48 hex digits. A new one revokes the one before." env:"WEIR_OPERATOR_TOKEN"`
-
-	Replica replica.Config `embed:"" prefix:"replica-"`
-
-	BrokerAccess sharedbus.Access    `embed:"" prefix:"brokers-"`
-	Retention    sharedbus.Retention `embed:""`
-	Deletions    erasure.Retention   `embed:""`
 
 	ConsoleOrigin string `help:"Origin under which people reach the console, such as https://weir.example; passkeys belong to its host. Empty: https://localhost and the port of the listener." env:"WEIR_CONSOLE_ORIGIN"`
 
@@ -60,19 +41,14 @@ type Config struct {
 	LeakKeysURL  string `help:"Where the keys are published that leak reports are signed with." env:"WEIR_LEAK_KEYS_URL" default:"https://api.github.com/meta/public_keys/secret_scanning"`
 	LeakKeysFile string `help:"File with these keys, in the same form, instead of the address." env:"WEIR_LEAK_KEYS_FILE"`
 
-	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
-
-	Output io.Writer        `kong:"-"` // gets the link for the first owner; nil: no link
-	Clock  func() time.Time `kong:"-"` // the system's where nil
+	Output io.Writer `kong:"-"` // gets the link for the first owner; nil: no link
 
 	CheapPasswords bool `kong:"-"` // hashes of passwords cost next to nothing; for tests only, so there is no setting
 }
 
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
-	errs := []error{c.ServerConfig.Validate(), c.Limits.Validate()}
-	errs = append(errs, process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(), c.Deletions.Validate(), c.Replica.Validate(),
-		process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal()))
+	errs := []error{c.Config.Validate()}
 	if c.AuditDays != 0 && c.AuditDays < leastAuditDays {
 		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, leastAuditDays))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg/pgtest"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 	"github.com/weirlog/weir/tenants/app"
@@ -105,8 +106,10 @@ func (w world) start(t *testing.T, operator string) *process {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
-		Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), OperatorToken: httpapi.Secret(operator),
-		InForceWait: w.inForceWait, DeletionGrace: w.grace, Clock: w.clock, CheapPasswords: !w.dearPasswords, ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks, LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
+		Config:        service.Config{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), Clock: w.clock},
+		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, DeletionGrace: w.grace, CheapPasswords: !w.dearPasswords,
+		ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks,
+		LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
 	if w.output != nil {
 		config.Output = w.output

@@ -61,6 +61,6 @@ func (a *App) provider() (*oidc.Provider, error) {
 		return nil, err
 	}
 	return oidc.New(oidc.Config{
-		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.clock,
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, Name: c.Name, Redirect: origin + signin.OIDCCallbackPath, Clock: a.base.Clock,
 	}), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants/app"
 )
 
@@ -162,8 +163,8 @@ func TestProviderSettings(t *testing.T) {
 		"a path as an origin": {func(c *app.Config) { c.ConsoleOrigin = "https://weir.example/console" }, "WEIR_CONSOLE_ORIGIN"},
 	} {
 		config := app.Config{
-			Brokers: []string{"b:1"}, DatabaseURL: httpapi.Secret("postgres://x"), InForceWait: time.Second,
-			ConsoleOrigin: "https://weir.example", OIDC: good, LeakKeysURL: "https://x.example",
+			Config:      service.Config{Brokers: []string{"b:1"}, DatabaseURL: httpapi.Secret("postgres://x")},
+			InForceWait: time.Second, ConsoleOrigin: "https://weir.example", OIDC: good, LeakKeysURL: "https://x.example",
 		}
 		c.change(&config)
 		err := config.Validate()

@@ -12,6 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/tenants"
 	schema "github.com/weirlog/weir/tenants/internal"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -40,9 +41,14 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	if err := errors.Join(process.CheckDatabaseURL("WEIR_DATABASE_URL", database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
 		return err
 	}
-	a := newApp(Config{DatabaseURL: database, Brokers: brokers, BrokerAccess: access, InForceWait: inForceWait}, logger)
+	config := Config{Config: service.Config{DatabaseURL: database, Brokers: brokers, BrokerAccess: access}, InForceWait: inForceWait}
+	base, err := service.New("tenants", config.Config, logger)
+	if err != nil {
+		return err
+	}
+	a := &App{config: config, base: base}
 	defer a.Close()
-	if a.pool, err = pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...); err != nil {
+	if a.base.Pool, err = pg.OpenCurrent(ctx, database.Reveal(), schema.Name, schema.Migrations()...); err != nil {
 		return err
 	}
 	if err := a.assemble(); err != nil {

@@ -2,8 +2,6 @@ package app
 
 import (
 	"testing"
-
-	"github.com/weirlog/weir/shared/httpapi"
 )
 
 // The origin of the console is the setting, or localhost; nothing else.
@@ -24,7 +22,8 @@ func TestOrigin(t *testing.T) {
 		"with a query":              {"https://weir.example?x", "", "", true},
 		"with somebody":             {"https://a@weir.example", "", "", true},
 	} {
-		config := Config{ConsoleOrigin: c.given, ServerConfig: httpapi.ServerConfig{Listen: c.listen}}
+		config := Config{ConsoleOrigin: c.given}
+		config.Listen = c.listen
 		if got, err := config.origin(); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}

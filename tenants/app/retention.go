@@ -41,14 +41,14 @@ func (c Config) deletionsKnownSince(clock func() time.Time) func() time.Time {
 // newPruner keeps all tables of the schema within their bounds.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
-		Pool: a.pool, Tables: a.tables,
+		Pool: a.base.Pool, Tables: a.tables,
 		Fixed: slices.Concat(registry.Fixed(), audit.Fixed(), notifications.Fixed(), sharedbus.Fixed(), []prune.Bound{cursorkey.Bound()}),
-		Clock: a.config.Clock, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Clock: a.config.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 }
 
 func (a *App) tables(clock func() time.Time) []prune.Table {
-	forget := bus.Forget(a.publisher, a.clock)
+	forget := bus.Forget(a.base.Publisher, a.base.Clock)
 	return slices.Concat([]prune.Table{challenge.Table(clock)}, signin.Tables(clock), people.Tables(clock), keys.Tables(clock, forget),
 		registry.Tables(clock, forget), audit.Tables(clock, a.config.auditKept(), a.withdrawals.WithdrawFacts),
 		[]prune.Table{a.withdrawals, erasing.Past(a.withdrawals, a.config.deletionsKnownSince(clock)), a.config.Deletions.Table(clock)},

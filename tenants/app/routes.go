@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/identity"
 	"github.com/weirlog/weir/tenants/internal/api"
 	"github.com/weirlog/weir/tenants/internal/audit"
@@ -19,22 +18,17 @@ import (
 )
 
 func (a *App) routes() nethttp.Handler {
-	router := httpapi.NewRouter(httpapi.Options{
-		Logger: a.logger, Clock: a.clock, Proxies: a.proxies, Observe: httpapi.NewMetrics(a.metrics.Registerer).Observe, Cursors: a.cursors, Tracer: a.tracer,
-	})
-	httpapi.Health(router, a.Ready)
-	guard := identity.NewGuard(identity.GuardConfig{
-		Credentials: a.credentials, Ready: a.Ready, Limits: a.config.Limits, Proxies: a.proxies, Clock: a.clock, Metrics: a.metrics.Registerer,
-	})
+	router := a.base.NewRouter(a.Ready)
+	guard := a.base.NewGuard(identity.GuardConfig{Credentials: a.credentials, Ready: a.Ready})
 	a.mount(router, guard)
 	return router
 }
 
 // mount adds the rooms' API and pages.
 func (a *App) mount(router chi.Router, guard *identity.Guard) {
-	changed := changes.NewLimiter(a.clock, a.config.Bounds.changes())
-	auditing := audit.NewService(audit.NewStore(a.views.From(a.replica)), a.registry.Organizations)
-	answers := &api.Kit{Guard: guard, Clock: a.clock, TrustedProxies: a.proxies}
+	changed := changes.NewLimiter(a.base.Clock, a.config.Bounds.changes())
+	auditing := audit.NewService(audit.NewStore(a.views.From(a.base.Replica)), a.registry.Organizations)
+	answers := &api.Kit{Guard: guard, Clock: a.base.Clock, TrustedProxies: a.base.Proxies}
 	description := api.Describe(audit.OpenAPI, keys.OpenAPI, notifications.OpenAPI, people.OpenAPI, registry.OpenAPI, signin.OpenAPI)
 	answers.Mount(router, changed, description, signin.NewAPI(answers, a.signIn.Sessions).Mount, people.NewAPI(answers, a.people).Mount,
 		registry.NewAPI(answers, a.registry).Mount, keys.NewAPI(answers, a.keys).Mount)
@@ -42,8 +36,8 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 	audit.NewAPI(answers, auditing).Mount(router)
 	keys.NewLeakReports(a.exposures, guard, a.leakKeys).Mount(router)
 	readers := directory{people.NewStore(a.views), registry.NewStore(a.views)}
-	kit := pages.NewKit(pages.Config{Directory: readers, Guard: guard, Clock: a.clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.proxies})
-	ofSignIn := signin.NewPages(kit, a.signIn, a.metrics.Registerer)
+	kit := pages.NewKit(pages.Config{Directory: readers, Guard: guard, Clock: a.base.Clock, IDs: newID, Origin: a.linkOrigin(), TrustedProxies: a.base.Proxies})
+	ofSignIn := signin.NewPages(kit, a.signIn, a.base.Metrics)
 	ofSignIn.MountOpen(router)
 	ofPeople := people.NewPages(kit, a.people, ofSignIn.Entrance())
 	ofPeople.MountCodes(router)

@@ -24,19 +24,19 @@ func signInMethods(party *passkey.RelyingParty, provider *oidc.Provider) people.
 func (a *App) relyingParty() *passkey.RelyingParty {
 	origin, err := a.config.origin()
 	if err != nil || origin == "" {
-		a.logger.Info("there are no passkeys: the console's origin is not known", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
+		a.base.Logger.Info("there are no passkeys: the console's origin is not known", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
 		return nil
 	}
 	party, err := passkey.New(origin)
 	if err != nil {
-		a.logger.Warn("there are no passkeys", slog.String("error", err.Error()))
+		a.base.Logger.Warn("there are no passkeys", slog.String("error", err.Error()))
 		return nil
 	}
 	return party
 }
 
 func (a *App) droppedFailures() prometheus.Counter {
-	return promauto.With(a.metrics.Registerer).NewCounter(prometheus.CounterOpts{
+	return promauto.With(a.base.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "weir_tenants_sign_in_failures_dropped_total",
 		Help: "Failed sign-ins that are not in the audit, because there were too many addresses at the same time.",
 	})

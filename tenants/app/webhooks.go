@@ -98,11 +98,11 @@ func (a *App) buildNotifications() error {
 	}
 	a.webhooks = notifications.NewService(a.work, a.registry.Organizations, keys, client)
 	a.sender = notifications.NewSender(notifications.SenderConfig{
-		Pool: a.pool, Work: a.work, Client: client, Keys: keys, Mailer: mailer, Metrics: a.metrics.Registerer, Logger: a.logger,
+		Pool: a.base.Pool, Work: a.work, Client: client, Keys: keys, Mailer: mailer, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 	a.deliveries = notifications.NewDeliveries(a.webhooks, a.sender)
 	for topic, group := range map[string]string{contract.TopicLedger: contract.GroupTenantsLedger, contract.TopicGrouping: contract.GroupTenantsGrouping} {
-		consumed, err := consumer.New(a.factsOf(topic, group), a.logger)
+		consumed, err := a.base.NewConsumer(a.factsOf(topic, group))
 		if err != nil {
 			return err
 		}
@@ -113,10 +113,10 @@ func (a *App) buildNotifications() error {
 
 func (a *App) factsOf(topic, group string) consumer.Config {
 	return consumer.Config{
-		Brokers: a.config.Brokers, Dialer: a.dialer, Group: group, Topic: topic, Pool: a.pool,
+		Group: group, Topic: topic,
 		AcceptLost: true, // facts are kept for a while, and nothing is rebuilt from them
-		Handle:     bus.FactsConsumer{Deliver: notifications.Facts{Clock: a.clock, Mail: a.config.Mail.configured()}.Deliver}.Consume,
-		Committed:  func([]sharedbus.Record) { a.sender.Wake() }, Metrics: a.metrics.Registerer,
+		Handle:     bus.FactsConsumer{Deliver: notifications.Facts{Clock: a.base.Clock, Mail: a.config.Mail.configured()}.Deliver}.Consume,
+		Committed:  func([]sharedbus.Record) { a.sender.Wake() },
 	}
 }
 

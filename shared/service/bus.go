@@ -1,0 +1,36 @@
+package service
+
+import (
+	"context"
+
+	"github.com/weirlog/weir/shared/bus/consumer"
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/bus/relay"
+	"github.com/weirlog/weir/shared/bus/topics"
+	"github.com/weirlog/weir/shared/contract"
+)
+
+// EnsureTopics creates those of the service's own topics that are missing. It
+// waits for the brokers.
+func (b *Base) EnsureTopics(ctx context.Context, all []contract.Topic) error {
+	return topics.EnsureWith(ctx, b.config.Brokers, b.Dialer, contract.OwnedBy(b.name, all))
+}
+
+// OpenPublisher opens Publisher, with the limits of config.
+func (b *Base) OpenPublisher(config publisher.Config) (err error) {
+	config.Brokers, config.Dialer, config.Metrics = b.config.Brokers, b.Dialer, b.Metrics
+	b.Publisher, err = publisher.New(config, b.Logger)
+	return err
+}
+
+// NewConsumer returns a consumer from the brokers into Pool.
+func (b *Base) NewConsumer(config consumer.Config) (*consumer.Consumer, error) {
+	config.Brokers, config.Dialer, config.Pool, config.Metrics = b.config.Brokers, b.Dialer, b.Pool, b.Metrics
+	return consumer.New(config, b.Logger)
+}
+
+// NewRelay returns a relay from Pool to Publisher.
+func (b *Base) NewRelay(config relay.Config) *relay.Relay {
+	config.Pool, config.Publisher, config.Metrics = b.Pool, b.Publisher, b.Metrics
+	return relay.New(config, b.Logger)
+}

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weirlog/weir/shared/bus"
+	"github.com/weirlog/weir/shared/erasure"
+	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/shared/process"
+	"github.com/weirlog/weir/shared/replica"
+	"github.com/weirlog/weir/shared/telemetry"
+	"github.com/weirlog/weir/shared/tracing/otlp"
+)
+
+// Config is what every service needs to run. Embed it in a service's
+// configuration.
+type Config struct {
+	httpapi.ServerConfig `embed:""`
+
+	Telemetry telemetry.Config `embed:""`
+	Tracing   otlp.Config      `embed:""`
+
+	Limits identity.Limits `embed:""`
+
+	Brokers     []string       `help:"Kafka brokers, host:port." env:"WEIR_BROKERS"`
+	DatabaseURL httpapi.Secret `help:"URL of the service's Postgres database, such as postgres://user:password@host/database." env:"WEIR_DATABASE_URL" default:""`
+
+	Replica replica.Config `embed:"" prefix:"replica-"`
+
+	BrokerAccess bus.Access        `embed:"" prefix:"brokers-"`
+	Retention    bus.Retention     `embed:""`
+	Deletions    erasure.Retention `embed:""`
+
+	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
+
+	Clock func() time.Time `kong:"-"` // the system's where nil
+}
+
+// Validate joins what is wrong with the configuration. It shows no secret.
+func (c Config) Validate() error {
+	return errors.Join(
+		c.ServerConfig.Validate(), c.Limits.Validate(), process.CheckBrokers(c.Brokers), c.BrokerAccess.Validate(), c.Retention.Validate(),
+		c.Deletions.Validate(), c.Replica.Validate(), process.CheckDatabaseURL("WEIR_DATABASE_URL", c.DatabaseURL.Reveal()),
+	)
+}
+
+// WallClock is Clock, or the system's.
+func (c Config) WallClock() func() time.Time {
+	if c.Clock != nil {
+		return c.Clock
+	}
+	return time.Now //nolint:forbidigo // this is where the clock of the system comes in
+}
