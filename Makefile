@@ -1,8 +1,10 @@
 # Every command of Weir. `make` alone lists them. It needs Go, git, a shell, coreutils and grep, and nothing else (see .ci/fresh).
 
 GO      ?= go
-# What is compiled doesn't name the folder it lies in, so that another clone of the same has nothing to compile.
-export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+# What is compiled doesn't name the folder it lies in, so that another clone of the same has nothing to compile. Nor is it for debuggers:
+# tests and images leave their tables out in any case, and to link past them takes a fifth longer. GOFLAGS=-trimpath keeps them.
+COMPILED = -trimpath -gcflags=all=-dwarf=false
+export GOFLAGS := $(filter-out $(COMPILED),$(shell $(GO) env GOFLAGS)) $(COMPILED)
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}')
 PACKAGES = $(MODULES:%=%/...)
