@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A Range is the stretch of one partition of the log that one transaction applied.
+// A Range is the stretch of a partition that one transaction applied.
 type Range struct {
 	Partition    int
 	First, Next  int64 // half-open
 	Records      int
 	Charged      int       // requests
 	Bytes        int64     // of all records
-	Checksum     *int64    // the sum of those of all records; nil: not known
-	ChargedBytes int64     // of the requests, wherever their other parts are
-	From, To     time.Time // the earliest and the latest acceptance of its records, both inclusive
+	Checksum     *int64    // sum over all records; nil: unknown
+	ChargedBytes int64     // of whole requests, wherever their other parts are
+	From, To     time.Time // earliest and latest acceptance, both inclusive
 	Booked       time.Time
 }
 
-// NewRange is the empty range that starts with the record that caused charge.
+// NewRange returns the empty range that starts with charge's record.
 func NewRange(charge Charge, booked time.Time) Range {
 	cause := charge.Cause
 	return Range{
@@ -26,25 +26,24 @@ func NewRange(charge Charge, booked time.Time) Range {
 	}
 }
 
-// Add takes one more record into the range. Records come in the
-// order of their offsets.
+// Add adds the next record. Records come in offset order.
 func (r *Range) Add(charge Charge) {
 	r.Next = charge.Cause.Offset + 1
 	r.Records++
 	r.Bytes += charge.Bytes
 	*r.Checksum += int64(charge.Checksum) //nolint:gosec // it wraps around
-	r.Reach(charge.Cause.At)
+	r.Extend(charge.Cause.At)
 }
 
-// Charge notes a request that a record of the range completes.
+// Charge adds a request that a record of the range completes.
 func (r *Range) Charge(request Charge) {
 	r.Charged++
 	r.ChargedBytes += request.Bytes
 }
 
-// Reach takes an instant at which something counts into the range: what came
-// late counts from the beginning of a later period.
-func (r *Range) Reach(at time.Time) {
+// Extend extends the range's time to an instant. Late charges count
+// from the start of a later period.
+func (r *Range) Extend(at time.Time) {
 	if at.Before(r.From) {
 		r.From = at
 	}
@@ -53,15 +52,15 @@ func (r *Range) Reach(at time.Time) {
 	}
 }
 
-// Join takes in another range of the partition that the same transaction, or
-// one that counts as the same, applied.
+// Join adds another range of the partition by the same transaction, or
+// one that counts as the same.
 func (r *Range) Join(other Range) {
 	r.First, r.Next = min(r.First, other.First), max(r.Next, other.Next)
 	r.Records, r.Charged = r.Records+other.Records, r.Charged+other.Charged
 	r.Bytes, r.ChargedBytes = r.Bytes+other.Bytes, r.ChargedBytes+other.ChargedBytes
 	*r.Checksum += *other.Checksum
-	r.Reach(other.From)
-	r.Reach(other.To)
+	r.Extend(other.From)
+	r.Extend(other.To)
 }
 
 // JoinRanges joins ranges with others, partition by partition.

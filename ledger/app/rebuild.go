@@ -22,7 +22,7 @@ import (
 // A Rebuilt is what came of making the ledger anew.
 type Rebuilt struct {
 	rebuild.Report
-	Passed int // records that can't be applied: they are parked
+	Skipped int // records that can't be applied: they are parked
 }
 
 // Rebuild makes the ledger anew from the log and the decisions, in the schema
@@ -99,12 +99,12 @@ func dropRebuilt(ctx context.Context, anew *pgxpool.Pool) error {
 const longestDrop = time.Minute
 
 func (c Config) rebuild(ctx context.Context, before, anew *pgxpool.Pool, dialer *sharedbus.Dialer) (made Rebuilt, err error) {
-	replay := &bus.Replay{Brokers: c.Brokers, Dialer: dialer, Pool: anew, Shares: c.RebuildShares, AtOnce: c.RebuildAtOnce}
+	replay := &bus.Replay{Brokers: c.Brokers, Dialer: dialer, Pool: anew, Shares: c.RebuildShares, BatchSize: c.RebuildAtOnce}
 	of := services.New(services.Config{Reads: anew, Writes: anew, Save: bus.SaveEvents, Rules: c.rules(), Kept: c.kept(), Clock: replay.Now})
 	replay.Consumer = &bus.Consumer{Services: of, Clock: replay.Now, Conflicts: bus.NewConflicts(prometheus.NewRegistry())}
 	names := postgres.Names{Relay: bus.RelayName, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants}
 	work := rebuild.Rebuild{Before: before, Anew: anew, Log: replay, Work: of.Work, Names: names}
 	made.Report, err = work.Run(ctx)
-	made.Passed = replay.Passed
+	made.Skipped = replay.Skipped
 	return made, err
 }

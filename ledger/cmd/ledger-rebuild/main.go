@@ -22,8 +22,8 @@ func run(ctx context.Context, config app.Config, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if made.Passed > 0 {
-		fmt.Printf("%d records can't be applied: they are parked\n", made.Passed)
+	if made.Skipped > 0 {
+		fmt.Printf("%d records can't be applied: they are parked\n", made.Skipped)
 	}
 	for _, difference := range made.Differences {
 		fmt.Println(difference)

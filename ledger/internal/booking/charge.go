@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Charge books valid charges and returns the events. An unknown
+// Charge books valid charges and returns their events. An unknown
 // organization becomes provisional.
 func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charges []ledger.Charge) ([]ledger.Event, error) {
 	if len(charges) == 0 {
@@ -50,8 +50,8 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 	return unitofwork.EventsOf(opened), nil
 }
 
-// ensureLate makes sure that what came late has a day to be in: it
-// counts from the beginning of an open period.
+// ensureLate creates the days in which late charges count: the first of
+// an open period.
 func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
 	var days []time.Time
 	for _, books := range opened {
@@ -67,11 +67,11 @@ func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books)
 	return postgres.EnsureDays(ctx, tx, days...)
 }
 
-// NoteApplied notes which ranges of the log the transaction
-// applied, for the Checker.
+// NoteApplied stores the ranges that the transaction applied, for the
+// Checker.
 func (s *Service) NoteApplied(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	if err := postgres.SaveRanges(ctx, tx, ranges); err != nil {
-		return fmt.Errorf("cannot note what was applied: %w", err)
+		return fmt.Errorf("cannot save the applied ranges: %w", err)
 	}
 	return nil
 }
@@ -92,8 +92,9 @@ func countByOrganization(charges []ledger.Charge) map[string]int {
 	return charged
 }
 
-// open loads the books of every period that the charges touch and, where there
-// are grants, of all that are open: a charge of one takes from all.
+// open loads the books of every period that the charges touch.
+// Organizations with grants get all open books, as a charge of one uses
+// up the grants of all.
 func (s *Service) open(ctx context.Context, tx pgx.Tx, known map[string]ledger.Organization, charges []ledger.Charge) (map[string]*ledger.Books, error) {
 	books, err := postgres.LoadBooks(ctx, tx, bookKeys(known, charges))
 	if err != nil {
@@ -119,7 +120,7 @@ func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map
 	keys, last := make(map[postgres.BookKey]bool, len(known)), make(map[string]calendar.Period, len(known))
 	for i := range charges {
 		id, at := charges[i].Organization, charges[i].Cause.At
-		if last[id].Contains(at) { // an open period, and so almost always that of the next charge
+		if last[id].Contains(at) { // almost always: charges are mostly of one open period
 			continue
 		}
 		period := known[id].BookedIn(at)
@@ -128,7 +129,7 @@ func bookKeys(known map[string]ledger.Organization, charges []ledger.Charge) map
 	return keys
 }
 
-// withGrants are the organizations that have anything left of their grants.
+// withGrants returns the organizations with any grant left.
 func withGrants(known map[string]ledger.Organization) map[string]ledger.Organization {
 	granted := maps.Clone(known)
 	maps.DeleteFunc(granted, func(_ string, o ledger.Organization) bool { return o.Pool == 0 })

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Charges lower what remains to the byte; what exceeds the grant
-// is overage, and the books stay sound.
+// Charges lower what remains to the byte. Beyond the grant they are
+// overage, and the books stay sound.
 func TestCharge(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -32,7 +32,7 @@ func TestCharge(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A charge that is rolled back leaves nothing behind.
+// A charge that is rolled back leaves nothing.
 func TestChargeRollsBack(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -50,9 +50,9 @@ func TestChargeRollsBack(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Logs of an organization that was not announced are charged all the
-// same. Readers can't see it until its plan arrives; then its balance is
-// exact, in every period that was touched.
+// Logs of an unknown organization are charged all the same. Readers
+// can't see it until its plan arrives. Then its balance is exact in
+// every period touched.
 func TestUnknownOrganization(t *testing.T) {
 	l := ledgertest.New(t)
 	late := l.NewCharge("acme", 7)
@@ -78,8 +78,8 @@ func TestUnknownOrganization(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// The creation of an organization may come twice, and out of
-// order with its logs: it takes effect once.
+// An organization's creation may come twice and after its logs: it
+// applies once.
 func TestPlanStartsOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -91,8 +91,8 @@ func TestPlanStartsOnce(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Writers of the same organizations, in any order, wait for each other: no byte
-// is lost, and each threshold is announced once.
+// Concurrent writers of the same organizations, in any order, wait for
+// each other. No byte is lost, and each threshold is announced once.
 func TestConcurrentCharges(t *testing.T) {
 	l := ledgertest.New(t)
 	const organizations, writers, batches = 5, 4, 25
@@ -107,7 +107,7 @@ func TestConcurrentCharges(t *testing.T) {
 		wait.Go(func() {
 			for range batches {
 				charges := randomCharges(l, random, organizations)
-				became, err := bookStubbornly(t, l, charges)
+				became, err := bookRetrying(t, l, charges)
 				if err != nil {
 					t.Error(err)
 					return
@@ -133,8 +133,9 @@ func TestConcurrentCharges(t *testing.T) {
 	}
 }
 
-// bookStubbornly books charges, again where the database asks for it.
-func bookStubbornly(t *testing.T, l *ledgertest.Ledger, charges []ledger.Charge) (events []ledger.Event, err error) {
+// bookRetrying books charges, with retries when the database asks for
+// one.
+func bookRetrying(t *testing.T, l *ledgertest.Ledger, charges []ledger.Charge) (events []ledger.Event, err error) {
 	for again := true; again; again = pg.IsTransient(err) {
 		err = l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) (err error) {
 			events, err = l.Booking.Charge(ctx, tx, ledgertest.November, charges)
@@ -152,9 +153,9 @@ func randomCharges(l *ledgertest.Ledger, random *rand.Rand, organizations int) [
 	return charges
 }
 
-// A ledger whose clock runs a month ahead opens no period: what
-// was accepted in a period opens it, and brokers refuse records
-// that are dated more than an hour ahead.
+// A ledger whose clock runs a month ahead opens no period. Only
+// accepted logs open one, and brokers refuse records dated more than an
+// hour ahead.
 func TestAClockAheadOpensNoPeriod(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -179,8 +180,8 @@ func TestAClockAheadOpensNoPeriod(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// What comes late takes of a grant that the next period, open already, uses
-// too: what became true of that one is announced.
+// A late charge uses a grant that the next, already open period uses
+// too. The events of that period are published.
 func TestLateUseOfAGrantIsAnnouncedOfTheNextPeriod(t *testing.T) {
 	l := ledgertest.Acme(t)
 	december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)

@@ -11,15 +11,15 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Count adds what processes of ingest counted of requests to the usage,
-// each tally once. They have to be valid.
+// Count adds the requests that ingest counted to the usage, each tally
+// once. Tallies must be valid.
 func (s *Service) Count(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) error {
 	if len(tallies) == 0 {
 		return nil
 	}
 	fresh, err := postgres.TakeTallies(ctx, tx, booked, tallies)
 	if err != nil {
-		return fmt.Errorf("cannot look which requests are counted: %w", err)
+		return fmt.Errorf("cannot find the tallies already counted: %w", err)
 	}
 	var uses []ledger.Use
 	for _, tally := range fresh {

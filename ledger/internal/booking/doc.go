@@ -1,3 +1,3 @@
-// Package booking books what was accepted and what was refused, as the
-// consumers read it, and counts it. It stands on unitofwork and the tables.
+// Package booking books accepted logs, refusals and request counts for the
+// consumers. It stands on unitofwork and the tables.
 package booking

@@ -13,14 +13,14 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// Refuse notes refusals by quota, and returns what became true
-// by them. They have to be valid.
+// Refuse saves refusals by quota and returns the events they cause.
+// Refusals must be valid.
 func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refusals []ledger.Refusal) ([]ledger.Event, error) {
 	if len(refusals) == 0 {
 		return nil, nil
 	}
 	if err := postgres.SaveRefusals(ctx, tx, refusals); err != nil {
-		return nil, fmt.Errorf("cannot note refusals: %w", err)
+		return nil, fmt.Errorf("cannot save refusals: %w", err)
 	}
 	refusals = slices.DeleteFunc(slices.Clone(refusals), func(r ledger.Refusal) bool { return !r.Exhausts })
 	if len(refusals) == 0 {
@@ -36,8 +36,8 @@ func (s *Service) Refuse(ctx context.Context, tx pgx.Tx, booked time.Time, refus
 	return unitofwork.EventsOf(opened), nil
 }
 
-// openRefused opens the books that refusals exhaust. An unknown organization
-// has none: no account of it is published.
+// openRefused opens the books that refusals exhaust. An unknown
+// organization has none, as its account is not published.
 func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) (map[string]*ledger.Books, error) {
 	known, err := postgres.LockKnown(ctx, tx, refusedOf(refusals))
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Service) openRefused(ctx context.Context, tx pgx.Tx, refusals []ledger.
 	return opened, nil
 }
 
-// refusedOf lists the organizations of refusals, each once, sorted.
+// refusedOf returns the organizations of refusals, sorted and unique.
 func refusedOf(refusals []ledger.Refusal) []string {
 	ids := make([]string, len(refusals))
 	for i, r := range refusals {

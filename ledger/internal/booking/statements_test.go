@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A batch asks the database as often for a thousand records as for one: for
-// days, books and usage alike.
+// A batch takes as many statements for a thousand records as for one:
+// for days, books and usage.
 func TestABatchAsksOnce(t *testing.T) {
 	pool, statements := pgtest.Counted(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
 	l := ledgertest.On(pool)
@@ -22,7 +22,7 @@ func TestABatchAsksOnce(t *testing.T) {
 		}
 		return statements.Of(func() { l.Book(t, charges...) })
 	}
-	book(1) // which makes the day
+	book(1) // creates the day
 	if one, thousand := book(1), book(1000); one == 0 || thousand != one {
 		t.Errorf("%d statements for one record, %d for a thousand", one, thousand)
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Log reads weir.logs.v1 again, to compare it with what was charged.
+// A Log reads weir.logs.v1 again to compare it with the charges.
 type Log struct {
 	Brokers []string
 	Dialer  *bus.Dialer // nil: the default
 }
 
-// Check reads the records of a partition's ranges, in the order of
-// their offsets, and adds up their headers. What has left the log
-// (retention) can't be checked and counts as sound.
+// Check reads the records of a partition's ranges, in offset order, and
+// adds up their headers. Records that retention has removed can't be
+// checked and count as sound.
 func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error) {
 	if len(ranges) == 0 {
 		return nil, nil
@@ -51,12 +51,12 @@ func (l *Log) Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violat
 	return violations, nil
 }
 
-// sameRecords reports whether a range has applied what was found in the log.
+// sameRecords reports whether a range matches the log.
 func sameRecords(applied, found ledger.Range) bool {
 	return found.Records == applied.Records && found.Bytes == applied.Bytes && (applied.Checksum == nil || *applied.Checksum == *found.Checksum)
 }
 
-// compareRange is the side of an offset on which a range lies.
+// compareRange compares a range with an offset, for a binary search.
 func compareRange(r ledger.Range, offset int64) int {
 	switch {
 	case r.Next <= offset:
@@ -67,7 +67,7 @@ func compareRange(r ledger.Range, offset int64) int {
 	return 0
 }
 
-// End is where the log ends now.
+// End returns where the log ends now.
 func (l *Log) End(ctx context.Context) (horizon.End, error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	topic, bounds, err := reader.Bounds(ctx)
@@ -78,13 +78,13 @@ func (l *Log) End(ctx context.Context) (horizon.End, error) {
 	return end, err
 }
 
-// read calls each with the records from the first range to the last, and
-// returns the first offset that was still in the log.
+// read calls each with the records from the first range to the last. It
+// returns the first offset still in the log.
 func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset int64, logs contract.LogsAccepted)) (start int64, err error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {
-		// A record that can't be parsed is parked: that it is
-		// shows in what the ranges leave out.
+		// A record that can't be parsed is parked; the ranges leave it
+		// out.
 		if logs, err := contract.ParseLogsAccepted(record.Lookup(), nil); err == nil {
 			each(record.Offset, logs)
 		}

@@ -22,18 +22,20 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Consumer applies records to the books, in the transaction
-// that also moves their positions.
+// A Consumer applies records to the books. Their positions move in the
+// same transaction.
 type Consumer struct {
 	Services  *services.Services
 	Clock     func() time.Time
 	Conflicts prometheus.Counter // see NewConflicts
 }
 
-// ErrConflict means that a part of a request came again, and was another.
+// ErrConflict means that part of a request came again with other
+// content.
 var ErrConflict = errors.New("another record of the same part of the same batch was applied before")
 
-// NewConflicts is the metric of records that contradict one that was applied.
+// NewConflicts returns the metric of records that contradict an applied
+// one.
 func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 	return promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_ledger_conflicting_records_total",
@@ -41,11 +43,11 @@ func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 	})
 }
 
-// Logs charges each request whole, by the headers of its records, with
-// the record that completes it. Other records only count in their
-// ranges. Of what is deleted nothing is kept, so its requests only count
-// where their parts come together. The bus parks a record with
-// impossible headers; any other error rolls back.
+// Logs charges a request when the record that completes it arrives.
+// Other records only count in their ranges. Nothing is kept of deleted
+// organizations and projects: their requests only count where their
+// parts come together. The bus parks a record with invalid headers. Any
+// other error rolls back.
 func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	all, err := parseLogs(records)
 	if err != nil {
@@ -58,10 +60,10 @@ func (c *Consumer) Logs(ctx context.Context, tx pgx.Tx, records []bus.Record) er
 	if err := c.Services.Booking.NoteApplied(ctx, tx, booked.ranges); err != nil {
 		return err
 	}
-	return SaveEvents(ctx, tx, booked.events) // the last of all: others who have events wait from here on
+	return SaveEvents(ctx, tx, booked.events) // last: it locks the outbox for other writers
 }
 
-// booked is what is left to save of records that are booked.
+// booked is what is left to save of booked records.
 type booked struct {
 	ranges []ledger.Range
 	events []ledger.Event
@@ -72,7 +74,7 @@ func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked,
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return of, err
 	}
-	requests, err := c.judge(ctx, tx, all)
+	requests, err := c.completedCharges(ctx, tx, all)
 	if err != nil {
 		return of, err
 	}
@@ -80,38 +82,39 @@ func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked,
 	if of.events, err = c.Services.Booking.Charge(ctx, tx, at, requests); err != nil {
 		return of, err
 	}
-	of.ranges = reachLate(rangesOf(all.parts, requests, at), of.events)
+	of.ranges = extendToLate(rangesOf(all.parts, requests, at), of.events)
 	return of, nil
 }
 
-// judge has the inbox take entries, and returns the charges of the requests
-// that they make whole. Each part gets its record's checksum.
-func (c *Consumer) judge(ctx context.Context, tx pgx.Tx, all entries) ([]ledger.Charge, error) {
+// completedCharges passes entries through the inbox and returns the
+// charges of the requests they complete. Each part gets its record's
+// checksum.
+func (c *Consumer) completedCharges(ctx context.Context, tx pgx.Tx, all entries) ([]ledger.Charge, error) {
 	deleted, err := erasure.FindDeletedIn(ctx, tx, all.logs)
 	if err != nil {
 		return nil, err
 	}
-	judged, err := inbox.Filter(ctx, tx, all.logs)
+	results, err := inbox.Filter(ctx, tx, all.logs)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.refuseConflicts(judged, all.parts); err != nil {
+	if err := c.refuseConflicts(results, all.parts); err != nil {
 		return nil, err
 	}
-	for i, checksum := range judged.Checksums {
+	for i, checksum := range results.Checksums {
 		all.parts[i].Checksum = checksum
 	}
-	requests, err := chargesOf(ctx, tx, judged, all.parts)
+	requests, err := chargesOf(ctx, tx, results, all.parts)
 	if err != nil {
 		return nil, err
 	}
-	return requests, judged.Drop(ctx, tx, deleted.Has)
+	return requests, results.Drop(ctx, tx, deleted.Has)
 }
 
-// refuseConflicts has the first record parked that contradicts one of
-// before. The others come again without it.
-func (c *Consumer) refuseConflicts(judged *inbox.Results, parts []ledger.Charge) error {
-	at := slices.Index(judged.Verdicts, inbox.Conflicting)
+// refuseConflicts returns an error that parks the first record that
+// contradicts an applied one. The others come again without it.
+func (c *Consumer) refuseConflicts(results *inbox.Results, parts []ledger.Charge) error {
+	at := slices.Index(results.Verdicts, inbox.Conflicting)
 	if at < 0 {
 		return nil
 	}
@@ -120,11 +123,12 @@ func (c *Consumer) refuseConflicts(judged *inbox.Results, parts []ledger.Charge)
 	return bus.PermanentRecord(bus.Record{Partition: cause.Partition, Offset: cause.Offset}, fmt.Errorf("batch %q: %w", cause.Batch, ErrConflict))
 }
 
-// chargesOf are the charges of complete requests, in the order of the records
-// that complete them. The charges of records are those of the parts.
-func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Results, parts []ledger.Charge) ([]ledger.Charge, error) {
+// chargesOf returns the charges of complete requests, in the order of
+// the records that complete them. parts are the charges of single
+// records.
+func chargesOf(ctx context.Context, tx pgx.Tx, results *inbox.Results, parts []ledger.Charge) ([]ledger.Charge, error) {
 	requests := make([]ledger.Charge, 0, len(parts))
-	for i, verdict := range judged.Verdicts {
+	for i, verdict := range results.Verdicts {
 		if verdict != inbox.Fresh {
 			continue
 		}
@@ -134,7 +138,7 @@ func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Results, parts []le
 			request.Bytes, request.Entries, request.Errors = request.Bytes+logs.Bytes, request.Entries+logs.Entries, request.Errors+logs.Errors
 			return nil
 		}
-		if err := judged.Whole(ctx, tx, i, add); err != nil {
+		if err := results.Whole(ctx, tx, i, add); err != nil {
 			return nil, err
 		}
 		requests = append(requests, request)
@@ -142,10 +146,10 @@ func chargesOf(ctx context.Context, tx pgx.Tx, judged *inbox.Results, parts []le
 	return requests, nil
 }
 
-// rangesOf are the ranges that the parts are from. Parts and
+// rangesOf returns the ranges that the parts come from. Parts and
 // requests are in the order of their records.
 func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledger.Range) {
-	at := map[int]int{} // where in ranges a partition's is
+	at := map[int]int{} // index in ranges by partition
 	for _, part := range parts {
 		n, ok := at[part.Cause.Partition]
 		if !ok {
@@ -160,21 +164,22 @@ func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledge
 	return ranges
 }
 
-// reachLate has ranges reach to where that counts which came late.
-func reachLate(ranges []ledger.Range, events []ledger.Event) []ledger.Range {
+// extendToLate extends ranges to the periods in which late charges
+// count.
+func extendToLate(ranges []ledger.Range, events []ledger.Event) []ledger.Range {
 	for _, event := range events {
 		if event.Kind != ledger.BooksAdjusted {
 			continue
 		}
 		for i := range ranges {
-			ranges[i].Reach(event.Book.Period.Start)
+			ranges[i].Extend(event.Book.Period.Start)
 		}
 	}
 	return ranges
 }
 
-// Tenants starts plans of new organizations and withdraws the accounts of
-// deleted ones. It ignores other events.
+// Tenants starts the plans of new organizations and withdraws the
+// accounts of deleted ones. It ignores other events.
 func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -182,8 +187,8 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err := erasure.Consume(ctx, tx, records); err != nil {
 		return err
 	}
-	beginning, deleted := organizationsIn(records)
-	if err := c.Services.Plans.HoldBooks(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), beginning, deleted); err != nil {
+	created, deleted := organizationsIn(records)
+	if err := c.Services.Plans.HoldBooks(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), created, deleted); err != nil {
 		return err
 	}
 	events, err := c.startPlans(ctx, tx, records)
@@ -191,16 +196,16 @@ func (c *Consumer) Tenants(ctx context.Context, tx pgx.Tx, records []bus.Record)
 		return err
 	}
 	for _, record := range records {
-		if err := c.deletionBegun(ctx, tx, record); err != nil {
+		if err := c.withdrawDeleted(ctx, tx, record); err != nil {
 			return err
 		}
 	}
-	return SaveEvents(ctx, tx, events) // the last of all, as in Logs: who waits for a lock must not have others wait that hold it
+	return SaveEvents(ctx, tx, events) // last, as in Logs: nobody may wait for locks while holding the outbox
 }
 
-// organizationsIn are those that begin with records, sorted, and those that are
-// deleted. What can't be read is parked later.
-func organizationsIn(records []bus.Record) (beginning, deleted []string) {
+// organizationsIn returns the created organizations, sorted, and the
+// deleted ones. Records that can't be read are parked later.
+func organizationsIn(records []bus.Record) (created, deleted []string) {
 	for _, record := range records {
 		var event struct{ Organization string }
 		kind := record.Header(contract.HeaderType)
@@ -209,19 +214,19 @@ func organizationsIn(records []bus.Record) (beginning, deleted []string) {
 		}
 		switch kind {
 		case contract.TypeOrganizationCreated:
-			beginning = append(beginning, event.Organization)
+			created = append(created, event.Organization)
 		case contract.TypeDeletionBegun:
 			deleted = append(deleted, event.Organization)
 		}
 	}
-	slices.Sort(beginning)
-	return slices.Compact(beginning), deleted
+	slices.Sort(created)
+	return slices.Compact(created), deleted
 }
 
-// deletionBegun takes back the account of an organization that a
-// record deletes. Erasure has read it before. Tombstones are passed
-// over: what they take back has had its effect.
-func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Record) error {
+// withdrawDeleted withdraws the account of a deleted organization.
+// Erasure has read the record before. It skips tombstones, whose event
+// has been applied.
+func (c *Consumer) withdrawDeleted(ctx context.Context, tx pgx.Tx, record bus.Record) error {
 	if record.Header(contract.HeaderType) != contract.TypeDeletionBegun || len(record.Value) == 0 {
 		return nil
 	}
@@ -232,31 +237,31 @@ func (c *Consumer) deletionBegun(ctx context.Context, tx pgx.Tx, record bus.Reco
 	return c.Services.Accounts.Deleted(ctx, tx, event.Organization)
 }
 
-// startPlans starts the plans of all organizations that begin, at once: after a
-// ledger was made anew these are all there are.
+// startPlans starts the plans of all created organizations at once.
+// During a rebuild these are all there are.
 func (c *Consumer) startPlans(ctx context.Context, tx pgx.Tx, records []bus.Record) ([]ledger.Event, error) {
 	var starts []plans.Start
-	var created []bus.Record
+	var causes []bus.Record
 	for _, record := range records {
 		if record.Header(contract.HeaderType) != contract.TypeOrganizationCreated || len(record.Value) == 0 {
 			continue
 		}
-		start, err := startOf(record)
+		start, err := parseStart(record)
 		if err != nil {
 			return nil, err
 		}
-		starts, created = append(starts, start), append(created, record)
+		starts, causes = append(starts, start), append(causes, record)
 	}
 	events, err := c.Services.Plans.StartPlans(ctx, tx, c.Clock().UTC().Truncate(time.Microsecond), starts)
 	var failed *plans.StartError
 	if errors.As(err, &failed) && errors.Is(err, ledger.ErrUnknownTier) {
-		return nil, bus.PermanentRecord(created[failed.At], err)
+		return nil, bus.PermanentRecord(causes[failed.At], err)
 	}
 	return events, err
 }
 
-// startOf reads an organization's creation.
-func startOf(record bus.Record) (plans.Start, error) {
+// parseStart reads an organization's creation.
+func parseStart(record bus.Record) (plans.Start, error) {
 	var event contract.OrganizationCreated
 	if err := json.Unmarshal(record.Value, &event); err != nil {
 		return plans.Start{}, bus.PermanentRecord(record, fmt.Errorf("cannot read the event %q: %w", record.Header(contract.HeaderID), err))

@@ -21,9 +21,9 @@ import (
 )
 
 // BenchmarkApply measures the apply step alone: inbox, postings,
-// balances, usage and range of one batch in one transaction, by how
-// many connections and organizations. The events are LogsAccepted,
-// of which each may be 1,000 log entries.
+// balances, usage and range of a batch in one transaction, by
+// connections and organizations. Each LogsAccepted event may be 1,000
+// log entries.
 func BenchmarkApply(b *testing.B) {
 	for _, shape := range []struct{ batch, organizations, writers int }{
 		{1, 1000, 1}, {100, 1000, 1}, {1000, 1000, 1}, {5000, 1000, 1}, {5000, 1000, 2}, {5000, 1, 1}, {5000, 1, 2},
@@ -59,9 +59,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck compares charges with their transfers and books, beside
-// BenchmarkApply: a check has to be faster than what it checks. Reading the log
-// again is left out; it is a hundredth of the log.
+// BenchmarkCheck compares charges with their transfers and books. A
+// check must be faster than what BenchmarkApply measures. Reading the
+// log again is left out: that is done for a hundredth of it.
 func BenchmarkCheck(b *testing.B) {
 	const partitions, batches = 12, 240
 	for _, batch := range []int{1, 100, 1000} {

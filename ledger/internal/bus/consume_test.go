@@ -19,7 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// partsOf is a request of three parts, of 10, 20 and 30 bytes, from an offset on.
+// partsOf is a request of three parts of 10, 20 and 30 bytes, from an
+// offset on.
 func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
 	t.Helper()
 	batch := uuid.Must(uuid.NewV7()).String()
@@ -34,9 +35,8 @@ func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
 	return records
 }
 
-// A request of several parts is charged as a whole once all of them
-// came, and one that was published in part not at all. What the ledger
-// has applied is still what the log holds.
+// A request of several parts is charged once, when all have come; a
+// partial one never. The ranges still match the log.
 func TestRequestsAreChargedWhole(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	half, whole := partsOf(t, 0), partsOf(t, 2)
@@ -70,8 +70,8 @@ func TestRequestsAreChargedWhole(t *testing.T) {
 	}
 }
 
-// A record with the batch and part of one that was applied, and other content,
-// is no duplicate that is passed over: it is to be parked, and counts.
+// A record with an applied batch and part but other content is no
+// duplicate: it is parked and counted.
 func TestAContradictionIsNoDuplicate(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	first := accepted("acme", 0, 0)

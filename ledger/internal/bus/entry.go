@@ -9,13 +9,14 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// An entry is what is booked of a record of weir.logs.v1: its headers say all.
+// An entry is what is booked of a record of weir.logs.v1. Its headers
+// hold all of it.
 type entry struct {
 	logs   contract.LogsAccepted
 	charge ledger.Charge // of the record alone
 }
 
-// entries are several, by what each step of booking takes.
+// entries are several, by what each step of booking needs.
 type entries struct {
 	logs  []contract.LogsAccepted
 	parts []ledger.Charge // of each record alone
@@ -25,7 +26,7 @@ func (e *entries) add(one entry) {
 	e.logs, e.parts = append(e.logs, one.logs), append(e.parts, one.charge)
 }
 
-// drop leaves out what is of a record.
+// drop removes the entry of a record.
 func (e *entries) drop(of bus.Position) {
 	at := slices.IndexFunc(e.parts, func(part ledger.Charge) bool {
 		return part.Cause.Partition == of.Partition && part.Cause.Offset == of.Offset
@@ -35,7 +36,8 @@ func (e *entries) drop(of bus.Position) {
 	}
 }
 
-// parseLogs reads records; one with impossible headers is blamed.
+// parseLogs parses records. An invalid header is that record's
+// permanent error.
 func parseLogs(records []bus.Record) (entries, error) {
 	all := entries{make([]contract.LogsAccepted, 0, len(records)), make([]ledger.Charge, 0, len(records))}
 	for _, record := range records {

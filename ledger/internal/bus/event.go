@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/outbox"
 )
 
-// SaveEvents puts events into the outbox.
+// SaveEvents appends events to the outbox.
 func SaveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
 	facts := make([]outbox.Fact, len(events))
 	for i, event := range events {
@@ -20,13 +20,13 @@ func SaveEvents(ctx context.Context, tx pgx.Tx, events []ledger.Event) error {
 	return outbox.Save(ctx, tx, facts)
 }
 
-// outboxFact is an event as the outbox keeps it.
+// outboxFact maps an event to the outbox.
 func outboxFact(event ledger.Event) outbox.Fact {
 	kind, body := eventBody(event)
 	return outbox.Fact{Organization: event.Organization, ID: event.ID(), Type: kind, At: event.Cause.At, Body: encode(body)}
 }
 
-// eventBody is an event as weir.ledger.v1 carries it.
+// eventBody maps an event to weir.ledger.v1.
 func eventBody(e ledger.Event) (kind string, body any) {
 	book, at := e.Book, e.Cause.At
 	start, end, quota, used := book.Period.Start, book.Period.End, book.Allowance(), book.Used()
@@ -75,7 +75,7 @@ func eventBody(e ledger.Event) (kind string, body any) {
 	panic(fmt.Sprintf("BUG: no contract for an event of kind %d", e.Kind))
 }
 
-// budgetBody is an event about a budget; empty for all others.
+// budgetBody maps an event about a budget; empty for any other.
 func budgetBody(e ledger.Event) (kind string, body any) {
 	b, start, end, at := e.Budget, e.Book.Period.Start, e.Book.Period.End, e.Cause.At
 	switch e.Kind {

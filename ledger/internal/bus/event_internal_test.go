@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// published are the members of each event of a topic, by type,
-// as its golden files have them.
+// published returns the members of each event type of a topic, from its
+// golden files.
 func published(t *testing.T, topic string) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob("../../../shared/contract/testdata/" + topic + ".*.json")
@@ -41,8 +41,8 @@ func members(t *testing.T, text []byte) []string {
 	return slices.Sorted(maps.Keys(event))
 }
 
-// Every kind of event is one type of weir.ledger.v1 with the members that were
-// ever published, and no type is left out.
+// Every kind of event maps to one type of weir.ledger.v1 with all
+// members ever published. No type is left out.
 func TestEveryEventIsMapped(t *testing.T) {
 	want, ids := published(t, contract.TopicLedger), map[string]bool{}
 	for _, kind := range ledger.EventKinds() {
@@ -66,8 +66,8 @@ func TestEveryEventIsMapped(t *testing.T) {
 	}
 }
 
-// An account state has the members that were ever published, and
-// the words of the contract for its state.
+// An account state has all members ever published, and its state in the
+// contract's words.
 func TestAccountStateIsMapped(t *testing.T) {
 	want := published(t, contract.TopicAccounts)[contract.TypeAccountChanged]
 	account := newAccount(ledger.AccountState{Organization: ledger.Organization{ID: "acme"}}, contract.Positions{0: 1})

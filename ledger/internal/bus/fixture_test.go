@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// newConsumer is a consumer with a fresh database, without a broker.
+// newConsumer returns a consumer with a fresh database and no broker.
 func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
@@ -26,7 +26,7 @@ func newConsumer(t testing.TB) (*bus.Consumer, *pgxpool.Pool) {
 		Conflicts: bus.NewConflicts(prometheus.NewRegistry())}, pool
 }
 
-// accepted is a record of weir.logs.v1 as the broker hands it out.
+// accepted is a record of weir.logs.v1 as the broker returns it.
 func accepted(organization string, partition int, offset int64) sharedbus.Record {
 	logs := contract.LogsAccepted{
 		Batch: uuid.Must(uuid.NewV7()).String(), Part: 1, Parts: 1, Organization: organization, Project: organization + "-project",

@@ -14,10 +14,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Writers take locks in one order (see ledger/internal/postgres): what
-// waits for the first of them holds none that comes later. In each
-// case one transaction has the books of an organization, another waits
-// for these, and then the first continues.
+// Writers take locks in one order (see ledger/internal/postgres): who
+// waits for a lock holds none of a later kind. In each case a
+// transaction holds an organization's books, another waits for them,
+// and then the first continues.
 func TestLocksHaveOneOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		waits  func(consumer *bus.Consumer, tx pgx.Tx) error

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Outcomes consumes outcomes of requests: refusals by quota exhaust a period,
-// counts are usage. It ignores other facts.
+// Outcomes consumes the outcomes of requests. Quota refusals exhaust a
+// period, tallies count as usage. It ignores other facts.
 func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (c *Consumer) Outcomes(ctx context.Context, tx pgx.Tx, records []bus.Record
 	if err := c.Services.Booking.Count(ctx, tx, booked, tallies); err != nil {
 		return err
 	}
-	return SaveEvents(ctx, tx, events) // the last of all, as in Logs
+	return SaveEvents(ctx, tx, events) // last, as in Logs
 }
 
 func parseOutcomes(records []bus.Record) (refusals []ledger.Refusal, tallies []ledger.Tally, err error) {

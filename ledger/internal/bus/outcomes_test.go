@@ -27,7 +27,8 @@ func outcome(t *testing.T, kind string, fact any, offset int64) sharedbus.Record
 	return r
 }
 
-// tally is a record of one process about acme, with so many rejected requests.
+// tally is a record of one process about acme with so many rejected
+// requests.
 func tally(process string, sequence, rejected int64) contract.RequestsCounted {
 	at := time.Now().UTC()
 	return contract.RequestsCounted{Organization: "acme", Process: process, Sequence: sequence, From: at, To: at, Counts: []contract.RequestCount{
@@ -41,8 +42,8 @@ func consume(t *testing.T, consumer *bus.Consumer, pool *pgxpool.Pool, records .
 	return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return consumer.Outcomes(t.Context(), tx, records) })
 }
 
-// Each tally counts once, within a transaction and later, whoever else counts
-// besides; what was accepted is not counted by it. Facts of other types pass.
+// Each tally counts once, in one transaction or several, whatever else
+// counts. It doesn't count accepted requests. Other facts are ignored.
 func TestTalliesCountOnce(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	counted := func(fact contract.RequestsCounted, offset int64) sharedbus.Record {
@@ -71,7 +72,8 @@ func TestTalliesCountOnce(t *testing.T) {
 	}
 }
 
-// What can't be true names its record, so that it is parked and holds nobody up.
+// An impossible outcome is a permanent error of its record, so that it
+// is parked and blocks none.
 func TestOutcomesThatCannotBeTrue(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	negative := tally("one", 1, -5)

@@ -29,22 +29,23 @@ import (
 // source is the ce_source of what the ledger publishes.
 const source = "weir/ledger"
 
-// pollInterval is how often Accounts looks without a
-// notification: a parked record moves a position and sends none,
-// and the replica that published may be gone.
+// pollInterval is how often Accounts polls without a notification. A
+// parked record moves a position silently, and the replica that
+// published may be gone.
 const pollInterval = time.Second
 
-// accountsAtOnce is how many accounts are published together.
-const accountsAtOnce = 500
+// accountsPerPublish is how many accounts are published together.
+const accountsPerPublish = 500
 
-// Accounts publishes the states of accounts. One replica does so at a time: the
-// one whose connection holds an advisory lock. The lock ends with the
-// connection, so another takes over at once.
+// Accounts publishes account states. Only the replica with the advisory
+// lock publishes. The lock ends with its connection, so another replica
+// takes over at once.
 //
-// A round is read in one snapshot through that connection, published,
-// acknowledged, followed by its marker, and only then recorded as published. A
-// crash repeats a round; it can't lose one. The first change leaves at once,
-// those behind it together after a pause.
+// Each round is read in one snapshot on that connection, published and
+// acknowledged. Its marker follows, and then the round is recorded as
+// published. A crash repeats a round, but loses none. The first change
+// is published at once. Later changes wait for a short pause and go
+// together.
 type Accounts struct {
 	Pool      *pgxpool.Pool
 	Services  *services.Services
@@ -53,8 +54,8 @@ type Accounts struct {
 	Logger    *slog.Logger
 }
 
-// Run publishes until ctx ends. A failure is logged, and tried
-// again after a second.
+// Run publishes until ctx ends. It logs a failure and retries after a
+// second.
 func (a *Accounts) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := a.lead(ctx); err != nil && ctx.Err() == nil {
@@ -65,8 +66,8 @@ func (a *Accounts) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead publishes rounds for as long as this replica holds the
-// lock; it returns nil when another one does.
+// lead publishes rounds while this replica holds the lock. It returns
+// nil when another replica holds it.
 func (a *Accounts) lead(ctx context.Context) error {
 	pooled, err := a.Pool.Acquire(ctx)
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *Accounts) lead(ctx context.Context) error {
 	}
 	conn := pooled.Hijack() // it holds a lock and listens: it must not go back to the pool
 	defer closeConn(conn)
-	if mine, err := takeLead(ctx, conn); err != nil || !mine {
+	if acquired, err := acquireLead(ctx, conn); err != nil || !acquired {
 		return err
 	}
 	if err := asSystem(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error { return a.Services.Accounts.RepublishOnNewTerms(ctx, tx) }); err != nil {
@@ -86,7 +87,7 @@ func (a *Accounts) lead(ctx context.Context) error {
 		if round, err = a.publishRound(ctx, conn, round.Counted); err != nil {
 			return err
 		}
-		lifecycle.Pause(ctx, pauseBehind(len(round.Accounts)))
+		lifecycle.Pause(ctx, pauseAfter(len(round.Accounts)))
 		if err := awaitSignal(ctx, conn); err != nil {
 			return err
 		}
@@ -94,13 +95,13 @@ func (a *Accounts) lead(ctx context.Context) error {
 	return nil
 }
 
-// takeLead tries to take the lock, and starts to listen.
-func takeLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	var mine bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended('weir publish ' || current_schema(), 0))`).Scan(&mine); err != nil {
+// acquireLead tries to take the lock and starts to listen.
+func acquireLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	var acquired bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended('weir publish ' || current_schema(), 0))`).Scan(&acquired); err != nil {
 		return false, fmt.Errorf("cannot ask for the lead: %w", err)
 	}
-	if !mine {
+	if !acquired {
 		return false, nil
 	}
 	if _, err := conn.Exec(ctx, `LISTEN `+postgres.Channel); err != nil {
@@ -109,15 +110,15 @@ func takeLead(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// awaitSignal waits until a transaction has changed books, or for
-// pollInterval. Signals that came meanwhile are one.
+// awaitSignal waits for a notification, at most pollInterval.
+// Notifications that came meanwhile count as one.
 func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	waiting, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
 	_, err := conn.WaitForNotification(waiting)
 	cancel()
 	for err == nil {
-		_, err = conn.WaitForNotification(waiting) // ended: returns only what has already arrived
+		_, err = conn.WaitForNotification(waiting) // returns only what has arrived
 	}
 	if ctx.Err() == nil && !conn.IsClosed() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return nil
@@ -125,7 +126,8 @@ func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// publishRound publishes what is due. before are the positions of the last marker.
+// publishRound publishes what is due. before are the last marker's
+// positions.
 func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before contract.Positions) (accounts.Round, error) {
 	round, err := a.nextRound(ctx, conn)
 	if err != nil {
@@ -152,7 +154,8 @@ func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round account
 	return round, err
 }
 
-// asSystem runs fn in a transaction of conn that sees all organizations.
+// asSystem runs fn in a transaction of conn that sees all
+// organizations.
 func asSystem(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
@@ -170,15 +173,15 @@ func (a *Accounts) publishAccounts(ctx context.Context, round accounts.Round) er
 	for _, state := range round.Deleted {
 		messages = append(messages, tombstone(state, a.Clock()))
 	}
-	for some := range slices.Chunk(messages, accountsAtOnce) {
-		if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, some...); err != nil {
-			return fmt.Errorf("cannot publish %d accounts: %w", len(some), err)
+	for chunk := range slices.Chunk(messages, accountsPerPublish) {
+		if _, err := a.Publisher.PublishContext(ctx, contract.TopicAccounts, chunk...); err != nil {
+			return fmt.Errorf("cannot publish %d accounts: %w", len(chunk), err)
 		}
 	}
 	return nil
 }
 
-// tombstone takes back what was published of an account.
+// tombstone withdraws a published account.
 func tombstone(state ledger.AccountState, at time.Time) *message.Message {
 	id := state.Organization.ID
 	attributes := contract.Attributes{
@@ -187,7 +190,7 @@ func tombstone(state ledger.AccountState, at time.Time) *message.Message {
 	return newMessage(attributes, id, nil)
 }
 
-// newAccount is an account state as weir.accounts.v1 carries it.
+// newAccount maps an account state to weir.accounts.v1.
 func newAccount(state ledger.AccountState, counted contract.Positions) contract.Account {
 	o, book := state.Organization, state.Book
 	account := contract.Account{
@@ -212,8 +215,8 @@ func accountMessage(account contract.Account, at time.Time) *message.Message {
 	return newMessage(attributes, account.Organization, encode(account))
 }
 
-// publishCounted publishes the marker after the acknowledgement of every
-// account of its round, so a reader of it has read them.
+// publishCounted publishes the marker once every account of its round
+// is acknowledged. Whoever reads it has read them.
 func (a *Accounts) publishCounted(ctx context.Context, counted contract.Positions) error {
 	at := a.Clock()
 	attributes := contract.Attributes{

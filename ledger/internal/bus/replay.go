@@ -20,47 +20,47 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A Replay applies what was published to a ledger that is made anew, whose
-// consumer has the replay's clock: what is booked again is booked when it was
-// accepted, for nothing else has kept that.
+// A Replay applies published records to a ledger that is being rebuilt.
+// Its consumer uses the replay's clock: entries are booked at the time
+// they were accepted, as their first booking time is lost.
 type Replay struct {
 	Brokers  []string
 	Dialer   *bus.Dialer // nil: the default
 	Pool     *pgxpool.Pool
 	Consumer *Consumer
 
-	Shares int // transactions side by side; 0: one for each processor
-	AtOnce int // most entries at one instant; 0: replayedAtOnce
+	Shares    int // concurrent transactions; 0: one for each processor
+	BatchSize int // most entries at one instant; 0: replayBatchSize
 
-	Passed int // records that can't be applied: they were parked
+	Skipped int // records that can't be applied: they were parked
 
 	now  time.Time
 	logs []*replayedLog // by their partitions
 }
 
-// replayedAtOnce is how much is applied before the next is.
-const replayedAtOnce = 50_000
+// replayBatchSize is the default number of entries applied together.
+const replayBatchSize = 50_000
 
-// mostBookedApart is how far apart entries were accepted that are booked at one
-// instant.
-const mostBookedApart = time.Minute
+// maxBatchSpan is the longest time between the acceptances of entries
+// that are booked at one instant.
+const maxBatchSpan = time.Minute
 
-// Now is the replay's clock. No two transactions of an organization have the
-// same time.
+// Now is the replay's clock. No two transactions of an organization get
+// the same time.
 func (r *Replay) Now() time.Time { return r.now }
 
-func (r *Replay) pass(at time.Time) {
+func (r *Replay) advance(at time.Time) {
 	if r.now = r.now.Add(time.Microsecond); at.After(r.now) {
 		r.now = at
 	}
 }
 
-// ErrLost means that a log has lost what a ledger was made of.
+// ErrLost means that a log has lost records the ledger was made from.
 var ErrLost = errors.New("the log has lost its beginning")
 
-// Hold reports whether the topic of the entries, by its id, still has every
-// record below positions, which later calls apply.
-func (r *Replay) Hold(ctx context.Context, topic [16]byte, through contract.Positions) error {
+// Open opens the log, by its topic's id, for Logs. It fails with
+// ErrLost unless the log still has every record below positions.
+func (r *Replay) Open(ctx context.Context, topic [16]byte, through contract.Positions) error {
 	reader := r.reader(contract.TopicLogs)
 	id, bounds, err := reader.Bounds(ctx)
 	if err != nil {
@@ -71,9 +71,9 @@ func (r *Replay) Hold(ctx context.Context, topic [16]byte, through contract.Posi
 		next, log := through[partition], bounds[partition]
 		switch {
 		case id != topic:
-			return fmt.Errorf("%w: %s was made anew since", ErrLost, contract.TopicLogs)
+			return fmt.Errorf("%w: %s was created again since", ErrLost, contract.TopicLogs)
 		case log.Start > 0 || log.End < next:
-			return fmt.Errorf("%w: partition %d of %s has the offsets from %d to %d, and those from 0 to %d were booked",
+			return fmt.Errorf("%w: partition %d of %s has offsets %d to %d, and 0 to %d were booked",
 				ErrLost, partition, contract.TopicLogs, log.Start, log.End, next)
 		}
 		r.logs = append(r.logs, &replayedLog{reader: reader, partition: partition, end: next})
@@ -85,86 +85,88 @@ func (r *Replay) reader(topic string) *logrange.Reader {
 	return &logrange.Reader{Brokers: r.Brokers, Dialer: r.Dialer, Topic: topic}
 }
 
-// Logs applies the entries below positions that are not applied yet, in the
-// order in which they were accepted. The next are read meanwhile.
+// Logs applies the unapplied entries below positions in the order of
+// their acceptance. It reads ahead meanwhile.
 func (r *Replay) Logs(ctx context.Context, through contract.Positions) error {
-	next := make(chan replayedEntries)
+	next := make(chan replayBatch)
 	err := lifecycle.Run(ctx,
 		func(ctx context.Context) error {
 			defer close(next)
 			return r.readAhead(ctx, through, next)
 		},
 		func(ctx context.Context) error {
-			for taken := range next {
-				r.pass(taken.until)
-				if err := r.book(ctx, taken.shares); err != nil {
-					return fmt.Errorf("cannot apply %d records of the log: %w", taken.n, err)
+			for batch := range next {
+				r.advance(batch.until)
+				if err := r.book(ctx, batch.shares); err != nil {
+					return fmt.Errorf("cannot apply %d records of the log: %w", batch.n, err)
 				}
 			}
 			return nil
 		})
 	for _, log := range r.logs {
-		r.Passed, log.passed = r.Passed+log.passed, 0
+		r.Skipped, log.skipped = r.Skipped+log.skipped, 0
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// readAhead hands over what is to be applied at once, until nothing is left.
-func (r *Replay) readAhead(ctx context.Context, through contract.Positions, next chan<- replayedEntries) error {
+// readAhead sends batches until nothing is left.
+func (r *Replay) readAhead(ctx context.Context, through contract.Positions, next chan<- replayBatch) error {
 	for {
-		taken, err := r.take(ctx, through)
-		if err != nil || taken.n == 0 {
+		batch, err := r.nextBatch(ctx, through)
+		if err != nil || batch.n == 0 {
 			return err
 		}
 		select {
-		case next <- taken:
+		case next <- batch:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// take are the next records of all partitions, of about one time.
-func (r *Replay) take(ctx context.Context, through contract.Positions) (taken replayedEntries, err error) {
-	taken.shares = make([]replayShare, cmp.Or(r.Shares, runtime.GOMAXPROCS(0)))
-	for most := cmp.Or(r.AtOnce, replayedAtOnce); taken.n < most; {
-		first, err := r.first(ctx, through)
+// nextBatch returns the next records of all partitions, of about one
+// time.
+func (r *Replay) nextBatch(ctx context.Context, through contract.Positions) (batch replayBatch, err error) {
+	batch.shares = make([]replayShare, cmp.Or(r.Shares, runtime.GOMAXPROCS(0)))
+	for size := cmp.Or(r.BatchSize, replayBatchSize); batch.n < size; {
+		earliest, err := r.earliest(ctx, through)
 		if err != nil {
-			return taken, err
+			return batch, err
 		}
-		if first == nil || !taken.near(first.accepted) {
+		if earliest == nil || !batch.fits(earliest.accepted) {
 			break
 		}
-		taken.reach(first.accepted)
-		taken.add(first.shift())
+		batch.extend(earliest.accepted)
+		batch.add(earliest.shift())
 	}
-	return taken, nil
+	return batch, nil
 }
 
-// first is the partition whose next entry was accepted first; nil: none has one.
-func (r *Replay) first(ctx context.Context, through contract.Positions) (first *replayedLog, err error) {
+// earliest returns the partition whose next entry was accepted first;
+// nil: none has one.
+func (r *Replay) earliest(ctx context.Context, through contract.Positions) (earliest *replayedLog, err error) {
 	for _, log := range r.logs {
 		found, err := log.fill(ctx, through[log.partition])
 		if err != nil {
 			return nil, err
 		}
-		if found && (first == nil || log.accepted.Before(first.accepted)) {
-			first = log
+		if found && (earliest == nil || log.accepted.Before(earliest.accepted)) {
+			earliest = log
 		}
 	}
-	return first, nil
+	return earliest, nil
 }
 
-// applied runs a transaction again and again, each time without the record that
-// it blames: what can't be applied had no effect before either. It returns how
-// many these are.
-func applied(ctx context.Context, pool *pgxpool.Pool, drop func(bus.Position), do func(tx pgx.Tx) error) (passed int, err error) {
-	for ; ; passed++ {
+// applySkipping repeats a transaction without the record that each
+// failure names: it had no effect before either. It returns how many it
+// skipped.
+func applySkipping(ctx context.Context, pool *pgxpool.Pool, drop func(bus.Position), do func(tx pgx.Tx) error) (skipped int, err error) {
+	for ; ; skipped++ {
 		err := postgres.InAsyncTx(ctx, pool, do)
-		var blame *bus.PermanentError
-		if !errors.As(err, &blame) || !blame.Record {
-			return passed, err
+		var permanent *bus.PermanentError
+		if !errors.As(err, &permanent) || !permanent.Record {
+			return skipped, err
 		}
-		drop(bus.Position{Partition: blame.Partition, Offset: blame.Offset})
+		drop(bus.Position{Partition: permanent.Partition, Offset: permanent.Offset})
 	}
 }

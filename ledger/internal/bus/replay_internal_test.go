@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Organizations begin at once that were created at about one time, in whatever
-// order, with all that tenants published between.
+// Organizations created at about one time are applied together, in any
+// order, with the events between them.
 func TestOrganizationsBeginTogether(t *testing.T) {
 	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	created := func(after time.Duration) bus.Record {
@@ -25,12 +25,12 @@ func TestOrganizationsBeginTogether(t *testing.T) {
 		n       int
 		last    time.Time
 	}{
-		{"of one hour", []bus.Record{created(0), created(mostApart), {}, created(-mostApart)}, 4, noon.Add(mostApart)},
-		{"later", []bus.Record{created(0), {}, created(mostApart + time.Second)}, 2, noon},
-		{"earlier", []bus.Record{created(0), created(-mostApart - time.Second)}, 1, noon},
+		{"of one hour", []bus.Record{created(0), created(maxCreationSpan), {}, created(-maxCreationSpan)}, 4, noon.Add(maxCreationSpan)},
+		{"later", []bus.Record{created(0), {}, created(maxCreationSpan + time.Second)}, 2, noon},
+		{"earlier", []bus.Record{created(0), created(-maxCreationSpan - time.Second)}, 1, noon},
 		{"none", []bus.Record{{}, {}}, 2, time.Time{}},
 	} {
-		if n, last := together(test.records); n != test.n || !last.Equal(test.last) {
+		if n, last := sameTime(test.records); n != test.n || !last.Equal(test.last) {
 			t.Errorf("%s: %d until %s, want %d until %s", test.name, n, last, test.n, test.last)
 		}
 	}

@@ -9,28 +9,30 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// replayedChunk is how much of a partition is read at once.
-const replayedChunk = 2_500
+// replayReadSize is how many records of a partition are read together.
+const replayReadSize = 2_500
 
-// A replayedLog is a partition of the log that is read again, some entries ahead.
+// A replayedLog is a partition of the log that is read again, some
+// entries ahead.
 type replayedLog struct {
 	reader    *logrange.Reader
 	partition int
-	read, end int64 // what was read ahead, and is to be
+	read, end int64 // offsets: read through, and where to stop
 	ahead     []entry
-	accepted  time.Time // when the first of these was, or one before it
-	passed    int       // records that can't be applied
+	accepted  time.Time // when the next entry was, or an earlier one
+	skipped   int       // records that can't be applied
 }
 
-// fill reports whether an entry below an offset is next, and reads it.
+// fill reads ahead and reports whether there is a next entry below an
+// offset.
 func (l *replayedLog) fill(ctx context.Context, through int64) (found bool, err error) {
 	for len(l.ahead) == 0 && l.read < min(through, l.end) {
-		next := min(l.read+replayedChunk, l.end)
+		next := min(l.read+replayReadSize, l.end)
 		if _, err := l.reader.Read(ctx, l.partition, l.read, next, l.keep); err != nil {
 			return false, err
 		}
 		l.read = next
-		l.look()
+		l.updateAccepted()
 	}
 	return len(l.ahead) > 0 && l.ahead[0].charge.Cause.Offset < through, nil
 }
@@ -38,7 +40,7 @@ func (l *replayedLog) fill(ctx context.Context, through int64) (found bool, err 
 func (l *replayedLog) keep(record bus.Record) {
 	read, err := parseEntry(record)
 	if err != nil {
-		l.passed++
+		l.skipped++
 		return
 	}
 	l.ahead = append(l.ahead, read)
@@ -47,13 +49,13 @@ func (l *replayedLog) keep(record bus.Record) {
 func (l *replayedLog) shift() entry {
 	first := l.ahead[0]
 	l.ahead = l.ahead[1:]
-	l.look()
+	l.updateAccepted()
 	return first
 }
 
-// look notes when the next entry was accepted. What lies behind one of later
-// counts as later: a partition has its order.
-func (l *replayedLog) look() {
+// updateAccepted sets when the next entry was accepted. It never goes
+// back: a partition keeps its order.
+func (l *replayedLog) updateAccepted() {
 	if len(l.ahead) > 0 {
 		l.accepted = calendar.Later(l.accepted, l.ahead[0].logs.Time)
 	}

@@ -13,44 +13,45 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// replayedEntries are the next of the log, and when they were accepted.
-type replayedEntries struct {
+// A replayBatch holds the next entries of the log and when they were
+// accepted.
+type replayBatch struct {
 	n           int
 	shares      []replayShare
 	from, until time.Time
 }
 
-// near reports whether what was accepted at an instant may be booked with
-// the others.
-func (r *replayedEntries) near(accepted time.Time) bool {
-	return r.n == 0 || accepted.Sub(r.from) <= mostBookedApart
+// fits reports whether an entry accepted at an instant may be booked
+// with the others.
+func (r *replayBatch) fits(accepted time.Time) bool {
+	return r.n == 0 || accepted.Sub(r.from) <= maxBatchSpan
 }
 
-// A replayShare is the part of some entries that is about some organizations.
-// These have nothing in common, so shares are booked side by side, each in a
-// transaction of its own.
+// A replayShare holds a batch's entries of some organizations. Shares
+// have no organization in common, so each is booked in its own
+// concurrent transaction.
 type replayShare struct {
 	entries entries
 	ranges  []ledger.Range // of these
-	passed  int
+	skipped int
 }
 
 var shareSeed = maphash.MakeSeed()
 
-// reach notes when the next was accepted.
-func (r *replayedEntries) reach(accepted time.Time) {
+// extend adds an acceptance to the batch's span.
+func (r *replayBatch) extend(accepted time.Time) {
 	if r.until = accepted; r.n == 0 {
 		r.from = accepted
 	}
 }
 
-func (r *replayedEntries) add(e entry) {
+func (r *replayBatch) add(e entry) {
 	share := &r.shares[maphash.String(shareSeed, e.logs.Organization)%uint64(len(r.shares))]
 	share.entries.add(e)
 	r.n++
 }
 
-// book books shares as if by one transaction: what is not made to the end is
+// book books shares as if in one transaction: an incomplete ledger is
 // dropped as a whole.
 func (r *Replay) book(ctx context.Context, shares []replayShare) error {
 	work := make([]func(context.Context) error, len(shares))
@@ -63,7 +64,7 @@ func (r *Replay) book(ctx context.Context, shares []replayShare) error {
 	var ranges []ledger.Range
 	for _, share := range shares {
 		ranges = ledger.JoinRanges(ranges, share.ranges)
-		r.Passed += share.passed
+		r.Skipped += share.skipped
 	}
 	return postgres.InAsyncTx(ctx, r.Pool, func(tx pgx.Tx) error { return r.Consumer.Services.Booking.NoteApplied(ctx, tx, ranges) })
 }
@@ -72,7 +73,7 @@ func (r *Replay) bookShare(ctx context.Context, share *replayShare) (err error) 
 	if len(share.entries.logs) == 0 {
 		return nil
 	}
-	share.passed, err = applied(ctx, r.Pool, share.entries.drop, func(tx pgx.Tx) error {
+	share.skipped, err = applySkipping(ctx, r.Pool, share.entries.drop, func(tx pgx.Tx) error {
 		booked, err := r.Consumer.book(ctx, tx, share.entries)
 		if err != nil {
 			return err

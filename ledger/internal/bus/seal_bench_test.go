@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// BenchmarkSeal measures what a link costs of each charge,
-// beside what it cost to apply it.
+// BenchmarkSeal measures what a link costs for each charge, beside the
+// cost of applying it.
 func BenchmarkSeal(b *testing.B) {
 	consumer, pool := newConsumer(b)
 	const perBatch = 5000

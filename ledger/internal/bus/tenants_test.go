@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A plan starts beside events of other types, also of those that a newer
-// version publishes, which are no failure.
+// A plan starts beside events of other types, including types of a
+// newer version.
 func TestUnknownTypesOfTenantsPass(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	records := []sharedbus.Record{
@@ -50,11 +50,11 @@ func createdOrganizations(organizations ...string) (records []sharedbus.Record) 
 	return records
 }
 
-// Plans that wait for an organization keep nobody from the outbox, least
-// of all who has locked the organization.
+// Plans that wait for an organization don't lock the outbox, least of
+// all for whoever holds the organization.
 func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 	consumer, pool := newConsumer(t)
-	consumer.Services.Booking.Rules.Tiers[ledger.Indie] = ledger.Terms{Quota: 1, RequestsPerMinute: 1, RetentionDays: 1} // which is used up when the plans start
+	consumer.Services.Booking.Rules.Tiers[ledger.Indie] = ledger.Terms{Quota: 1, RequestsPerMinute: 1, RetentionDays: 1} // used up when the plans start
 	inTx := func(do func(pgx.Tx) error) error {
 		return pg.InTx(t.Context(), pool, func(tx pgx.Tx) error { return errors.Join(pg.AsSystem(t.Context(), tx), do(tx)) })
 	}
@@ -81,7 +81,7 @@ func TestPlansWaitForAnOrganizationWithoutTheOutbox(t *testing.T) {
 	}
 }
 
-// blocked is nil as soon as somebody waits for a row.
+// blocked returns nil as soon as a transaction waits for a row.
 func blocked(t *testing.T, pool *pgxpool.Pool) error {
 	var waiting int
 	err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)

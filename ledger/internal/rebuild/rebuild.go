@@ -28,12 +28,13 @@ type Rebuild struct {
 
 // A Log has what was published.
 type Log interface {
-	// Hold is nil where the log still has every entry below positions.
-	Hold(ctx context.Context, topic [16]byte, through contract.Positions) error
-	// Tenants applies what tenants published below an offset, and returns the
-	// id of its topic.
+	// Open opens the log for Logs. It fails unless the log still has
+	// every record below positions.
+	Open(ctx context.Context, topic [16]byte, through contract.Positions) error
+	// Tenants applies the records of tenants below an offset and
+	// returns the topic's id.
 	Tenants(ctx context.Context, through int64) (topic [16]byte, err error)
-	// Logs applies the entries below positions that are not applied yet.
+	// Logs applies the unapplied entries below positions.
 	Logs(ctx context.Context, through contract.Positions) error
 }
 
@@ -84,7 +85,7 @@ func (r *Rebuild) run(ctx context.Context, before pgx.Tx) (report Report, err er
 
 // make brings the new ledger to where the other stands.
 func (r *Rebuild) make(ctx context.Context, before pgx.Tx, progress postgres.Progress) (decisions int, err error) {
-	if err := r.Log.Hold(ctx, progress.Topic, progress.Logs); err != nil {
+	if err := r.Log.Open(ctx, progress.Topic, progress.Logs); err != nil {
 		return 0, err
 	}
 	err = pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.CopyKept(ctx, tx, progress.Decision) })
