@@ -15,7 +15,7 @@ func Republish(ctx context.Context, tx pgx.Tx) error {
 	if err := postgres.RaiseVersions(ctx, tx); err != nil {
 		return err
 	}
-	return postgres.MakeAllDue(ctx, tx)
+	return postgres.MarkAllUnpublished(ctx, tx)
 }
 
 // AcceptLost accounts for offsets of a partition of weir.logs.v1 that nobody

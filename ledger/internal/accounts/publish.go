@@ -68,7 +68,7 @@ func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) err
 
 // Deleted makes due that the account of a deleted organization is taken back.
 func (s *Service) Deleted(ctx context.Context, tx pgx.Tx, organization string) error {
-	return postgres.MakeDue(ctx, tx, organization)
+	return postgres.MarkUnpublished(ctx, tx, organization)
 }
 
 // RepublishOnNewTerms makes every account due when the terms of
@@ -78,5 +78,5 @@ func (s *Service) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || !changed {
 		return err
 	}
-	return postgres.MakeAllDue(ctx, tx)
+	return postgres.MarkAllUnpublished(ctx, tx)
 }

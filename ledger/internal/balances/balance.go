@@ -75,7 +75,7 @@ func (s *Service) awaitBooked(ctx context.Context, organization string) error {
 	if err := postgres.AwaitApplied(ctx, s.Reads.Pool); err != nil {
 		return err
 	}
-	if err := postgres.AwaitDecided(ctx, s.Reads.Pool, organization); err != nil {
+	if err := postgres.AwaitBooks(ctx, s.Reads.Pool, organization); err != nil {
 		return snapshot.NoOrganization(err)
 	}
 	return nil

@@ -16,7 +16,7 @@ func TestPagesOverPeriods(t *testing.T) {
 	for _, reason := range []ledger.Reason{0, ledger.Charged, ledger.Issued} {
 		q := postgres.TransferQuery{To: l.Now().AddDate(1, 0, 0), Limit: 1000, Reason: reason}
 		all := pagesOf(t, l, q)
-		q.Limit, q.MostRead = 2, 3
+		q.Limit, q.ScanLimit = 2, 3
 		if pages := pagesOf(t, l, q); len(all) < 3 || !slices.Equal(pages, all) {
 			t.Errorf("reason %q: pages have %v, the list %v", reason, pages, all)
 		}

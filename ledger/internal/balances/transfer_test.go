@@ -43,7 +43,7 @@ func TestSearchesOfTransfersAreBounded(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	found, steps := 0, 0
-	q.Limit, q.MostRead = 2, 3
+	q.Limit, q.ScanLimit = 2, 3
 	for more := true; more; steps++ {
 		page, err := l.Balances.Transfers(t.Context(), "acme", q)
 		if err != nil {

@@ -10,15 +10,17 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// queueUnpublished marks the organizations' states as changed. Versions are drawn under the
-// organization's lock, so a later state has a higher one.
+// queueUnpublished marks the organizations' states as changed. Versions
+// are drawn under the organization's lock, so they grow with its
+// changes.
 func queueUnpublished(batch *pgx.Batch, organizations []string) {
 	batch.Queue(`INSERT INTO unpublished (organization, version)
 		SELECT id, nextval('versions') FROM unnest($1::text[]) AS id
 		ON CONFLICT (organization) DO UPDATE SET version = excluded.version`, organizations)
 }
 
-// An Unpublished is an organization whose account state was not published since it changed.
+// An Unpublished is an organization whose account state has changed
+// since it was published.
 type Unpublished struct {
 	Organization ledger.Organization
 	Book         ledger.Book // of the latest period
@@ -51,9 +53,11 @@ func AllUnpublished(ctx context.Context, tx pgx.Tx) ([]Unpublished, error) {
 	return due, err
 }
 
-// MarkPublished notes that these states are published. An organization that has changed since stays
-// due: no version is used twice. The rows are locked first, in the order of all who lock several. Both statements are planned each time, and without a join:
-// the planner takes the table for empty, as it mostly is, and would lock all rows again for each.
+// MarkPublished removes published states. An organization that has
+// changed since stays due, as it has a new version. The rows are locked
+// first, in the common order. Both statements are planned each time and
+// without a join: the planner takes the table for empty, as it mostly
+// is, and would lock all rows again for each.
 func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState) error {
 	ids, versions := make([]string, len(states)), make([]int64, len(states))
 	for i, state := range states {
@@ -70,16 +74,17 @@ func MarkPublished(ctx context.Context, tx pgx.Tx, states []ledger.AccountState)
 	return nil
 }
 
-// MakeDue makes an organization's account state due, if the ledger has one.
-func MakeDue(ctx context.Context, tx pgx.Tx, organization string) error {
+// MarkUnpublished makes an organization's account state due, if the
+// ledger has one.
+func MarkUnpublished(ctx context.Context, tx pgx.Tx, organization string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO unpublished (organization, version)
 		SELECT organization, nextval('versions') FROM (SELECT organization FROM organizations WHERE organization = $1 FOR NO KEY UPDATE) AS locked
 		ON CONFLICT (organization) DO UPDATE SET version = excluded.version`, organization)
 	return err
 }
 
-// SaveTerms notes the terms with which accounts are published, and reports whether they are others
-// than before.
+// SaveTerms stores the terms of published accounts and reports whether
+// they have changed.
 func SaveTerms(ctx context.Context, tx pgx.Tx, tiers ledger.Tiers) (changed bool, err error) {
 	terms, err := json.Marshal(tiers)
 	if err != nil {
@@ -90,8 +95,9 @@ func SaveTerms(ctx context.Context, tx pgx.Tx, tiers ledger.Tiers) (changed bool
 	return tag.RowsAffected() > 0, err
 }
 
-// MakeAllDue makes the account state of every organization with a plan due.
-func MakeAllDue(ctx context.Context, tx pgx.Tx) error {
+// MarkAllUnpublished makes the account state of every organization with
+// a plan due.
+func MarkAllUnpublished(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `INSERT INTO unpublished (organization, version)
 		SELECT organization, nextval('versions')
 		FROM (SELECT organization FROM organizations WHERE plans <> '[]' ORDER BY organization FOR NO KEY UPDATE) AS locked
@@ -99,8 +105,9 @@ func MakeAllDue(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// RaiseVersions makes the next version greater than any that was ever published: books of an earlier hour have forgotten those since. Versions began
-// as the time in microseconds, and no ledger changes a million accounts a second.
+// RaiseVersions makes the next version greater than any ever published:
+// restored books lack the latest ones. Versions began as the time in
+// microseconds, and no ledger changes a million accounts a second.
 func RaiseVersions(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `SELECT setval('versions', greatest((SELECT last_value FROM versions), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))`)
 	return err

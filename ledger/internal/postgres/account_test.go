@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// What is due is locked once, however many there are and
-// whatever the planner takes the table for.
+// Published states are locked once, however many there are and whatever
+// the planner's estimate.
 func TestPublishedStatesAreLockedOnce(t *testing.T) {
 	const organizations = 300
 	l := checkedLedger{ledgertest.New(t)}

@@ -7,8 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// OrganizationIDs lists organizations with a plan whose ids contain a text,
-// sorted, those behind a place, at most limit. tx has to see all.
+// OrganizationIDs lists at most limit organizations with a plan whose
+// ids contain a text, sorted, from after on. tx must see all
+// organizations.
 func OrganizationIDs(ctx context.Context, tx pgx.Tx, containing, after string, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT organization FROM organizations
 		WHERE organization > $1 AND plans <> '[]' AND strpos(organization, $2) > 0 ORDER BY organization LIMIT $3`, after, containing, limit)
@@ -18,8 +19,8 @@ func OrganizationIDs(ctx context.Context, tx pgx.Tx, containing, after string, l
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// LastActivity finds the last hour in which each organization sent anything, as
-// far as hours are kept, else the last day.
+// LastActivity returns the last hour with usage of each organization,
+// or the last day where hours are gone.
 func LastActivity(ctx context.Context, tx pgx.Tx, organizations []string) (map[string]time.Time, error) {
 	rows, err := tx.Query(ctx, `SELECT id, coalesce(h.hour, d.day::timestamp AT TIME ZONE 'UTC') FROM unnest($1::text[]) AS id
 		LEFT JOIN LATERAL (SELECT hour FROM usage_hours WHERE organization = id ORDER BY hour DESC LIMIT 1) h ON true

@@ -16,7 +16,7 @@ type BookKey struct {
 	Start        time.Time
 }
 
-// orgBook is a book and whose it is.
+// orgBook is a book and its organization.
 type orgBook struct {
 	organization string
 	book         ledger.Book
@@ -24,7 +24,7 @@ type orgBook struct {
 
 const bookColumns = `organization, period_start, period_end, issuer, grant_left, consumed, overage, credit, expired, voided, reached, refused, raises`
 
-// LoadBooks reads the books that exist of those asked for, by organization.
+// LoadBooks reads the existing books of keys, by organization.
 func LoadBooks(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool) (map[string][]ledger.Book, error) {
 	var ids []string
 	var starts []time.Time
@@ -50,7 +50,7 @@ func LoadAllBooks(ctx context.Context, tx pgx.Tx, organizations ...string) (map[
 	return books, forEachBook(rows, func(b orgBook) { books[b.organization] = append(books[b.organization], b.book) })
 }
 
-// LoadOpenBooks reads the books of the organizations whose periods are not closed.
+// LoadOpenBooks reads the organizations' books of open periods.
 func LoadOpenBooks(ctx context.Context, tx pgx.Tx, of map[string]ledger.Organization) (map[string][]ledger.Book, error) {
 	var ids []string
 	var closed []time.Time
@@ -85,8 +85,8 @@ func (b *orgBook) fields() []any {
 	return append(fields, &b.book.Reached, &b.book.Refused, &b.book.Raises)
 }
 
-// queueBooks writes the books as they are now. They were read under the
-// organization's lock, so nothing is overwritten.
+// queueBooks writes the books. They were read under the organization's
+// lock, so no change is lost.
 func queueBooks(batch *pgx.Batch, books []orgBook) {
 	n := len(books)
 	ids, starts, ends, reached := make([]string, n), make([]time.Time, n), make([]time.Time, n), make([]int16, n)

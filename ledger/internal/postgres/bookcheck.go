@@ -11,33 +11,34 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// lateness is how long a transaction that has booked may take to commit. A
-// longer one only costs a second look at its books.
-const lateness = time.Minute
+// maxCommitDelay is the longest usual time from booking to commit. A
+// longer one only costs a second sum.
+const maxCommitDelay = time.Minute
 
-// wholeEvery is how often all transfers of a book are added up all the same.
-const wholeEvery = time.Hour
+// fullSumEvery is how often all transfers of a book are added up.
+const fullSumEvery = time.Hour
 
 // maxSummed bounds how many books a BookCheck remembers.
 const maxSummed = 10_000
 
-// A BookCheck compares books with their transfers. All transfers of a book
-// are added up the first time and once an hour; between, only those booked
-// since. So a change of a checked book is found at once, and one of transfers
-// added up before within an hour, where the book is still written to. The
-// zero value is ready; it is for one goroutine.
+// A BookCheck compares books with their transfers. It adds up all
+// transfers of a book the first time and hourly, and otherwise only
+// those booked since. So a changed book is found at once, and a changed
+// transfer within an hour while the book is in use. The zero value is
+// ready; it is for one goroutine.
 type BookCheck struct {
 	summed map[BookKey]summed // bounded by maxSummed
 }
 
-// summed is the sum of a book's transfers that were booked by an instant.
+// summed is the sum of a book's transfers booked by an instant.
 type summed struct {
-	whole    time.Time // when everything was added up
+	whole    time.Time // of the last full sum
 	by       time.Time
 	balances ledger.Balances
 }
 
-// Of compares books with their transfers. tx is a snapshot taken at now or later.
+// Of compares books with their transfers. tx is a snapshot taken at now
+// or later.
 func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, now time.Time) ([]ledger.Violation, error) {
 	books, err := LoadBooks(ctx, tx, keys)
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, no
 	var violations []ledger.Violation
 	for organization, held := range books {
 		for _, book := range held {
-			sum, err := c.sum(ctx, tx, organization, book, now.Add(-lateness))
+			sum, err := c.sum(ctx, tx, organization, book, now.Add(-maxCommitDelay))
 			if err != nil {
 				return nil, err
 			}
@@ -56,8 +57,8 @@ func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, no
 	return violations, nil
 }
 
-// CheckBooks compares the books of an organization that begin since
-// an instant with all of their transfers.
+// CheckBooks compares the books of an organization that begin at an
+// instant or later with all their transfers.
 func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (violations []ledger.Violation, err error) {
 	books, err := LoadAllBooks(ctx, tx, organization)
 	if err != nil {
@@ -76,18 +77,18 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 	return violations, nil
 }
 
-// fromTouched is how many transfers TouchedBy reads.
-const fromTouched = 500
+// touchedSample is how many transfers TouchedBy reads.
+const touchedSample = 500
 
-// TouchedBy finds books that the transaction of a range wrote to, at most
-// limit of them: those of some transfers that lie together, wherever among
-// those of the last day that has any, as they lie by organization.
+// TouchedBy returns at most limit books that the transaction of a range
+// wrote to. It samples transfers at a random place in the last day that
+// has any.
 func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
-	whole, err := bookedWith(ctx, tx, r)
+	whole, err := wholeTransaction(ctx, tx, r)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, readingTails); err != nil {
+	if _, err := tx.Exec(ctx, tailSettings); err != nil {
 		return nil, err
 	}
 	days, err := daysBetween(ctx, tx, whole.From, whole.To)
@@ -107,29 +108,30 @@ func touchedOn(ctx context.Context, tx pgx.Tx, day time.Time, r ledger.Range, li
 	if err != nil {
 		return nil, err
 	}
-	skipped := rand.Float64() * float64(max(r.Charged-fromTouched, 0)) //nolint:gosec // a sample
+	skipped := rand.Float64() * float64(max(r.Charged-touchedSample, 0)) //nolint:gosec // a sample
 	keys, err := end.touchedAfter(ctx, tx, r, int64(skipped), limit)
 	if err != nil || len(keys) > 0 {
 		return keys, err
 	}
-	if end, err = safeTailOf(ctx, tx, day, r.Booked); err != nil { // not each charge has left a transfer there
+	if end, err = safeTailOf(ctx, tx, day, r.Booked); err != nil { // fewer transfers than charges
 		return nil, err
 	}
 	return end.touchedAfter(ctx, tx, r, 0, limit)
 }
 
-// bookedWith widens a range to all partitions of its transaction, so that
-// charges are counted where their transfers are looked for.
-func bookedWith(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Range, error) {
+// wholeTransaction widens a range to all partitions of its transaction,
+// so that its charges match its transfers.
+func wholeTransaction(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Range, error) {
 	err := tx.QueryRow(ctx, `SELECT least(min(effective_from), $2), greatest(max(effective_to), $3), coalesce(sum(charged), 0)
 		FROM checked_ranges JOIN ranges USING (partition) WHERE booked_at = $1`, r.Booked, r.From, r.To).Scan(&r.From, &r.To, &r.Charged)
 	return r, err
 }
 
-// touchedAfter finds books by transfers of a booking, but for the first of them.
+// touchedAfter returns the books of a booking's transfers after those
+// skipped.
 func (t tail) touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM `+t.partition+`
-			WHERE ctid >= $1 AND booked_at = $2 LIMIT $3 OFFSET $4) sample LIMIT $5`, planned, t.first, r.Booked, fromTouched, skipped, limit)
+			WHERE ctid >= $1 AND booked_at = $2 LIMIT $3 OFFSET $4) sample LIMIT $5`, customPlan, t.first, r.Booked, touchedSample, skipped, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +144,13 @@ func (t tail) touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipp
 	return keys, err
 }
 
-// sum is the sum of a book's transfers, from the sum of before where
-// there is one. If the book differs, a transaction may have
-// committed late: then everything is added up.
+// sum returns the sum of a book's transfers, from the last sum on. If
+// the book differs, a transaction may have committed late: then it adds
+// up all.
 func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
 	key := BookKey{organization, book.Period.Start}
 	before := c.summed[key]
-	if by.Sub(before.whole) >= wholeEvery {
+	if by.Sub(before.whole) >= fullSumEvery {
 		before = summed{whole: by}
 	}
 	next, all, err := before.add(ctx, tx, organization, book, by)
@@ -161,8 +163,7 @@ func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, boo
 	return all, err
 }
 
-// remember keeps a sum. Beyond the bound the others are dropped,
-// and made again on demand.
+// remember keeps a sum. At the bound it drops all others.
 func (c *BookCheck) remember(key BookKey, sum summed) {
 	if c.summed == nil || len(c.summed) >= maxSummed {
 		c.summed = map[BookKey]summed{}
@@ -170,8 +171,8 @@ func (c *BookCheck) remember(key BookKey, sum summed) {
 	c.summed[key] = sum
 }
 
-// add continues a sum: it returns that of what was booked by an
-// instant, and that of everything.
+// add continues a sum. next has the transfers booked by an instant, all
+// has every one.
 func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (next summed, all ledger.Balances, err error) {
 	next, all = s, s.balances
 	if by.After(s.by) { // else the clock was set back
@@ -182,7 +183,7 @@ func (s summed) add(ctx context.Context, tx pgx.Tx, organization string, book le
 		GROUP BY 1, 2, 4
 		UNION ALL SELECT from_account, to_account, sum(amount)::bigint, true FROM folded_transfers
 		WHERE organization = $1 AND period_start = $2 AND $6 GROUP BY 1, 2`,
-		planned, organization, book.Period.Start, book.Period.End, s.by, next.by, s.by.IsZero())
+		customPlan, organization, book.Period.Start, book.Period.End, s.by, next.by, s.by.IsZero())
 	if err != nil {
 		return next, all, err
 	}

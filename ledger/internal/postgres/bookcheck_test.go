@@ -15,8 +15,7 @@ import (
 // A checkedLedger is a ledger whose books are checked.
 type checkedLedger struct{ *ledgertest.Ledger }
 
-// chargeRange books a charge that counts as booked at an
-// instant, and returns its range.
+// chargeRange books a charge as of an instant and returns its range.
 func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int64, booked time.Time) ledger.Range {
 	t.Helper()
 	charge := l.NewCharge(organization, bytes)
@@ -30,7 +29,7 @@ func (l checkedLedger) chargeRange(t *testing.T, organization string, bytes int6
 	return r
 }
 
-// checked is what a check finds in the books of a range.
+// checked returns the violations in the books of a range.
 func (l checkedLedger) checked(t *testing.T, check *postgres.BookCheck, r ledger.Range) (found []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -55,9 +54,9 @@ func (l checkedLedger) exec(t *testing.T, statement string, args ...any) {
 	})
 }
 
-// A book is added up whole at first and once an hour; in between
-// only what was booked since is read. A transaction that commits
-// long after it has booked is no alarm.
+// A book is added up whole at first and hourly, and incrementally in
+// between. A transaction that commits long after its booking raises no
+// alarm.
 func TestBookCheckGoesOn(t *testing.T) {
 	l, check := checkedLedger{ledgertest.New(t)}, &postgres.BookCheck{}
 	l.Start(t, "acme", "scale")
@@ -66,7 +65,7 @@ func TestBookCheckGoesOn(t *testing.T) {
 	if found := l.checked(t, check, first); len(found) > 0 {
 		t.Fatalf("at first: %v", found)
 	}
-	late := l.chargeRange(t, "acme", 20, ledgertest.November.Add(time.Minute)) // booked before the first look, and committed after it
+	late := l.chargeRange(t, "acme", 20, ledgertest.November.Add(time.Minute)) // booked before the first check, committed after it
 	if found := l.checked(t, check, late); len(found) > 0 {
 		t.Errorf("after a late commit: %v", found)
 	}
@@ -82,7 +81,7 @@ func TestBookCheckGoesOn(t *testing.T) {
 	}
 }
 
-// What is lost or changed after a book was looked at is found.
+// A change to a checked book is found.
 func TestBookCheckFinds(t *testing.T) {
 	for name, tamper := range map[string]string{
 		"a transfer that is lost":     `DELETE FROM transfers WHERE "offset" = $1`,
@@ -107,8 +106,8 @@ func TestBookCheckFinds(t *testing.T) {
 	}
 }
 
-// The books of a transaction are found in all of its partitions, whenever their
-// charges count, and also where fewer transfers lie than were charged.
+// The books of a transaction are found in all its partitions, whenever
+// charges count, even with fewer transfers than charges.
 func TestBooksOfATransactionAreFound(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	booked := l.Now()
@@ -132,7 +131,8 @@ func TestBooksOfATransactionAreFound(t *testing.T) {
 	l.findsBooks(t, ranges[0], 2)
 }
 
-// The books of a transaction are found where nothing of its last day was charged.
+// The books of a transaction are found where its last day has no
+// charge.
 func TestBooksOfTheDayBeforeAreFound(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)

@@ -11,9 +11,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveBooks stores opened books with their transfers and grants, and the usage
-// that charges add, makes their account states due, and notifies Channel, in
-// other processes as well, when the transaction commits.
+// SaveBooks stores opened books with their transfers, grants and the
+// charges' usage. It makes their account states due and notifies
+// Channel at commit.
 func SaveBooks(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books, charges []ledger.Charge) error {
 	var books []orgBook
 	var due []string
@@ -56,8 +56,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// EnsureDays makes sure that transfers of these instants have a
-// day's partition to be in.
+// EnsureDays creates the daily partitions for transfers of these
+// instants.
 func EnsureDays(ctx context.Context, tx pgx.Tx, instants ...time.Time) error {
 	return pg.EnsureDays(ctx, tx, "transfers", instants...)
 }

@@ -12,8 +12,8 @@ import (
 
 const budgetColumns = `organization, project, key, bytes, used, period_start, reached, refused, since`
 
-// LoadBudgets reads the budgets of organizations: projects
-// before keys, each by their ids.
+// LoadBudgets reads the budgets of organizations: projects before keys,
+// each by id.
 func LoadBudgets(ctx context.Context, tx pgx.Tx, organizations []string) (map[string][]ledger.Budget, error) {
 	if len(organizations) == 0 {
 		return nil, nil
@@ -36,10 +36,10 @@ func LoadBudgets(ctx context.Context, tx pgx.Tx, organizations []string) (map[st
 	return budgets, err
 }
 
-// queueBudgets writes the budgets of opened books as they are now.
+// queueBudgets writes the budgets of opened books.
 func queueBudgets(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	for _, id := range sortedKeys(opened) {
-		for _, of := range opened[id].Unbudgeted { // before the rest: it may have a new one
+		for _, of := range opened[id].Unbudgeted { // first: it may have a new one
 			batch.Queue(`DELETE FROM budgets WHERE organization = $1 AND project = $2 AND key = $3`, id, of.Project, of.Key)
 		}
 	}
@@ -70,8 +70,8 @@ func queueKeptBudgets(batch *pgx.Batch, opened map[string]*ledger.Books) {
 		ids, projects, keys, bytes, used, starts, reached, refused, since)
 }
 
-// Spent is what spenders were charged of what was accepted
-// between two days, in their order.
+// Spent returns the accepted bytes of each spender between two days, in
+// their order.
 func Spent(ctx context.Context, tx pgx.Tx, organization pg.Organization, spenders []ledger.Spender, from, to time.Time) ([]int64, error) {
 	projects, keys := make([]string, len(spenders)), make([]string, len(spenders))
 	for i, s := range spenders {

@@ -8,10 +8,9 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// budgetsAndUsage compares what budgets have used with the usage of their
-// projects and keys, where a condition holds. A period ends where a later one of
-// the organization begins: a budget of which nothing was charged since is still
-// in an earlier one.
+// budgetsAndUsage compares used budgets with the usage of their
+// projects and keys, where a condition holds. A budget without charges
+// since stays in an earlier period.
 func budgetsAndUsage(condition string) string {
 	return `SELECT concat_ws(', ', b.organization, nullif(b.project, ''), nullif(b.key, '')), b.used, coalesce(sum(u.bytes), 0)::bigint
 		FROM budgets b

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// VerifyChains checks the chains of all organizations, those of their links
-// whose hours began after since also by what they hold.
+// VerifyChains checks the chains of all organizations. Links of hours
+// after since are also compared with their content.
 func VerifyChains(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	hours, err := readHours(ctx, tx)
 	if err != nil {
@@ -48,11 +48,11 @@ func CheckChain(ctx context.Context, tx pgx.Tx, organization string, since time.
 	return hours.check(ctx, tx, organization, since)
 }
 
-// logHours say which hour of the log an offset is in.
+// logHours maps offsets to hours of the log.
 type logHours struct {
-	first   time.Time // what was cut then or before is not known any more
+	first   time.Time // earlier cuts are gone
 	cuts    map[int][]cutAt
-	replays map[logPlace]time.Time // bounded by the replays that are kept
+	replays map[logPosition]time.Time // bounded by the replays that are kept
 }
 
 type cutAt struct {
@@ -60,13 +60,13 @@ type cutAt struct {
 	next int64
 }
 
-type logPlace struct {
+type logPosition struct {
 	partition int
 	offset    int64
 }
 
 func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
-	hours := logHours{cuts: map[int][]cutAt{}, replays: map[logPlace]time.Time{}}
+	hours := logHours{cuts: map[int][]cutAt{}, replays: map[logPosition]time.Time{}}
 	rows, err := tx.Query(ctx, `SELECT partition, hour, next_offset FROM cuts WHERE hour <= (SELECT max(hour) FROM seals WHERE root IS NOT NULL)
 		ORDER BY partition, hour`)
 	if err != nil {
@@ -89,7 +89,7 @@ func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
 	if err != nil {
 		return hours, err
 	}
-	var place logPlace
+	var place logPosition
 	var hour time.Time
 	_, err = pgx.ForEachRow(rows, []any{&place.partition, &place.offset, &hour}, func() error {
 		hours.replays[place] = hour.UTC()
@@ -98,9 +98,9 @@ func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
 	return hours, err
 }
 
-// of is the hour of an offset; ok is false where it is not cut,
-// or that is not known any more.
-func (h logHours) of(place logPlace) (hour time.Time, ok bool) {
+// of returns the hour of an offset; ok is false where it is not cut or
+// no longer known.
+func (h logHours) of(place logPosition) (hour time.Time, ok bool) {
 	if hour, ok := h.replays[place]; ok {
 		return hour, hour.After(h.first)
 	}
@@ -117,8 +117,8 @@ func (h logHours) of(place logPlace) (hour time.Time, ok bool) {
 	return cuts[at].hour, true
 }
 
-// check checks a chain: each link by the one before, the last by the head,
-// and those after since by what they hold.
+// check checks a chain: each link against the one before, the last
+// against the head, and those after since against their content.
 func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE organization = $1 ORDER BY sequence`, organization)
 	if err != nil {
@@ -144,21 +144,22 @@ func (h logHours) check(ctx context.Context, tx pgx.Tx, organization string, sin
 	return slices.Concat(violations, charges, decisions), err
 }
 
-// outOfOrder is more than how long a record may lie in the log
-// behind one that was accepted after it.
-const outOfOrder = 24 * time.Hour
+// maxDisorder exceeds how much later than its successors a record may
+// lie in the log.
+const maxDisorder = 24 * time.Hour
 
-// chargesSince are the transfers of an organization's charges since an instant,
-// and of those that came late, which count from the beginning of a period.
+// chargesSince selects an organization's charges since an instant, and
+// late ones, which count from the start of a period.
 const chargesSince = `SELECT * FROM transfers WHERE organization = $1 AND ` + ofCharges + ` AND (effective_at >= $2 OR effective_at = ANY ($3))`
 
-// The same with those that were replayed, however long they had been parked:
-// these may be of any day, so all are locked.
+// chargesOrReplaysSince adds charges replayed after any time parked.
+// These may be of any day, so all days are locked.
 const chargesOrReplaysSince = chargesSince + `
 	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at) WHERE organization = $1 AND ` + ofCharges + `
 		AND effective_at < $2 AND effective_at <> ALL ($3)`
 
-// periodsSince are the beginnings of an organization's periods that end after an instant.
+// periodsSince returns the starts of an organization's periods that end
+// after an instant.
 func periodsSince(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `SELECT period_start FROM books WHERE organization = $1 AND period_end > $2`, organization, since)
 	if err != nil {
@@ -169,13 +170,13 @@ func periodsSince(ctx context.Context, tx pgx.Tx, organization string, since tim
 
 // checkCharges compares links with the transfers of their hours.
 func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link, since time.Time) ([]ledger.Violation, error) {
-	rows, err := h.charges(ctx, tx, organization, since.Add(-outOfOrder))
+	rows, err := h.charges(ctx, tx, organization, since.Add(-maxDisorder))
 	if err != nil {
 		return nil, err
 	}
 	digests := map[time.Time]*ledger.ChargesDigest{}
 	err = forEachCharge(rows, func(_ string, c ledger.LinkedCharge) {
-		hour, ok := h.of(logPlace{c.Partition, c.Offset})
+		hour, ok := h.of(logPosition{c.Partition, c.Offset})
 		if !ok || !hour.After(since) {
 			return
 		}
@@ -190,7 +191,8 @@ func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization stri
 	return compareCharges(organization, links, digests, since), nil
 }
 
-// charges reads the charges of an organization that may be in the hours since an instant.
+// charges reads an organization's charges that may be in hours since an
+// instant.
 func (h logHours) charges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (pgx.Rows, error) {
 	starts, err := periodsSince(ctx, tx, organization, since)
 	if err != nil {
@@ -200,7 +202,7 @@ func (h logHours) charges(ctx context.Context, tx pgx.Tx, organization string, s
 	if len(h.replays) > 0 {
 		which = chargesOrReplaysSince
 	}
-	return tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, planned, organization, since, starts)
+	return tx.Query(ctx, `SELECT `+chargeColumns+` FROM (`+which+`) t ORDER BY `+chargeOrder, customPlan, organization, since, starts)
 }
 
 func compareCharges(organization string, links []ledger.Link, digests map[time.Time]*ledger.ChargesDigest, since time.Time) []ledger.Violation {
@@ -224,9 +226,9 @@ func compareCharges(organization string, links []ledger.Link, digests map[time.T
 	return violations
 }
 
-// checkDecisions compares links with the decisions that they
-// have. Those of a deleted organization are gone, and so is what
-// the first link that is kept began behind.
+// checkDecisions compares links with their decisions. Those of a
+// deleted organization are gone, as are those before the first link
+// kept.
 func checkDecisions(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link) ([]ledger.Violation, error) {
 	if len(links) == 0 {
 		return nil, nil
@@ -264,7 +266,7 @@ func compareDecisions(organization string, links []ledger.Link, decided []ledger
 		}
 		if behind = link.Decisions; digest.Through != link.Decisions || digest.Sum() != link.Decided {
 			violations = append(violations, ledger.Violation{Invariant: ledger.ChainIsCharges, Detail: fmt.Sprintf(
-				"organization %q, link %d of %s: its decisions are others than those that are kept, through the %d.",
+				"organization %q, link %d of %s: its decisions differ from those kept, through number %d",
 				organization, link.Sequence, link.Hour.Format(time.RFC3339), link.Decisions)})
 		}
 	}

@@ -14,29 +14,29 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// CheckRanges compares ranges with the transfers that their transactions wrote:
-// with those that lie where these wrote and, where that differs, with all that
-// there are. One that was added elsewhere, in room that a vacuum freed, is left
-// to the check of books and to Verify. tx holds the days.
+// CheckRanges compares ranges with the transfers of their transactions:
+// first with the tail of each day, then, where that differs, with all
+// transfers. It misses a transfer added in room that a vacuum freed;
+// the check of books and Verify find that. tx holds the days.
 func CheckRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) ([]ledger.Violation, error) {
 	_, differing, err := compareRanges(ctx, tx, ranges, addTail)
 	if err != nil || len(differing) == 0 {
 		return nil, err
 	}
 	from, to := acceptedIn(differing)
-	_ = Summarize(ctx, tx, from, to) // else more is read: who examines the books need not be able to write
+	_ = Summarize(ctx, tx, from, to) // best effort: a reader can't write, and reads more
 	violations, _, err := compareRanges(ctx, tx, differing, addIndexed)
 	return violations, err
 }
 
-// compareRanges compares ranges with transfers as they are added
-// up, and returns those that differ.
+// compareRanges compares ranges with their transfers and returns those
+// that differ.
 func compareRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder) (violations []ledger.Violation, differing []ledger.Range, err error) {
 	found, err := chargedIn(ctx, tx, ranges, add)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot add up the transfers of %d ranges: %w", len(ranges), err)
 	}
-	for key, want := range stretchesOf(ranges) {
+	for key, want := range rangesByBooking(ranges) {
 		got := found[key]
 		if got.bytes == want.ChargedBytes && got.charges <= want.Charged && (got.charges == 0 || got.first >= want.First && got.next <= want.Next) {
 			continue
@@ -49,23 +49,23 @@ func compareRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add ad
 	return violations, differing, nil
 }
 
-// A stretchKey is a partition and the instant at which a
-// transaction booked what it read there.
-type stretchKey struct {
+// A bookingKey is a partition and the instant of its transaction's
+// booking.
+type bookingKey struct {
 	partition int
 	booked    int64 // microseconds
 }
 
-func stretchAt(partition int, booked time.Time) stretchKey {
-	return stretchKey{partition, booked.UnixMicro()}
+func bookingAt(partition int, booked time.Time) bookingKey {
+	return bookingKey{partition, booked.UnixMicro()}
 }
 
-// stretchesOf are the ranges by their keys. Those of a key, as of a
-// clock that stood still, count together.
-func stretchesOf(ranges []ledger.Range) map[stretchKey]ledger.Range {
-	stretches := make(map[stretchKey]ledger.Range, len(ranges))
+// rangesByBooking joins ranges of one key, as of a clock that stood
+// still.
+func rangesByBooking(ranges []ledger.Range) map[bookingKey]ledger.Range {
+	stretches := make(map[bookingKey]ledger.Range, len(ranges))
 	for _, r := range ranges {
-		key := stretchAt(r.Partition, r.Booked)
+		key := bookingAt(r.Partition, r.Booked)
 		sum, known := stretches[key]
 		if !known {
 			stretches[key] = r
@@ -78,17 +78,16 @@ func stretchesOf(ranges []ledger.Range) map[stretchKey]ledger.Range {
 	return stretches
 }
 
-// charged is what the transfers of a stretch come to, and
-// between which offsets their charges are.
+// charged sums the transfers of a booking, and bounds their offsets.
 type charged struct {
 	bytes       int64
 	charges     int
 	first, next int64
 }
 
-// chargedIn adds up the transfers of ranges, which lie together in the order of
-// their booking: they are read once, whatever the partitions.
-func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder) (map[stretchKey]charged, error) {
+// chargedIn adds up the transfers of ranges. They lie in the order of
+// their booking, so they are read once for all partitions.
+func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder) (map[bookingKey]charged, error) {
 	if len(ranges) == 0 {
 		return nil, nil
 	}
@@ -102,7 +101,7 @@ func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder)
 	if err != nil {
 		return nil, err
 	}
-	found := map[stretchKey]charged{}
+	found := map[bookingKey]charged{}
 	for _, day := range days {
 		if err := add(ctx, tx, day, all, latest, found); err != nil {
 			return nil, err
@@ -111,7 +110,8 @@ func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder)
 	return found, nil
 }
 
-// acceptedIn is between which instants ranges were accepted, both inclusive.
+// acceptedIn returns the first and last acceptance of ranges, both
+// inclusive.
 func acceptedIn(ranges []ledger.Range) (from, to time.Time) {
 	from, to = ranges[0].From, ranges[0].To
 	for _, r := range ranges {
@@ -120,7 +120,7 @@ func acceptedIn(ranges []ledger.Range) (from, to time.Time) {
 	return from, to
 }
 
-// daysBetween are the days of transfers from that of one instant to that of
+// daysBetween returns the days of transfers from one instant to
 // another.
 func daysBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]time.Time, error) {
 	days, err := pg.Days(ctx, tx, "transfers")
@@ -128,12 +128,12 @@ func daysBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]time.Tim
 	return slices.DeleteFunc(days, func(day time.Time) bool { return day.Before(first) || day.After(to) }), err
 }
 
-// An adder adds what a day has of ranges that were booked until latest.
-type adder func(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error
+// An adder adds the transfers of a day booked until latest.
+type adder func(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[bookingKey]charged) error
 
 // addTail reads the end of the day.
-func addTail(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
-	if _, err := tx.Exec(ctx, readingTails); err != nil {
+func addTail(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[bookingKey]charged) error {
+	if _, err := tx.Exec(ctx, tailSettings); err != nil {
 		return err
 	}
 	end, err := safeTailOf(ctx, tx, day, all.Booked)
@@ -143,15 +143,15 @@ func addTail(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, la
 	return end.addCharged(ctx, tx, all, latest, found)
 }
 
-// addIndexed reads what the index of bookings finds of the day.
-func addIndexed(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
+// addIndexed reads the day by the index of bookings.
+func addIndexed(ctx context.Context, tx pgx.Tx, day time.Time, all ledger.Range, latest time.Time, found map[bookingKey]charged) error {
 	if _, err := tx.Exec(ctx, `SELECT set_config('enable_bitmapscan', 'on', true)`); err != nil {
 		return err
 	}
 	return wholeDay(day).addCharged(ctx, tx, all, latest, found)
 }
 
-func (t tail) addCharged(ctx context.Context, tx pgx.Tx, all ledger.Range, latest time.Time, found map[stretchKey]charged) error {
+func (t tail) addCharged(ctx context.Context, tx pgx.Tx, all ledger.Range, latest time.Time, found map[bookingKey]charged) error {
 	rows, err := tx.Query(ctx, `SELECT partition, booked_at, sum(amount)::bigint, count(*) FILTER (WHERE entries > 0), min("offset"), max("offset") + 1
 		FROM `+t.partition+` WHERE ctid >= $5 AND booked_at BETWEEN $1 AND $2 AND effective_at BETWEEN $3 AND $4 AND `+ofCharges+` GROUP BY 1, 2`,
 		all.Booked, latest, all.From, all.To, t.first)
@@ -162,14 +162,14 @@ func (t tail) addCharged(ctx context.Context, tx pgx.Tx, all ledger.Range, lates
 	var booked time.Time
 	var sum charged
 	_, err = pgx.ForEachRow(rows, []any{&partition, &booked, &sum.bytes, &sum.charges, &sum.first, &sum.next}, func() error {
-		key := stretchAt(partition, booked)
+		key := bookingAt(partition, booked)
 		found[key] = found[key].plus(sum)
 		return nil
 	})
 	return err
 }
 
-// plus is c and what another day has of the same stretch.
+// plus adds another day of the same booking.
 func (c charged) plus(other charged) charged {
 	if c == (charged{}) {
 		return other
@@ -191,7 +191,7 @@ func compare(organization string, book ledger.Book, sum ledger.Balances) []ledge
 	return violations
 }
 
-// Verify checks all that the database alone can prove. tx is a
+// Verify checks everything the database alone can prove. tx is a
 // snapshot that sees every organization.
 func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
 	violations, err := verifyHours(ctx, tx, kept.HoursSince(now))
@@ -223,8 +223,7 @@ func Verify(ctx context.Context, tx pgx.Tx, kept ledger.Retention, now time.Time
 	return violations, nil
 }
 
-// verifyBooks compares all books with all of their transfers, in
-// one question for each.
+// verifyBooks compares all books with all their transfers.
 func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	sums, err := allSums(ctx, tx)
 	if err != nil {
@@ -242,7 +241,7 @@ func verifyBooks(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return violations, err
 }
 
-// allSums is what the transfers of all books come to.
+// allSums adds up the transfers of all books.
 func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, b.period_start, from_account, to_account, sum(amount)::bigint
 		  FROM books b JOIN transfers t USING (organization) WHERE t.effective_at >= b.period_start AND t.effective_at < b.period_end GROUP BY 1, 2, 3, 4
@@ -263,8 +262,8 @@ func allSums(ctx context.Context, tx pgx.Tx) (map[BookKey]ledger.Balances, error
 	return sums, err
 }
 
-// verifyRanges compares ranges since an instant: the last of a partition
-// that is silent outlives its transfers.
+// verifyRanges compares ranges since an instant. The last range of a
+// silent partition outlives its transfers.
 func verifyRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangeIsTransfers, `SELECT 'partition ' || partition || ' from ' || first_offset, charged_bytes, bytes
 		FROM (SELECT r.partition, r.first_offset, r.charged_bytes, coalesce(sum(t.amount), 0)::bigint AS bytes
@@ -273,9 +272,9 @@ func verifyRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Vio
 			WHERE r.effective_from >= $1 GROUP BY 1, 2, 3) compared WHERE charged_bytes <> bytes`, since)
 }
 
-// verifyOrder finds offsets in no range and no parked record, and
-// ranges that overlap. The log has no gaps of its own: it is not
-// compacted and its producers use no transactions.
+// verifyOrder finds overlapping ranges, and offsets in neither a range
+// nor a parked record. The log has no gaps: it is not compacted and its
+// producers use no transactions.
 func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.RangesFollow, `SELECT 'partition ' || partition || ' before ' || first_offset, first_offset - previous, parked
 		FROM (SELECT r.*, (SELECT count(*) FROM bus_parked b WHERE b.group_name = '`+contract.GroupLedger+`' AND b.topic = '`+contract.TopicLogs+`'
@@ -284,7 +283,7 @@ func verifyOrder(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 		WHERE first_offset - previous <> parked`)
 }
 
-// differences makes violations of rows (what, one, other).
+// differences returns rows (what, one, other) as violations.
 func differences(ctx context.Context, tx pgx.Tx, invariant, query string, args ...any) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {

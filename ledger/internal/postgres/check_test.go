@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Verify finds what was tampered with.
+// Verify finds tampering.
 func TestVerifyFinds(t *testing.T) {
 	tests := map[string]string{
 		ledger.BalanceIsTransfers: `UPDATE books SET grant_left = grant_left + 1, consumed = consumed - 1 WHERE consumed > 0`,
@@ -42,7 +42,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// A record that could not be applied and is discarded leaves no gap between the ranges; one that is nowhere does.
+// A discarded record leaves no gap between ranges; a missing one does.
 func TestDiscardedRecordsLeaveNoGap(t *testing.T) {
 	l := ledgertest.New(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -65,7 +65,7 @@ func TestDiscardedRecordsLeaveNoGap(t *testing.T) {
 	})
 }
 
-// Books that do not sum to zero can't even be written.
+// The database refuses books that do not sum to zero.
 func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -85,7 +85,8 @@ func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
 	}
 }
 
-// Offsets that are lost with their log and accepted as lost leave no gap; what is accepted twice stays one range.
+// Offsets accepted as lost leave no gap; accepting twice keeps one
+// range.
 func TestAcceptedLossLeavesNoGap(t *testing.T) {
 	l := ledgertest.New(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -111,7 +112,7 @@ func TestAcceptedLossLeavesNoGap(t *testing.T) {
 	})
 }
 
-// Accounts that are published again are newer than all that was published of later books.
+// Accounts published again are newer than any of the later books.
 func TestRaisedVersions(t *testing.T) {
 	l := ledgertest.New(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

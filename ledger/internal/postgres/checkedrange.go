@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// FollowRanges has the ranges of all partitions checked, from
-// the oldest that is kept.
+// FollowRanges adds new partitions to the checked ones, from their
+// oldest range on.
 func FollowRanges(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `INSERT INTO checked_ranges (partition, next)
 		SELECT partition, coalesce((SELECT min(first_offset) FROM ranges r WHERE r.partition = p.partition), next) FROM bus_positions p
@@ -20,10 +20,11 @@ func FollowRanges(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// ClaimRanges returns at most limit unchecked ranges of each partition, by
-// partition and offset, without partitions that another transaction has
-// claimed. They are checked when tx commits, and this one's until then. All
-// partitions together: those of a transaction lie together as well.
+// ClaimRanges returns at most limit unchecked ranges of each partition,
+// by partition and offset. It skips partitions that another transaction
+// has claimed. The ranges count as checked when tx commits. It claims
+// all partitions together, as the transfers of a transaction lie
+// together.
 func ClaimRanges(ctx context.Context, tx pgx.Tx, limit int) ([]ledger.Range, error) {
 	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM (SELECT partition AS claimed, next FROM checked_ranges ORDER BY 1 FOR UPDATE SKIP LOCKED) c
 		CROSS JOIN LATERAL (SELECT `+rangeColumns+` FROM ranges WHERE partition = claimed AND first_offset >= next ORDER BY first_offset LIMIT $1) r
@@ -45,8 +46,8 @@ func ClaimRanges(ctx context.Context, tx pgx.Tx, limit int) ([]ledger.Range, err
 	return ranges, err
 }
 
-// CheckedRanges are through which offsets all replicas have checked the ranges,
-// and since when the oldest unchecked one is booked: zero where there is none.
+// CheckedRanges returns the offsets below which ranges are checked, and
+// when the oldest unchecked one was booked; zero: there is none.
 func CheckedRanges(ctx context.Context, tx pgx.Tx) (through contract.Positions, oldest time.Time, err error) {
 	rows, err := tx.Query(ctx, `SELECT c.partition, c.next, (SELECT booked_at FROM ranges r
 			WHERE r.partition = c.partition AND first_offset >= c.next ORDER BY first_offset LIMIT 1) FROM checked_ranges c`)

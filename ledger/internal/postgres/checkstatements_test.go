@@ -10,7 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A whole check asks the database as often for thirty organizations' books as for one's.
+// A whole check takes as many statements for thirty organizations as
+// for one.
 func TestAWholeCheckAsksOnce(t *testing.T) {
 	pool, statements := pgtest.Counted(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
 	l := checkedLedger{ledgertest.On(pool)}

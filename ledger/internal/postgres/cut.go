@@ -11,30 +11,30 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// cutLock orders those who cut an hour and those who book: what is booked
-// before a cut once it is made is noted.
+// cutLock orders bookings and cuts, so that bookings behind a cut are
+// recorded.
 const cutLock = `hashtextextended('weir ledger cuts ' || current_schema(), 0)`
 
-// queueReplays notes what a range books that lies before a cut.
+// queueReplays records the offsets of a range that lie before a cut.
 func queueReplays(batch *pgx.Batch, r ledger.Range) {
 	batch.Queue(`INSERT INTO replays (partition, "offset", booked_at) SELECT $1, o, $4 FROM generate_series($2::bigint, $3::bigint - 1) AS o
 		WHERE $2 < (SELECT next_offset FROM cuts WHERE partition = $1 ORDER BY hour DESC LIMIT 1) ON CONFLICT DO NOTHING`,
 		r.Partition, r.First, r.Next, r.Booked)
 }
 
-// A stretch is what of a partition is not cut yet.
+// A stretch is the part of a partition that is not cut yet.
 type stretch struct {
 	partition int
 	cut       *time.Time // the last hour that was cut; nil: none
 	first     int64
-	booked    int64      // behind all that is booked
-	earliest  *time.Time // no later than anything in it; nil: it is empty
+	booked    int64      // the offset after the last booked
+	earliest  *time.Time // lower bound of its times; nil: it is empty
 }
 
-// CutHour cuts the next hour in which anything was accepted or decided, if
-// everything that was accepted by its end is booked: through an instant it
-// is. While the links of the one before are not written, what was decided in
-// that would be taken for the next one's.
+// CutHour cuts the next hour with any charge or decision, once
+// everything accepted by its end is booked, which it is through by. It
+// waits for the links of the hour before: else that hour's decisions
+// would go into the next.
 func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error) {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+cutLock+`)`); err != nil {
 		return false, err
@@ -55,15 +55,15 @@ func CutHour(ctx context.Context, tx pgx.Tx, by time.Time) (cut bool, err error)
 	return err == nil, err
 }
 
-// HasUnsealed reports whether an hour ended by an instant that is
-// not cut, or whose links are not written.
+// HasUnsealed reports whether an hour that ended by an instant is not
+// cut or not linked.
 func HasUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (bool, error) {
 	_, found, err := FirstUnsealed(ctx, tx, by)
 	return found, err
 }
 
-// FirstUnsealed is the first hour that ended by an instant and is not cut, or
-// whose links are not written; found is false where there is none.
+// FirstUnsealed returns the first hour that ended by an instant and is
+// not cut or not linked.
 func FirstUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (hour time.Time, found bool, err error) {
 	if hour, found, err = firstCut(ctx, tx); err != nil || found {
 		return hour, found, err
@@ -72,16 +72,15 @@ func FirstUnsealed(ctx context.Context, tx pgx.Tx, by time.Time) (hour time.Time
 	return hour, found && !hour.Add(time.Hour).After(by), err
 }
 
-// firstCut is the first hour that is cut and whose links are not written; found
-// is false where there is none.
+// firstCut returns the first hour that is cut but not linked.
 func firstCut(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
 	var first *time.Time
 	err = tx.QueryRow(ctx, `SELECT min(hour) FROM seals WHERE root IS NULL`).Scan(&first)
 	return timeOf(first), first != nil, err
 }
 
-// nextUncut are the stretches of all partitions, and the next hour to
-// cut; found is false where there is none.
+// nextUncut returns the stretches of all partitions and the next hour
+// to cut.
 func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.Time, found bool, err error) {
 	if stretches, err = uncut(ctx, tx); err != nil {
 		return nil, hour, false, fmt.Errorf("cannot read what is not cut: %w", err)
@@ -90,7 +89,7 @@ func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.T
 	if err != nil {
 		return nil, hour, false, fmt.Errorf("cannot read what was decided: %w", err)
 	}
-	var last *time.Time // also where no partition has anything
+	var last *time.Time // NULL before the first
 	if err = tx.QueryRow(ctx, `SELECT max(hour) FROM seals`).Scan(&last); err != nil {
 		return nil, hour, false, err
 	}
@@ -98,8 +97,8 @@ func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.T
 	return stretches, hour, found, nil
 }
 
-// uncut are the stretches of all partitions. Partitions are looked up one after
-// the other, as there are few and their ranges many.
+// uncut returns the stretches of all partitions. It steps from
+// partition to partition, as they are few and their ranges many.
 func uncut(ctx context.Context, tx pgx.Tx) ([]stretch, error) {
 	rows, err := tx.Query(ctx, `WITH RECURSIVE p AS (SELECT min(partition) AS partition FROM ranges
 			UNION ALL SELECT (SELECT min(partition) FROM ranges WHERE partition > p.partition) FROM p WHERE p.partition IS NOT NULL)
@@ -123,13 +122,14 @@ func uncut(ctx context.Context, tx pgx.Tx) ([]stretch, error) {
 	return all, err
 }
 
-// rangeOf is where the range begins that an offset is in, or that is before it.
+// rangeOf returns where the range begins that holds an offset, or the
+// range before.
 func rangeOf(partition, offset string) string {
 	return `coalesce((SELECT max(first_offset) FROM ranges WHERE partition = ` + partition + ` AND first_offset <= ` + offset + `), 0)`
 }
 
-// nextHour is the earliest hour behind the last that may hold anything; ok
-// is false where nothing is left to cut.
+// nextHour returns the earliest hour after the last that may have
+// content; ok is false where nothing is left to cut.
 func nextHour(stretches []stretch, decided *time.Time, last time.Time) (hour time.Time, ok bool) {
 	earliest := decided
 	for _, s := range stretches {
@@ -166,8 +166,8 @@ func (s stretch) endHour(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	return err
 }
 
-// firstAt finds the first charge of the stretch that was accepted at an instant
-// or later. The ranges say where it may be.
+// firstAt returns the stretch's first charge accepted at an instant or
+// later. It searches the ranges that may hold it.
 func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset int64, found bool, err error) {
 	for from := s.first; ; {
 		var r ledger.Range
@@ -182,7 +182,7 @@ func (s stretch) firstAt(ctx context.Context, tx pgx.Tx, at time.Time) (offset i
 		var first *int64
 		err = tx.QueryRow(ctx, `SELECT min("offset") FROM transfers WHERE booked_at = $1 AND effective_at BETWEEN $2 AND $3 AND source = $4 AND reason = $5
 			AND partition = $6 AND "offset" >= $7 AND "offset" < $8`,
-			planned, r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
+			customPlan, r.Booked, at, r.To, ledger.FromLogs, ledger.Charged, s.partition, max(from, r.First), r.Next).Scan(&first)
 		if err != nil || first != nil {
 			return deref(first), first != nil, err
 		}
@@ -197,21 +197,21 @@ func deref(n *int64) int64 {
 	return *n
 }
 
-// firstUnchained is an instant no later than that of any
-// decision that no link has; nil: there is none.
+// firstUnchained returns a lower bound of the times of unlinked
+// decisions; nil: there is none.
 func firstUnchained(ctx context.Context, tx pgx.Tx) (at *time.Time, err error) {
 	err = tx.QueryRow(ctx, `SELECT min(`+decidedAt+`) FROM `+unchained+` AND e.version = coalesce(c.decisions, 0) + 1`).Scan(&at)
 	return at, err
 }
 
-// unchained are the decisions that no link has.
+// unchained selects the unlinked decisions.
 const unchained = `organizations o LEFT JOIN chains c USING (organization)
 	JOIN events e ON e.organization = o.organization AND e.stream = '` + decisionStream + `' AND e.version > coalesce(c.decisions, 0)
 	WHERE o.decisions > coalesce(c.decisions, 0) AND ` + notErased
 
-// notErased is the condition for events that still hold something.
+// notErased is the condition for events with content.
 const notErased = `e.metadata::text <> '{}'`
 
-// decidedAt is the instant of an event; of one that was stored
-// without, the beginning of time.
+// decidedAt is the time of an event; old events without one are at the
+// beginning of time.
 const decidedAt = `coalesce((e.metadata ->> '` + DecidedAt + `')::timestamptz, '2020-01-01 00:00:00Z')`

@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A DailyRoot is the root of the last hour of a UTC day that is sealed.
+// A DailyRoot is the root of the last sealed hour of a UTC day.
 type DailyRoot struct {
 	Hour          time.Time
 	Root          []byte
 	Organizations int64
 }
 
-// DailyRoots are those of all days that are kept.
+// DailyRoots returns those of all days kept.
 func DailyRoots(ctx context.Context, tx pgx.Tx) ([]DailyRoot, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT ON ((hour AT TIME ZONE 'UTC')::date) hour, root, organizations FROM seals WHERE root IS NOT NULL
 		ORDER BY (hour AT TIME ZONE 'UTC')::date, hour DESC`)

@@ -15,25 +15,25 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-// A Decided is a decision as it is kept.
+// A Decided is a stored decision.
 type Decided struct {
 	Organization string
 	Number       int64
 	Decision     ledger.Decision
-	At           time.Time          // at which it was recorded
-	Behind       contract.Positions // the next offsets of the log that were booked before it
+	At           time.Time          // time of recording
+	Behind       contract.Positions // next offsets booked before it
 }
 
-// decidedPage is how many decisions are read at once.
-const decidedPage = 1000
+// decisionPageSize is how many decisions are read together.
+const decisionPageSize = 1000
 
-// AllDecided are the decisions about all organizations in the order of their
-// commits, without those that are erased. What follows an error is to be left.
+// AllDecided returns the decisions of all organizations in commit
+// order, without erased ones. It ends at the first error.
 func AllDecided(ctx context.Context, tx pgx.Tx, store *DecisionStore) iter.Seq2[Decided, error] {
 	return func(yield func(Decided, error) bool) {
 		var after eventstore.Cursor
 		for {
-			page, err := store.ReadAll(ctx, tx, after, decidedPage)
+			page, err := store.ReadAll(ctx, tx, after, decisionPageSize)
 			if err != nil {
 				yield(Decided{}, err)
 				return
@@ -51,9 +51,9 @@ func AllDecided(ctx context.Context, tx pgx.Tx, store *DecisionStore) iter.Seq2[
 	}
 }
 
-// errUndated is the error for decisions of before 2026-11, which were kept
-// without their instant.
-var errUndated = errors.New("it was kept without its instant or without positions of the log")
+// errUndated is the error for decisions from before 2026-11, stored
+// without a time.
+var errUndated = errors.New("it was stored without its time or its positions of the log")
 
 func decidedOf(recorded eventstore.Recorded[ledger.Decision]) (d Decided, err error) {
 	d = Decided{Organization: recorded.Stream.Organization, Number: recorded.Version, Decision: recorded.Event}

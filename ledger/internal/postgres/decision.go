@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 )
 
-// A DecisionStore keeps what was decided about organizations, each in a stream of its own.
+// A DecisionStore keeps decisions, one stream for each organization.
 type DecisionStore = eventstorepg.Store[ledger.Decision]
 
 // NewDecisionStore returns the store of a pool's schema.
@@ -23,20 +23,22 @@ func NewDecisionStore(pool *pgxpool.Pool) *DecisionStore {
 	return eventstorepg.New(pool, eventstore.Codec[ledger.Decision]{Encode: encodeDecision, Decode: decodeDecision}, nil)
 }
 
-// Decisions is the stream of what was decided about an organization. It is data.
+// Decisions returns the stream of an organization's decisions. Its name
+// is stored.
 func Decisions(organization string) eventstore.Stream {
 	return eventstore.Stream{Organization: organization, Name: decisionStream}
 }
 
 const decisionStream = "decisions"
 
-// Members of a decision's metadata: its instant, and the positions of the log that it takes effect behind.
+// Metadata of a decision: its time, and the positions of the log that it follows.
 const (
 	DecidedAt    = "at"
 	BookedBehind = "positions"
 )
 
-// WhenDecided is the instant of a decision by its number; zero where it is not kept any more.
+// WhenDecided returns the time of a decision by its number; zero where
+// it is gone.
 func WhenDecided(ctx context.Context, tx pgx.Tx, organization string, number int64) (at time.Time, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+decidedAt+` FROM events e WHERE organization = $1 AND stream = $2 AND version = $3`,
 		organization, decisionStream, number).Scan(&at)
@@ -46,7 +48,7 @@ func WhenDecided(ctx context.Context, tx pgx.Tx, organization string, number int
 	return at, err
 }
 
-// Names of stored decisions. They are data.
+// Names of decisions, as stored.
 const (
 	planChanged       = "ledger.v1.plan_changed"
 	changeCancelled   = "ledger.v1.plan_change_cancelled"
@@ -64,7 +66,7 @@ const (
 	rehearsed         = "ledger.v1.rehearsed"
 )
 
-// grantRow is a grant as it was given.
+// grantRow is a grant as it was created.
 type grantRow struct {
 	ID          string     `json:"id"`
 	Amount      int64      `json:"amount"`

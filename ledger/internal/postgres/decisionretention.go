@@ -12,9 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// pastDecisions are the decisions that are older than books: those go that
-// books would not be made again by. What is in force stays, and the last of
-// each organization, which says at which number it is.
+// pastDecisions are the decisions older than the books. Those in force
+// stay, and the last of each organization, which holds its number.
 type pastDecisions struct {
 	kept  ledger.Retention
 	clock func() time.Time
@@ -27,13 +26,13 @@ func (d pastDecisions) Keeps() string {
 		d.kept.Books, ledger.MaxDecisions)
 }
 
-// decidersAtOnce are the organizations of one transaction.
-const decidersAtOnce = 100
+// organizationsPerPrune are the organizations of one transaction.
+const organizationsPerPrune = 100
 
-// withPast are organizations with a decision that is past; in each period there
-// is at least one that time makes. Their horizon is the last number that is old
-// and that no link is compared with any more, by which decisions go.
-const withPast = `SELECT o.organization, horizon.version FROM organizations o
+// pastOrganizations selects organizations with a past decision; each
+// period makes at least one. Their horizon is the last number that is
+// old and no longer compared with a link.
+const pastOrganizations = `SELECT o.organization, horizon.version FROM organizations o
 	CROSS JOIN LATERAL (SELECT version, ` + decidedAt + ` AS at FROM events e WHERE e.organization = o.organization AND stream = '` + decisionStream + `'
 		AND name = ANY($2) ORDER BY version LIMIT 1) oldest
 	CROSS JOIN LATERAL (SELECT coalesce((SELECT CASE WHEN sequence = 1 THEN 0 ELSE decisions END FROM links WHERE organization = o.organization
@@ -42,14 +41,14 @@ const withPast = `SELECT o.organization, horizon.version FROM organizations o
 		AND version <= linked.version AND version < o.decisions AND ` + decidedAt + ` < $1) horizon
 	WHERE oldest.at < $1 AND oldest.version <= horizon.version LIMIT $3`
 
-// ofTheMoment are the decisions by which nothing is any more
-// once the books of their time are gone.
-var ofTheMoment = []string{advanced, adjusted, rehearsed, eventstorepg.ErasedName}
+// transient are the decisions without effect once the books of their
+// time are gone.
+var transient = []string{advanced, adjusted, rehearsed, eventstorepg.ErasedName}
 
-// removePast removes what is of the moment, cancelled, replaced by a
-// later one that is past as well, or about a grant that is gone. A plan
-// is not replaced by one that was cancelled.
-const removePast = `WITH past AS (` + withPast + `), decided AS (
+// removePast removes transient, cancelled and replaced decisions, and
+// those about removed grants. The replacing decision must be past too.
+// A cancelled plan replaces none.
+const removePast = `WITH past AS (` + pastOrganizations + `), decided AS (
 		SELECT organization, e.version, name, data, past.version AS horizon, lead(e.version) OVER of_thing AS next, lead(name) OVER of_thing AS next_name,
 			lead(name, 2) OVER of_thing AS then_name
 		FROM events e JOIN past USING (organization) WHERE stream = '` + decisionStream + `'
@@ -69,11 +68,11 @@ func (d pastDecisions) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mor
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	tag, err := tx.Exec(ctx, removePast, d.kept.BooksSince(d.clock()), ofTheMoment, decidersAtOnce)
+	tag, err := tx.Exec(ctx, removePast, d.kept.BooksSince(d.clock()), transient, organizationsPerPrune)
 	return tag.RowsAffected(), tag.RowsAffected() > 0, err
 }
 
-// Oldest is that of what is of the moment: what is in force has no age.
+// Oldest is that of transient decisions: those in force have no age.
 func (pastDecisions) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err

@@ -23,8 +23,8 @@ import (
 // threeMonths are the shortest that books may be kept.
 var threeMonths = ledger.Retention{Hours: 1, Transfers: 3, Books: 3}
 
-// Of what is decided month by month about an organization, only what is in
-// force outlives the books; the chain that is kept still holds.
+// Of monthly decisions only those in force outlive the books; the chain
+// still verifies.
 func TestPastDecisionsGo(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Balances.Kept = threeMonths
@@ -63,11 +63,11 @@ func TestPastDecisionsGo(t *testing.T) {
 		t.Errorf("years later there are %q, want %q", found, want)
 	}
 	l.CheckSound(t)
-	l.setBudget(t, "shop", 6) // the next number is found
+	l.setBudget(t, "shop", 6) // still gets the next number
 }
 
-// aMonthOfDecisions are decisions of which nothing is left at the end: a
-// plan is scheduled and dropped, and so on.
+// aMonthOfDecisions makes decisions without lasting effect, as a plan
+// that is scheduled and cancelled.
 func (l checkedLedger) aMonthOfDecisions(t *testing.T) {
 	t.Helper()
 	l.subscribe(t, 1<<40, ledger.PeriodEnd, true)
@@ -116,7 +116,7 @@ func (l checkedLedger) setBudget(t *testing.T, project string, bytes int64) {
 	})
 }
 
-// decisions are the kinds of those that are left.
+// decisions returns the kinds of those left.
 func (l checkedLedger) decisions(t *testing.T) (kinds []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

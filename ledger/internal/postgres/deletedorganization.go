@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// deletedOrganizations are those that were deleted long ago. They go once the
-// last of their books has gone, with all that is left of them.
+// deletedOrganizations are those deleted long ago. They go after the
+// last of their books, with everything else of theirs.
 type deletedOrganizations struct{ before func() time.Time }
 
 func (deletedOrganizations) Name() string { return "organizations" }
@@ -40,7 +40,7 @@ func (d deletedOrganizations) Prune(ctx context.Context, tx pgx.Tx) (removed int
 	return removed, false, err
 }
 
-// Oldest is when the first that is still there was deleted.
+// Oldest is when the first one still there was deleted.
 func (deletedOrganizations) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err
@@ -50,7 +50,8 @@ func (deletedOrganizations) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, e
 	return timeOf(oldest), err
 }
 
-// erasuresOf keeps what is known of a deleted organization as long as its books.
+// erasuresOf keeps the record of a deletion as long as the
+// organization's books.
 func erasuresOf(rows prune.Rows) prune.Rows {
 	rows.Only = `(t.project <> '' OR NOT EXISTS (SELECT FROM organizations o WHERE o.organization = t.organization))`
 	return rows

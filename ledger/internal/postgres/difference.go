@@ -9,26 +9,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Difference is what two ledgers that were made of the same do not agree
-// about.
+// A Difference is a thing in which two ledgers differ.
 type Difference struct {
-	Of           string // kind of the thing
-	Key          string // which one it is
-	Before, Anew string // what either has of it; empty: nothing
+	Of              string // its kind
+	Key             string // its key
+	Before, Rebuilt string // its content; empty: it is missing
 }
 
 func (d Difference) String() string {
-	return fmt.Sprintf("%s %s: %q before, %q anew", d.Of, d.Key, d.Before, d.Anew)
+	return fmt.Sprintf("%s %s: %q before, %q rebuilt", d.Of, d.Key, d.Before, d.Rebuilt)
 }
 
-// compared is a kind of things by which ledgers are compared: their keys and
-// what is in them, of tables that are called x.
+// compared is a kind of things that are compared, by key and content.
+// Its table's alias is x.
 type compared struct {
 	of, key, content, from string
-	pruned                 bool // the older of a ledger are gone: what only the other has is no difference
+	pruned                 bool // old ones are removed: one that only the other has is no difference
 }
 
-// Of what is deleted nothing is made again.
+// notDeleted leaves out deleted organizations, which are not rebuilt.
 const notDeleted = ` x WHERE NOT EXISTS (SELECT FROM erasures e WHERE e.organization = x.organization AND e.project = '')`
 
 var comparedThings = []compared{
@@ -46,20 +45,20 @@ var comparedThings = []compared{
 	{of: "link", key: `organization, sequence`, from: `links` + notDeleted, content: `hour, hash`, pruned: true},
 	{of: "chain", key: `organization`, from: `chains` + notDeleted, content: `sequence, hour, hash`},
 	{of: "root", key: `hour`, content: `organizations, root`, pruned: true,
-		from: `seals WHERE NOT EXISTS (SELECT FROM erasures WHERE project = '')`}, // which has the chains of those that are deleted as well
+		from: `seals WHERE NOT EXISTS (SELECT FROM erasures WHERE project = '')`}, // a root has the chains of deleted ones too
 }
 
-// query reads key and content as texts; NULL is unlike any text.
+// query reads key and content as text; NULL differs from any text.
 func (c compared) query() string {
 	return fmt.Sprintf(`SELECT concat_ws(' ', %s) COLLATE "C" AS place, jsonb_build_array(%s)::text FROM %s ORDER BY place`, c.key, c.content, c.from)
 }
 
-// Differences compares two ledgers, each as its transaction sees it, and
-// returns how many things were compared and at most so many that differ.
-func Differences(ctx context.Context, before, anew pgx.Tx, most int) (found []Difference, things int, err error) {
+// Differences compares two ledgers, each as its transaction sees it. It
+// returns how many things were compared, and at most limit differences.
+func Differences(ctx context.Context, before, rebuilt pgx.Tx, limit int) (found []Difference, things int, err error) {
 	for _, kind := range comparedThings {
-		count, err := kind.compare(ctx, before, anew, func(d Difference) {
-			if len(found) < most {
+		count, err := kind.compare(ctx, before, rebuilt, func(d Difference) {
+			if len(found) < limit {
 				found = append(found, d)
 			}
 		})
@@ -68,36 +67,37 @@ func Differences(ctx context.Context, before, anew pgx.Tx, most int) (found []Di
 		}
 		things += count
 	}
-	late, err := bookedLate(ctx, anew, most-len(found))
+	late, err := bookedLate(ctx, rebuilt, limit-len(found))
 	return append(found, late...), things, err
 }
 
-// mostLate is how much later a range is booked anew at most: what was accepted
-// within a minute is booked at once, and clocks differ.
-const mostLate = 2 * time.Minute
+// maxBookingDelay is the longest time by which a rebuilt range is
+// booked later: entries of a minute are booked together, and clocks
+// differ.
+const maxBookingDelay = 2 * time.Minute
 
-// bookedLate compares when ranges of the log were booked. One is booked anew when
-// it was accepted, which was never after it was booked before.
-func bookedLate(ctx context.Context, anew pgx.Tx, most int) ([]Difference, error) {
-	rows, err := anew.Query(ctx, `SELECT 'range', concat_ws(' ', made.partition, made.first_offset), was.booked_at::text, made.booked_at::text
+// bookedLate finds rebuilt ranges booked too late. A rebuilt range is
+// booked at its acceptance, never after its first booking.
+func bookedLate(ctx context.Context, rebuilt pgx.Tx, limit int) ([]Difference, error) {
+	rows, err := rebuilt.Query(ctx, `SELECT 'range', concat_ws(' ', made.partition, made.first_offset), was.booked_at::text, made.booked_at::text
 		FROM `+RebuildingSchema+`.ranges AS made CROSS JOIN LATERAL (SELECT * FROM `+Schema+`.ranges WHERE partition = made.partition
 			AND first_offset <= made.first_offset ORDER BY first_offset DESC LIMIT 1) AS was
 		WHERE was.next_offset > made.first_offset AND made.booked_at > was.booked_at + $1::interval
-		ORDER BY made.partition, made.first_offset LIMIT $2`, mostLate, most)
+		ORDER BY made.partition, made.first_offset LIMIT $2`, maxBookingDelay, limit)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Difference])
 }
 
-// compare goes through both in the order of their keys.
-func (c compared) compare(ctx context.Context, before, anew pgx.Tx, differ func(Difference)) (things int, err error) {
+// compare merges both in key order.
+func (c compared) compare(ctx context.Context, before, rebuilt pgx.Tx, differ func(Difference)) (things int, err error) {
 	was, err := openThings(ctx, before, c.query())
 	if err != nil {
 		return 0, err
 	}
 	defer was.rows.Close()
-	is, err := openThings(ctx, anew, c.query())
+	is, err := openThings(ctx, rebuilt, c.query())
 	if err != nil {
 		return 0, err
 	}
@@ -109,12 +109,12 @@ func (c compared) compare(ctx context.Context, before, anew pgx.Tx, differ func(
 			was.step()
 		case !was.more || is.key < was.key:
 			if !c.pruned {
-				differ(Difference{Of: c.of, Key: is.key, Anew: is.content})
+				differ(Difference{Of: c.of, Key: is.key, Rebuilt: is.content})
 			}
 			is.step()
 		default:
 			if was.content != is.content {
-				differ(Difference{Of: c.of, Key: was.key, Before: was.content, Anew: is.content})
+				differ(Difference{Of: c.of, Key: was.key, Before: was.content, Rebuilt: is.content})
 			}
 			was.step()
 			is.step()
@@ -124,7 +124,7 @@ func (c compared) compare(ctx context.Context, before, anew pgx.Tx, differ func(
 	return things, cmp.Or(was.err, is.err)
 }
 
-// things are those of a kind, one after the other.
+// things iterates over those of a kind.
 type things struct {
 	rows         pgx.Rows
 	more         bool

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 )
 
-// Erasable are the tables with what tenants have sent, and what was written
+// Erasable are the tables with content that tenants sent or that is
 // about them. The books stay: they hold ids and amounts.
 func Erasable() []erasure.Table {
 	return []erasure.Table{decisions(), erasure.Rows("grants", erasure.OfOrganization), erasure.Rows("budgets", erasure.OfOrganization),
@@ -18,8 +18,8 @@ func Erasable() []erasure.Table {
 		erasure.Rows("inbox_held", erasure.OfProject), erasure.Parked()}
 }
 
-// decisions erases what was decided about an organization. Its place
-// stays, so nothing is decided any more.
+// decisions erases decisions. Their place stays, so an erased
+// organization decides nothing more.
 func decisions() erasure.Table {
 	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, _ string, _ int) (int64, string, error) {
 		if of.Project != "" {

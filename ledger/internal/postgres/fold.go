@@ -11,8 +11,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// transferDays are the daily partitions of transfers. A day is folded whole:
-// its transfers go into the sums of their periods, and its usage goes.
+// transferDays are the daily partitions of transfers. A day is folded
+// whole: its transfers go into sums by period, and its usage is
+// removed.
 type transferDays struct {
 	kept  ledger.Retention
 	clock func() time.Time
@@ -24,8 +25,8 @@ func (d transferDays) Keeps() string {
 	return fmt.Sprintf("%d months, each day a partition", d.kept.Transfers)
 }
 
-// foldDay adds up one partition. Where a fold was late, books
-// that are gone keep no sums.
+// foldDay adds up one partition. A late fold keeps no sums for removed
+// books.
 const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, source, reason, from_account, to_account, amount, entries, transfers)
 	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s AS t
 	WHERE EXISTS (SELECT FROM books AS b WHERE b.organization = t.organization AND b.period_start = t.period_start)
@@ -33,8 +34,8 @@ const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, 
 	ON CONFLICT (organization, period_start, source, reason, from_account, to_account) DO UPDATE
 		SET amount = f.amount + excluded.amount, entries = f.entries + excluded.entries, transfers = f.transfers + excluded.transfers`
 
-// Prune folds the oldest day. While it adds up, others still read the day and
-// nobody writes to it; only dropping locks the whole table, briefly.
+// Prune folds the oldest day. Others may read the day meanwhile, none
+// may write. Only dropping it locks the whole table, briefly.
 func (d transferDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
@@ -73,9 +74,9 @@ func (transferDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return days[0], nil
 }
 
-// HoldDays keeps days from being folded until the transaction ends.
-// It must be the first statement of a snapshot: one older than a
-// fold would see neither transfers nor sums.
+// HoldDays keeps days from being folded until the transaction ends. It
+// must be a snapshot's first statement: one older than a fold would see
+// neither transfers nor sums.
 func HoldDays(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `LOCK TABLE ONLY transfers IN ACCESS SHARE MODE`)
 	return err

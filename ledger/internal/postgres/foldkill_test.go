@@ -21,8 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A fold whose connection is killed before the commit has changed nothing;
-// another one folds the day once, and the books agree before and after.
+// A fold whose connection is killed before the commit changes nothing.
+// Another folds the day once, and the books agree before and after.
 func TestFoldIsKilled(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
@@ -55,10 +55,10 @@ func TestFoldIsKilled(t *testing.T) {
 	}
 }
 
-// foldedDatabase is where the process that is to be killed folds.
+// foldedDatabase names the database of the process to kill.
 const foldedDatabase = "WEIR_TEST_FOLDED_DATABASE"
 
-// The same where SIGKILL ends the whole process.
+// The same when SIGKILL ends the whole process.
 func TestFoldingProcessIsKilled(t *testing.T) {
 	url := os.Getenv(foldedDatabase)
 	if url != "" {
@@ -100,7 +100,7 @@ func openLedger(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// foldAndWait folds a day, and waits before the commit for what comes.
+// foldAndWait folds a day and blocks before the commit.
 func foldAndWait(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	l := ledgertest.On(pool)
@@ -120,7 +120,7 @@ func killWhenFolded(t *testing.T, url string) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = append(os.Environ(), foldedDatabase+"="+url)
-	in, err := child.StdinPipe() // it waits for what never comes
+	in, err := child.StdinPipe() // blocks the child: nothing is ever written
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 const grantColumns = `organization, id, amount, remaining, consumed, expired, voided, priority, starts_at, expires_at, rollover_cap,
 	source, reason, created_at, status, announced, ended_at, ahead`
 
-// LiveGrants reads the grants of which something may still become, by organization.
+// LiveGrants reads the grants that may still change, by organization.
 func LiveGrants(ctx context.Context, tx pgx.Tx, organizations []string) (map[string][]ledger.Grant, error) {
 	if len(organizations) == 0 {
 		return nil, nil
@@ -28,17 +28,17 @@ func LiveGrants(ctx context.Context, tx pgx.Tx, organizations []string) (map[str
 	return live, err
 }
 
-// A GrantCursor is a place in the list of an organization's
-// grants. The zero value is the start.
+// A GrantCursor is a place in an organization's list of grants. The
+// zero value is the start.
 type GrantCursor struct {
 	Created time.Time `json:"c"`
 	ID      string    `json:"i"`
 }
 
-// CursorOf is a grant's place in the list.
+// CursorOf returns a grant's place in the list.
 func CursorOf(g ledger.Grant) GrantCursor { return GrantCursor{g.Created, g.ID} }
 
-// Grants lists at most limit grants behind a place, the latest first.
+// Grants lists at most limit grants after a place, the latest first.
 func Grants(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GrantCursor, limit int) (found []ledger.Grant, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants
 		WHERE organization = $1 AND (NOT $2::boolean OR (created_at, id) < ($3, $4)) ORDER BY created_at DESC, id DESC LIMIT $5`,
@@ -49,7 +49,7 @@ func Grants(ctx context.Context, tx pgx.Tx, organization pg.Organization, after 
 	return found, forEachGrant(rows, func(_ string, g ledger.Grant) { found = append(found, g) })
 }
 
-// LoadGrant reads one grant; ledger.ErrNoGrant where there is none.
+// LoadGrant reads one grant, or returns ledger.ErrNoGrant.
 func LoadGrant(ctx context.Context, tx pgx.Tx, organization pg.Organization, id string) (found ledger.Grant, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND id = $2`, organization, id)
 	if err != nil {
@@ -71,7 +71,7 @@ func forEachGrant(rows pgx.Rows, each func(organization string, g ledger.Grant))
 		&organization, &g.ID, &g.Amount, &g.Remaining, &g.Consumed, &g.Expired, &g.Voided, &g.Priority, &g.Starts, &expires, &g.RolloverCap,
 		&g.Source, &g.Reason, &g.Created, &g.Status, &g.Announced, &ended, &ahead,
 	}, func() error {
-		g.Ahead = converted(ahead, func(a aheadRow) ledger.Ahead { return ledger.Ahead(a) })
+		g.Ahead = convertAll(ahead, func(a aheadRow) ledger.Ahead { return ledger.Ahead(a) })
 		g.Starts, g.Created, g.Expires, g.Ended = g.Starts.UTC(), g.Created.UTC(), timeOf(expires), timeOf(ended)
 		each(organization, g)
 		return nil
@@ -79,8 +79,8 @@ func forEachGrant(rows pgx.Rows, each func(organization string, g ledger.Grant))
 	return err
 }
 
-// queueGrants writes the grants of opened books as they are now, and
-// what is left of all of an organization.
+// queueGrants writes the grants of opened books and the pools of their
+// organizations.
 func queueGrants(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	var organizations []ledger.Organization
 	for _, id := range sortedKeys(opened) {
@@ -95,14 +95,14 @@ func queueGrants(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	queuePools(batch, organizations)
 }
 
-// aheadRow is what of a grant went ahead, as grants.ahead has it.
+// aheadRow is an Ahead as grants.ahead stores it.
 type aheadRow struct {
 	Start time.Time `json:"start"`
 	Bytes int64     `json:"bytes"`
 }
 
 func aheadOf(g *ledger.Grant) []aheadRow {
-	return append([]aheadRow{}, converted(g.Ahead, func(a ledger.Ahead) aheadRow { return aheadRow(a) })...)
+	return append([]aheadRow{}, convertAll(g.Ahead, func(a ledger.Ahead) aheadRow { return aheadRow(a) })...)
 }
 
 func queueGrant(batch *pgx.Batch, organization string, g *ledger.Grant) {

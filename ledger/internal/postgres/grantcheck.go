@@ -9,11 +9,11 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// grantsAndTransfers compares what became of the grants since an instant with
-// their transfers, and what is left of an organization's with what it may use,
-// where a condition holds. One that was voided before it started was never
-// booked; one may cover what was accepted ($8) in a period that was open when it
-// was made.
+// grantsAndTransfers compares grants since an instant with their
+// transfers, and organizations' pools with what is left of their
+// grants, where a condition holds. A grant voided before its start was
+// never booked. One may cover earlier charges ($8) of the period that
+// was open at its creation.
 func grantsAndTransfers(condition string) string {
 	return `WITH booked AS (SELECT organization, grant_id AS id,
 				sum(amount) FILTER (WHERE to_account = $3) AS issued, sum(amount) FILTER (WHERE from_account = $3 AND to_account = $4) AS consumed,
@@ -28,21 +28,21 @@ func grantsAndTransfers(condition string) string {
 		FROM organizations o LEFT JOIN left_of_all l USING (organization) WHERE ` + condition + ` AND coalesce(l.remaining, 0) <> o.pool`
 }
 
-// verifyGrants compares all grants that were made since an instant.
+// verifyGrants compares all grants created since an instant.
 func verifyGrants(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Violation, error) {
 	return compareGrants(ctx, tx, `true`, since)
 }
 
-// CheckGrants compares the grants of an organization that were made since an
-// instant, and what is left of all.
+// CheckGrants compares an organization's grants created since an
+// instant, and its pool.
 func CheckGrants(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
 	return compareGrants(ctx, tx, `organization = $9`, since, organization)
 }
 
-// openLong is longer than a period is open.
-const openLong = 62 * 24 * time.Hour
+// maxOpenPeriod exceeds how long a period is open.
+const maxOpenPeriod = 62 * 24 * time.Hour
 
 func compareGrants(ctx context.Context, tx pgx.Tx, condition string, since time.Time, of ...any) ([]ledger.Violation, error) {
-	args := []any{planned, since, ledger.GrantActive, ledger.Credit, ledger.Consumed, ledger.Expired, ledger.Voided, ledger.GrantScheduled, since.Add(-openLong)}
+	args := []any{customPlan, since, ledger.GrantActive, ledger.Credit, ledger.Consumed, ledger.Expired, ledger.Voided, ledger.GrantScheduled, since.Add(-maxOpenPeriod)}
 	return differences(ctx, tx, ledger.GrantIsTransfers, grantsAndTransfers(condition), append(args, of...)...)
 }

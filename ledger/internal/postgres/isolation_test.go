@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A transaction that acts for one organization sees and writes
-// nothing of another, whatever it asks for.
+// A transaction of one organization can neither see nor write another's
+// rows.
 func TestIsolation(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, organization := range []string{"acme", "evil"} {
@@ -61,7 +61,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Every table that knows organizations has row level security forced, and the
+// Every table by organization forces row level security and has the
 // organization first in its primary key.
 func TestEveryTableIsIsolated(t *testing.T) {
 	l := ledgertest.New(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// LastRanges are, of each partition, the ranges of the transaction that booked
-// last, unless they are of before an instant.
+// LastRanges returns the ranges of each partition's last transaction,
+// unless they are older than since.
 func LastRanges(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Range, error) {
 	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM ranges WHERE (partition, booked_at) IN (
 		SELECT partition, booked_at FROM ranges WHERE (partition, first_offset) IN (

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// CheckLastRoot compares the root of the last sealed hour with
-// that of the chains as they are.
+// CheckLastRoot compares the root of the last sealed hour with that of
+// the current chains.
 func CheckLastRoot(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	var s seal
 	err := tx.QueryRow(ctx, `SELECT hour, root, organizations FROM seals WHERE root IS NOT NULL ORDER BY hour DESC LIMIT 1`).

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// queueLines adds to what statements will have.
+// queueLines adds lines to coming statements.
 func queueLines(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	var ids, subjects []string
 	var starts, of []time.Time
@@ -30,8 +30,8 @@ func queueLines(batch *pgx.Batch, opened map[string]*ledger.Books) {
 		ids, starts, kinds, subjects, of, bytes)
 }
 
-// linesSince reads the lines of an organization's periods that
-// began at an instant or later.
+// linesSince reads the lines of an organization's periods that began at
+// an instant or later.
 func linesSince(ctx context.Context, tx pgx.Tx, organization string, start time.Time) (lines []ledger.Line, err error) {
 	rows, err := tx.Query(ctx, `SELECT kind, period_start, subject, of_period, bytes FROM period_lines
 		WHERE organization = $1 AND period_start >= $2 ORDER BY period_start, kind, subject, of_period`, organization, start)

@@ -12,7 +12,7 @@ import (
 
 const linkColumns = `organization, sequence, hour, charges, bytes, charged, decisions, decided, previous, hash`
 
-// saveLinks stores links and makes them the heads of their chains.
+// saveLinks stores links as the heads of their chains.
 func saveLinks(ctx context.Context, tx pgx.Tx, links []ledger.Link) error {
 	n := len(links)
 	ids, sequences, hours := make([]string, n), make([]int64, n), make([]time.Time, n)
@@ -37,8 +37,8 @@ func saveLinks(ctx context.Context, tx pgx.Tx, links []ledger.Link) error {
 	return err
 }
 
-// A LinkQuery selects the links of hours in [From, To), before Before
-// where that is not zero, at most Limit.
+// A LinkQuery selects at most Limit links of hours in [From, To),
+// before the sequence Before unless it is zero.
 type LinkQuery struct {
 	From, To time.Time
 	Before   int64
@@ -55,8 +55,8 @@ func Links(ctx context.Context, tx pgx.Tx, organization pg.Organization, q LinkQ
 	return collectLinks(rows)
 }
 
-// Head is the last link of an organization's chain, without what it holds;
-// its sequence is zero where there is none.
+// Head returns the last link of an organization's chain without its
+// content; its sequence is zero where there is none.
 func Head(ctx context.Context, tx pgx.Tx, organization pg.Organization) (ledger.Link, error) {
 	heads, err := headsOf(ctx, tx, []string{string(organization)})
 	return heads[string(organization)], err

@@ -6,16 +6,16 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// The transfers of charges, those of one together. By bytes: an hour is sorted
-// in a fifth of the time that a language's order takes.
+// Transfers of charges, those of one charge together. Sorting by bytes
+// takes a fifth of a language's order.
 const (
 	ofCharges     = `source = 0 AND reason IN (2, 4)`
 	chargeColumns = `t.organization, t.partition, t."offset", t.event, t.project, t.key, t.amount, t.entries`
 	chargeOrder   = `t.organization COLLATE "C", t.partition, t."offset"`
 )
 
-// forEachCharge calls each with the charges that rows of
-// chargeColumns make up, in chargeOrder.
+// forEachCharge calls each with the charges in rows of chargeColumns,
+// which are in chargeOrder.
 func forEachCharge(rows pgx.Rows, each func(organization string, c ledger.LinkedCharge)) error {
 	var last, next struct {
 		organization string
@@ -40,8 +40,8 @@ func forEachCharge(rows pgx.Rows, each func(organization string, c ledger.Linked
 	return err
 }
 
-// sameCharge reports whether two transfers are of one charge. Where only their
-// place is the same, somebody has changed one.
+// sameCharge reports whether two transfers are of one charge. If only
+// their position agrees, one was tampered with.
 func sameCharge(a, b ledger.LinkedCharge) bool {
 	a.Bytes, a.Entries = b.Bytes, b.Entries
 	return a == b

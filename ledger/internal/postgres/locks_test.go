@@ -19,15 +19,14 @@ import (
 // relations each, and some. PostgreSQL has 64 for each connection by default.
 const mostLocks = 250
 
-// Whoever reads transfers locks the days of a period or two, and not those of
-// the year that there are: also once its statements are prepared, and
-// PostgreSQL has come to plan for any values.
+// Reads of transfers lock the days of a period or two, not of the whole
+// year, even for prepared statements with a generic plan.
 func TestReadsLockFewDays(t *testing.T) {
 	l := yearOfTransfers(t)
 	for name, read := range readsOfTransfers(l) {
 		t.Run(name, func(t *testing.T) {
 			l.Read(t, "acme", func(ctx context.Context, tx pgx.Tx) error {
-				for range 7 { // the sixth time it is planned for any values
+				for range 7 { // the sixth execution may use a generic plan
 					if err := read(ctx, tx); err != nil {
 						return err
 					}
@@ -41,7 +40,7 @@ func TestReadsLockFewDays(t *testing.T) {
 	}
 }
 
-// readsOfTransfers are all reads for requests, each of as much as it can be.
+// readsOfTransfers are all reads for requests, each at its largest.
 func readsOfTransfers(l *ledgertest.Ledger) map[string]func(ctx context.Context, tx pgx.Tx) error {
 	acme, now := pg.Organization("acme"), l.Now()
 	month, all := calendar.Period{Start: now.AddDate(0, -1, 0), End: now}, postgres.TransferQuery{To: now.AddDate(1, 0, 0), Limit: 1000}
@@ -87,8 +86,8 @@ func readsOfTransfers(l *ledgertest.Ledger) map[string]func(ctx context.Context,
 	}
 }
 
-// yearOfTransfers is a ledger with the days of a year, in which acme
-// has had a grant all along and sent something each month.
+// yearOfTransfers is a ledger with a year of days, where acme has a
+// grant and some usage each month.
 func yearOfTransfers(t *testing.T) *ledgertest.Ledger {
 	t.Helper()
 	l := ledgertest.New(t)
@@ -111,7 +110,7 @@ func daysBetween(from, to time.Time) (days []time.Time) {
 	return days
 }
 
-// locks is how many relations the transaction has locked.
+// locks counts the relations that the transaction has locked.
 func locks(t *testing.T, tx pgx.Tx) (held int) {
 	t.Helper()
 	if err := tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'`).Scan(&held); err != nil {

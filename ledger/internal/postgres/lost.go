@@ -6,9 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SaveLost accounts for offsets that no log has and nobody applied: an empty
-// range, as old as the one before it, so that ranges still follow one another
-// and no hour changes. Without a range before it there is nothing to follow.
+// SaveLost covers offsets that are lost and were never applied: an
+// empty range, as old as the one before it, so that ranges stay
+// contiguous and no hour changes. Without a range before there is
+// nothing to continue.
 func SaveLost(ctx context.Context, tx pgx.Tx, partition int, to int64) error {
 	_, err := tx.Exec(ctx, `INSERT INTO ranges (`+rangeColumns+`)
 		SELECT partition, next_offset, $2, 0, 0, 0, 0, effective_to, effective_to, clock_timestamp(), 0

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// before are the migrations whose files come before a name.
+// before returns the migrations before a file's.
 func before(t *testing.T, name string) []pg.MigrationSet {
 	t.Helper()
 	sets := Migrations()
@@ -35,8 +35,8 @@ func before(t *testing.T, name string) []pg.MigrationSet {
 	return sets
 }
 
-// Usage of before it was by key stays, of each organization, as
-// what was accepted, and is sound.
+// Usage from before keys stays as accepted usage, of each organization,
+// and is sound.
 func TestUsageOfBeforeStays(t *testing.T) {
 	pool := pgtest.OpenOwned(t, Schema, before(t, "0004_usage.sql")...)
 	asSystem := func(fn func(tx pgx.Tx) error) {

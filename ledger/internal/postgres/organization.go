@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// planRow is a plan as organizations.plans holds it.
+// planRow is a plan as organizations.plans stores it.
 type planRow struct {
 	From              time.Time   `json:"from"`
 	Tier              ledger.Tier `json:"tier"`
@@ -24,7 +24,7 @@ type planRow struct {
 	OverageCap        int64       `json:"overage_cap,omitempty"`
 }
 
-// anchorRow is an anchor as organizations.anchors holds it.
+// anchorRow is an anchor as organizations.anchors stores it.
 type anchorRow struct {
 	From time.Time `json:"from"`
 	Day  int       `json:"day"`
@@ -33,7 +33,7 @@ type anchorRow struct {
 const organizationColumns = `o.organization, o.anchor_day, o.anchors, o.plans, o.suspended, o.opened_at, o.pool, o.closed_through, o.decisions, o.decided_at,
 	o.budgets, o.thresholds, o.clock`
 
-// organizationRow are the addresses of organizationColumns.
+// organizationRow scans organizationColumns.
 type organizationRow struct {
 	o               ledger.Organization
 	plans           []byte
@@ -49,16 +49,16 @@ func (r *organizationRow) fields() []any {
 	}
 }
 
-// organization is what was scanned.
+// organization returns the scanned organization.
 func (r *organizationRow) organization() (o ledger.Organization, err error) {
 	o = r.o
 	o.ClosedThrough, o.DecidedAt, o.Clock = timeOf(r.closed), timeOf(r.decided), timeOf(r.clock)
-	o.Anchors = converted(r.anchors, func(a anchorRow) ledger.Anchor { return ledger.Anchor(a) })
+	o.Anchors = convertAll(r.anchors, func(a anchorRow) ledger.Anchor { return ledger.Anchor(a) })
 	o.Plans, err = parsePlans(r.plans)
 	return o, err
 }
 
-// timeOf is a time in UTC; zero for none.
+// timeOf returns a time in UTC; zero for NULL.
 func timeOf(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -66,7 +66,7 @@ func timeOf(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// orNull is a time, or NULL where it is zero.
+// orNull returns a time; NULL for zero.
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -74,8 +74,8 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// LockOrganizations locks the books of organizations, sorted, and
-// returns these; new ones become provisional.
+// LockOrganizations locks and returns organizations, by sorted ids. It
+// adds missing ones as provisional.
 func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) (map[string]ledger.Organization, error) {
 	if err := AddMissing(ctx, tx, booked, ids); err != nil {
 		return nil, err
@@ -83,9 +83,8 @@ func LockOrganizations(ctx context.Context, tx pgx.Tx, booked time.Time, ids []s
 	return LockKnown(ctx, tx, ids)
 }
 
-// AddMissing makes those of some organizations, sorted, provisional
-// that are not there. It comes before any lock: who adds one that
-// another transaction is adding waits for that.
+// AddMissing adds missing organizations, by sorted ids, as provisional.
+// It precedes any lock, as it waits for others that add the same.
 func AddMissing(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO organizations (organization, anchor_day, opened_at)
 		SELECT id, $2, $3 FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM organizations o WHERE o.organization = id) ORDER BY id
@@ -93,8 +92,7 @@ func AddMissing(ctx context.Context, tx pgx.Tx, booked time.Time, ids []string) 
 	return err
 }
 
-// LockKnown locks the books of those organizations that are
-// there, and returns them.
+// LockKnown locks and returns those organizations that exist.
 func LockKnown(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Organization, error) {
 	return organizations(ctx, tx, `WHERE o.organization = ANY($1) ORDER BY o.organization FOR NO KEY UPDATE`, ids)
 }
@@ -103,20 +101,20 @@ const selectOrganizations = `SELECT ` + organizationColumns + ` FROM organizatio
 
 const isDue = `o.due_at <= $1 AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = o.organization AND e.project = '')`
 
-// IsDue reports whether something was due about any organization by an instant.
+// IsDue reports whether any organization was due by an instant.
 func IsDue(ctx context.Context, tx pgx.Tx, by time.Time) (due bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM organizations o WHERE `+isDue+`)`, by).Scan(&due)
 	return due, err
 }
 
-// LockDue locks the books of at most limit organizations about which something
-// was due by an instant, and that nobody else has locked.
+// LockDue locks at most limit organizations that were due by an
+// instant. It skips those that others have locked.
 func LockDue(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
 	return due(ctx, tx, by, except, limit, `FOR NO KEY UPDATE SKIP LOCKED`)
 }
 
-// Due lists at most limit organizations about which something was due by an
-// instant, whoever has locked their books.
+// Due lists at most limit organizations that were due by an instant,
+// locked or not.
 func Due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit int) ([]string, error) {
 	return due(ctx, tx, by, except, limit, ``)
 }
@@ -130,8 +128,7 @@ func due(ctx context.Context, tx pgx.Tx, by time.Time, except []string, limit in
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// LockIfDue locks the books of an organization, where something
-// was due about it by an instant.
+// LockIfDue locks an organization if it was due by an instant.
 func LockIfDue(ctx context.Context, tx pgx.Tx, by time.Time, id string) (due bool, err error) {
 	tag, err := tx.Exec(ctx, `SELECT FROM organizations o WHERE `+isDue+` AND o.organization = $2 FOR NO KEY UPDATE`, by, id)
 	return tag.RowsAffected() > 0, err
@@ -156,16 +153,16 @@ func collectOrganizations(rows pgx.Rows) (map[string]ledger.Organization, error)
 	return known, err
 }
 
-// LockOrganization locks the books of one organization; found is
-// false where there is none.
+// LockOrganization locks one organization; found is false where there
+// is none.
 func LockOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
 	known, err := LockKnown(ctx, tx, []string{id})
 	o, found = known[id]
 	return o, found, err
 }
 
-// LoadOrganization reads one organization without locking it;
-// found is false where there is none.
+// LoadOrganization reads one organization without a lock; found is
+// false where there is none.
 func LoadOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
 	known, err := organizations(ctx, tx, `WHERE o.organization = $1`, id)
 	o, found = known[id]
@@ -184,8 +181,8 @@ func parsePlans(text []byte) (ledger.Plans, error) {
 	return plans, nil
 }
 
-// SaveOrganizations stores what was decided about organizations, whose books
-// are locked and opened, and when each is due.
+// SaveOrganizations stores organizations and when each is due. Their
+// books are locked and opened.
 func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books) error {
 	var ids, plans, anchors []string
 	var days []int32
@@ -202,7 +199,7 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 		ids, plans, suspended, pools = append(ids, id), append(plans, text), append(suspended, o.Suspended), append(pools, o.Pool)
 		closed, due, decided = append(closed, orNull(o.ClosedThrough)), append(due, orNull(opened[id].Due())), append(decided, orNull(o.DecidedAt))
 		decisions, budgets = append(decisions, o.Decisions), append(budgets, int64(o.Budgets))
-		anchored, err := json.Marshal(append([]anchorRow{}, converted(o.Anchors, func(a ledger.Anchor) anchorRow { return anchorRow(a) })...))
+		anchored, err := json.Marshal(append([]anchorRow{}, convertAll(o.Anchors, func(a ledger.Anchor) anchorRow { return anchorRow(a) })...))
 		if err != nil {
 			return err
 		}
@@ -223,8 +220,8 @@ func SaveOrganizations(ctx context.Context, tx pgx.Tx, opened map[string]*ledger
 	return nil
 }
 
-// encodeThresholds is an array of numbers as text, for arrays of arrays
-// have all the same length; NULL for none.
+// encodeThresholds returns numbers as text, as PostgreSQL's nested
+// arrays have one length; NULL for none.
 func encodeThresholds(thresholds ledger.Thresholds) *string {
 	if thresholds == nil {
 		return nil
@@ -261,9 +258,9 @@ func IsDeleted(ctx context.Context, tx pgx.Tx, organization string) (deleted boo
 	return deleted, err
 }
 
-// AwaitDecided waits until nobody holds an organization's books: nothing is
-// booked any more at an instant before the call.
-func AwaitDecided(ctx context.Context, pool *pgxpool.Pool, organization string) error {
+// AwaitBooks waits until an organization's books are unlocked: no later
+// booking has a time before the call.
+func AwaitBooks(ctx context.Context, pool *pgxpool.Pool, organization string) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// PoolAt is what was left of an organization's grants at an
-// instant, from what is left of them now.
+// PoolAt returns what was left of an organization's grants at an
+// instant, from what is left now.
 func PoolAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, now int64, at time.Time) (left int64, err error) {
 	periods, err := openedSince(ctx, tx, organization, at)
 	if err != nil {
@@ -29,8 +29,8 @@ func PoolAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, now in
 	return left, nil
 }
 
-// openedSince are the periods that were not closed at an instant: nothing was
-// booked in others since. Without grants nothing was left at any time.
+// openedSince returns the periods that were open at an instant: nothing
+// was booked in others since. Without grants there are none.
 func openedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) ([]calendar.Period, error) {
 	rows, err := tx.Query(ctx, `SELECT period_start, period_end FROM books
 		WHERE organization = $1 AND EXISTS (SELECT FROM grants WHERE organization = $1)
@@ -41,8 +41,8 @@ func openedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, a
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[calendar.Period])
 }
 
-// movedSince is what transfers of a period, booked after an instant, added to
-// what is left of grants; below zero: took of it.
+// movedSince returns what a period's transfers after an instant added
+// to the pool; negative: took from it.
 func movedSince(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (moved int64, err error) {
 	args := []any{organization, period.Start, period.End, at, ledger.Credit}
 	err = pg.Look(ctx, tx, `SELECT coalesce(sum(CASE WHEN to_account = $5 THEN amount ELSE -amount END), 0)::bigint FROM transfers

@@ -13,8 +13,8 @@ import (
 
 const selectPositions = `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2`
 
-// Positions are the next offsets of weir.logs.v1 that the ledger has not
-// applied, as the transaction sees them.
+// Positions returns the next offsets of weir.logs.v1 to apply, as the
+// transaction sees them.
 func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, selectPositions, contract.GroupLedger, contract.TopicLogs)
 	if err != nil {
@@ -23,8 +23,8 @@ func Positions(ctx context.Context, tx pgx.Tx) (contract.Positions, error) {
 	return collectPositions(rows)
 }
 
-// BookedPositions are those in the topic of an id, but for
-// partitions that are stopped.
+// BookedPositions returns those in the topic of an id, without stopped
+// partitions.
 func BookedPositions(ctx context.Context, tx pgx.Tx, topic [16]byte) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT partition, next FROM bus_positions WHERE group_name = $1 AND topic = $2 AND topic_id = $3 AND halted IS NULL`,
 		contract.GroupLedger, contract.TopicLogs, topic)
@@ -36,7 +36,8 @@ func BookedPositions(ctx context.Context, tx pgx.Tx, topic [16]byte) (contract.P
 
 const selectVerified = `SELECT partition, next FROM checked_ranges`
 
-// What is booked last in each partition.
+// selectAccepted reads when the last booked entry of each partition was
+// accepted.
 const selectAccepted = `SELECT p.partition, r.effective_to FROM bus_positions p
 	CROSS JOIN LATERAL (SELECT effective_to FROM ranges WHERE partition = p.partition ORDER BY first_offset DESC LIMIT 1) r
 	WHERE p.group_name = $1 AND p.topic = $2`
@@ -52,7 +53,7 @@ func collectAccepted(rows pgx.Rows) (map[int]time.Time, error) {
 	return accepted, err
 }
 
-// PositionsAt are the positions that had been applied at an instant.
+// PositionsAt returns the positions at an instant.
 func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positions, error) {
 	rows, err := tx.Query(ctx, `SELECT p.partition, r.next_offset FROM (SELECT DISTINCT partition FROM bus_positions
 			WHERE group_name = $1 AND topic = $2) p
@@ -64,10 +65,11 @@ func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positio
 	return collectPositions(rows)
 }
 
-// AwaitApplied waits for the end of all transactions that now apply something.
-// Each holds its positions to its end and draws its booking time after moving
-// them, so nothing is booked later at an instant before the call. Each row is
-// released before the next is locked, as its holder may wait for another.
+// AwaitApplied waits for all transactions that are applying records.
+// Each holds its positions to its end and draws its booking time after
+// moving them. So no later booking has a time before the call. Each row
+// is unlocked before the next is locked, as its holder may wait for
+// another.
 func AwaitApplied(ctx context.Context, pool *pgxpool.Pool) error {
 	rows, err := pool.Query(ctx, `SELECT group_name, topic, partition FROM bus_positions ORDER BY 1, 2, 3`)
 	if err != nil {
@@ -80,7 +82,7 @@ func AwaitApplied(ctx context.Context, pool *pgxpool.Pool) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot wait for what is being applied: %w", err)
+		return fmt.Errorf("cannot wait for running transactions: %w", err)
 	}
 	return nil
 }
@@ -90,7 +92,8 @@ type positionKey struct {
 	Partition    int
 }
 
-// await returns once no transaction holds the position that did so at the call.
+// await returns once no transaction holds the position that held it at
+// the call.
 func (p positionKey) await(ctx context.Context, pool *pgxpool.Pool) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = $3 FOR SHARE`, p.Group, p.Topic, p.Partition)

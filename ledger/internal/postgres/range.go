@@ -10,13 +10,13 @@ import (
 
 const rangeColumns = `partition, first_offset, next_offset, records, charged, bytes, charged_bytes, effective_from, effective_to, booked_at, checksum`
 
-// rangeFields are the addresses of rangeColumns.
+// rangeFields are the addresses for rangeColumns.
 func rangeFields(r *ledger.Range) []any {
 	return []any{&r.Partition, &r.First, &r.Next, &r.Records, &r.Charged, &r.Bytes, &r.ChargedBytes, &r.From, &r.To, &r.Booked, &r.Checksum}
 }
 
-// SaveRanges notes what the transaction applied, and signals that positions
-// have moved even where no book was touched.
+// SaveRanges stores the applied ranges, and notifies Channel even if no
+// book changed.
 func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	var batch pgx.Batch
 	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + cutLock + `)`)
@@ -28,8 +28,8 @@ func SaveRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// RangesOf reads at most limit ranges of a partition from an offset, in their
-// order. They commit in order, so none appears before one that was read.
+// RangesOf reads at most limit ranges of a partition from an offset, in
+// order. They commit in order, so none appears before one already read.
 func RangesOf(ctx context.Context, tx pgx.Tx, partition int, from int64, limit int) ([]ledger.Range, error) {
 	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM ranges WHERE partition = $1 AND first_offset >= $2 ORDER BY first_offset LIMIT $3`,
 		partition, from, limit)

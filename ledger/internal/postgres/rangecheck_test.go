@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// A range whose charges lie on several days is compared with the
-// transfers of all of them.
+// A range over several days is compared with the transfers of all.
 func TestCheckRangesOverDays(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
@@ -37,8 +36,8 @@ func TestCheckRangesOverDays(t *testing.T) {
 	l.wantRange(t, r, 1)
 }
 
-// A range whose transfers lie before some that were booked earlier is found all
-// the same, and so is what was changed in it.
+// A range is found where its transfers lie before earlier bookings, and
+// so is a change in it.
 func TestCheckRangesOutOfOrder(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
@@ -61,7 +60,7 @@ func TestCheckRangesOutOfOrder(t *testing.T) {
 	}
 }
 
-// Who may not write finds what differs all the same.
+// A reader without write access finds differences too.
 func TestReadersCheckRanges(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
@@ -71,7 +70,7 @@ func TestReadersCheckRanges(t *testing.T) {
 	l.wantRange(t, r, 1)
 }
 
-// wantRange compares a range, of which that much does not hold.
+// wantRange compares a range and expects so many violations.
 func (l checkedLedger) wantRange(t *testing.T, r ledger.Range, violations int) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

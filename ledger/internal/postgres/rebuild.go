@@ -12,28 +12,28 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Where a ledger is made anew, beside the one that there is, and where it is once
-// it has been found to be the same.
+// Schemas of a ledger while it is rebuilt, and once it has been found
+// equal.
 const (
 	RebuildingSchema = "ledger_rebuilding"
 	RebuiltSchema    = "ledger_rebuilt"
 )
 
-// A Progress is how far a ledger is that is made anew.
+// A Progress is the state that a rebuild has to reach.
 type Progress struct {
 	Logs     contract.Positions // of weir.logs.v1
-	Topic    [16]byte           // the id of that; zero where nothing was booked
+	Topic    [16]byte           // its id; zero: nothing was booked
 	Tenants  int64              // of weir.tenants.v1
-	Decision int64              // place of the last decision in the order of all
-	Sealed   []time.Time        // the hours whose seals are kept
-	Facts    []string           // ids of those that are not published
+	Decision int64              // position of the last decision
+	Sealed   []time.Time        // hours whose seals are kept
+	Facts    []string           // ids of unpublished facts
 }
 
-// Names are those of what publishes facts, and of the group and the topic by
-// which a ledger follows tenants.
+// Names are the relay of facts, and the group and topic by which a
+// ledger follows tenants.
 type Names struct{ Relay, Group, Topic string }
 
-// ProgressOf reads a ledger's as the transaction sees it.
+// ProgressOf reads a ledger's progress as the transaction sees it.
 func ProgressOf(ctx context.Context, tx pgx.Tx, names Names) (p Progress, err error) {
 	if p.Logs, err = Positions(ctx, tx); err != nil {
 		return p, err
@@ -60,8 +60,8 @@ func ProgressOf(ctx context.Context, tx pgx.Tx, names Names) (p Progress, err er
 	return p, err
 }
 
-// Kept by nothing but the ledger itself: what was decided, what was answered to
-// requests that decided, and what is parked.
+// Kept by the ledger alone: decisions, answers to deciding requests,
+// and parked records.
 var copiedToRebuilt = []string{
 	copying("events", `organization, stream, version, position, name, data, metadata, private`) + ` WHERE position <= $1`,
 	`SELECT setval('` + RebuildingSchema + `.events_position_seq', greatest($1::bigint, 1))`,
@@ -74,19 +74,19 @@ func copying(table, columns string) string {
 	return `INSERT INTO ` + RebuildingSchema + `.` + table + ` (` + columns + `) SELECT ` + columns + ` FROM ` + Schema + `.` + table
 }
 
-// CopyKept copies what can't be made again, decisions through a place in the
-// order of all.
+// CopyKept copies what can't be rebuilt, with decisions through a
+// position.
 func CopyKept(ctx context.Context, tx pgx.Tx, through int64) error {
 	for _, statement := range copiedToRebuilt {
 		if _, err := tx.Exec(ctx, statement, through); err != nil {
-			return fmt.Errorf("cannot copy what only the ledger keeps: %w", err)
+			return fmt.Errorf("cannot copy what can't be rebuilt: %w", err)
 		}
 	}
 	return nil
 }
 
-// InAsyncTx is pg.InTxAsSystem for a transaction that commits asynchronously: it
-// may be lost if the server ends, until a later one has committed synchronously.
+// InAsyncTx is pg.InTxAsSystem with an asynchronous commit. It may be
+// lost in a crash of the server until a later synchronous commit.
 func InAsyncTx(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
 	return pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = off`); err != nil {
@@ -96,9 +96,9 @@ func InAsyncTx(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error
 	})
 }
 
-// RepeatCuts cuts hours of the log where the ledger cut them: the end of one in
-// which a partition was silent is known from nothing else.
-func RepeatCuts(ctx context.Context, tx pgx.Tx, through time.Time) error {
+// CopyCuts cuts hours where the ledger cut them. Nothing else knows the
+// end of an hour in which a partition was silent.
+func CopyCuts(ctx context.Context, tx pgx.Tx, through time.Time) error {
 	_, err := tx.Exec(ctx, copying("cuts", `partition, hour, next_offset`)+` WHERE hour <= $1
 		ON CONFLICT (partition, hour) DO UPDATE SET next_offset = excluded.next_offset`, through)
 	return err
@@ -112,7 +112,7 @@ func SealCut(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	return SealHour(ctx, tx, hour)
 }
 
-// SetProgress has a ledger that was made anew go on where another stands.
+// SetProgress has a rebuilt ledger continue where the other is.
 func SetProgress(ctx context.Context, tx pgx.Tx, names Names, p Progress, tenants [16]byte) error {
 	for partition, next := range p.Logs {
 		if err := setPosition(ctx, tx, contract.GroupLedger, contract.TopicLogs, partition, next, p.Topic); err != nil {
@@ -122,7 +122,7 @@ func SetProgress(ctx context.Context, tx pgx.Tx, names Names, p Progress, tenant
 	if err := setPosition(ctx, tx, names.Group, names.Topic, 0, p.Tenants, tenants); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM facts WHERE id <> ALL ($1)`, p.Facts) // the others are published
+	_, err := tx.Exec(ctx, `DELETE FROM facts WHERE id <> ALL ($1)`, p.Facts) // the others were published
 	return err
 }
 

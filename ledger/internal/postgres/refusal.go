@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveRefusals stores refusals. One that is stored already, because
-// it was published twice, stays as it is.
+// SaveRefusals stores refusals. One that was published twice stays as
+// it is.
 func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) error {
 	n := len(refusals)
 	organizations, requests, projects := make([]string, n), make([]string, n), make([]string, n)
@@ -34,17 +34,18 @@ func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) err
 	return err
 }
 
-// A RefusalCursor is a place in the list of an organization's
-// refusals. The zero value is the start.
+// A RefusalCursor is a place in an organization's list of refusals. The
+// zero value is the start.
 type RefusalCursor struct {
 	At      time.Time `json:"t"`
 	Request string    `json:"r"`
 }
 
-// RefusalPlace is the place of a refusal in the list.
+// RefusalPlace returns a refusal's place in the list.
 func RefusalPlace(r ledger.Refusal) RefusalCursor { return RefusalCursor{r.Cause.At, r.Cause.Event} }
 
-// A RefusalQuery selects refusals in [From, To), after After, at most Limit.
+// A RefusalQuery selects at most Limit refusals in [From, To) after
+// After.
 type RefusalQuery struct {
 	From, To time.Time
 	After    RefusalCursor
@@ -78,8 +79,8 @@ func Refusals(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Re
 	return refusals, err
 }
 
-// FirstRefusal finds the request that exhausted an allowance of a period by
-// being refused; found is false where none did.
+// FirstRefusal returns the refused request that exhausted an allowance
+// of a period; found is false where there is none.
 func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, quota int64) (r ledger.Refusal, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT `+refusalColumns+` FROM refusals
 		WHERE organization = $1 AND at >= $2 AND at < $3 AND quota = $4 AND exhausts AND reason = '' ORDER BY at, request LIMIT 1`,
@@ -91,14 +92,14 @@ func FirstRefusal(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	return r, err == nil, err
 }
 
-// LastUse finds by which transfer the last bytes of a period went, by an instant:
-// a charge, or what expired, was voided or adjusted. found is false where none
-// did, or it is not kept any more.
+// LastUse returns the transfer that took the last bytes of a period by
+// an instant: a charge, expiry, void or adjustment. found is false
+// where there is none, or it is gone.
 func LastUse(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, by time.Time) (t ledger.Transfer, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT effective_at, event, project, key, amount, reason, grant_id FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at <= $3 AND (from_account IN ($4, $5) OR to_account = $6) AND reason <> $7
 		ORDER BY effective_at DESC, booked_at DESC, line DESC LIMIT 1`,
-		planned, organization, period.Start, by, ledger.Allowance, ledger.Credit, ledger.Overage, ledger.Settled).
+		customPlan, organization, period.Start, by, ledger.Allowance, ledger.Credit, ledger.Overage, ledger.Settled).
 		Scan(&t.Cause.At, &t.Cause.Event, &t.Cause.Project, &t.Cause.Key, &t.Amount, &t.Reason, &t.Grant)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, false, nil
@@ -107,18 +108,20 @@ func LastUse(ctx context.Context, tx pgx.Tx, organization pg.Organization, perio
 	return t, err == nil, err
 }
 
-// A Share is what one project, key, environment or hour has used of an allowance.
+// A Share is how much of an allowance one project, key, environment or
+// hour has used.
 type Share struct {
 	By    string // a Dimension, or ByHour
 	ID    string
 	Bytes int64
 }
 
-// sharesOfEach is how many shares are listed of each kind: the largest.
+// sharesOfEach is how many shares of each kind are listed, the largest
+// first.
 const sharesOfEach = 5
 
-// usedBy adds up days, then hours, then the charges of the last hour: of that
-// the environments are known as a whole only.
+// usedBy adds up days, then hours, then the charges of the last hour.
+// Charges have no environment, so that hour counts whole for these.
 const usedBy = `WITH used (project, key, environment, hour, bytes) AS (
 		SELECT project, key, environment, NULL::timestamptz, bytes FROM usage_days WHERE organization = $1 AND outcome = $7
 			AND day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND day < ($3::timestamptz AT TIME ZONE 'UTC')::date
@@ -127,9 +130,9 @@ const usedBy = `WITH used (project, key, environment, hour, bytes) AS (
 		UNION ALL SELECT NULL, NULL, environment, NULL, bytes FROM usage_hours WHERE organization = $1 AND outcome = $7 AND hour = $4
 		UNION ALL SELECT project, key, NULL, $4, amount FROM transfers WHERE organization = $1 AND effective_at >= $4 AND effective_at <= $5 AND reason = $8)`
 
-// Shares lists who used most from the beginning of a day through an instant: the
-// largest shares of projects, keys and hours, and of environments through the
-// end of the instant's hour.
+// Shares lists the largest shares from the start of a day through an
+// instant: of projects, keys and hours, and of environments through the
+// end of the hour.
 func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, through time.Time) ([]Share, error) {
 	day, hour := through.UTC().Truncate(24*time.Hour), through.Truncate(time.Hour)
 	rows, err := tx.Query(ctx, usedBy+` SELECT kind, id, bytes FROM (
@@ -138,7 +141,7 @@ func Shares(ctx context.Context, tx pgx.Tx, organization pg.Organization, from, 
 				('hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) AS part (kind, id)
 			WHERE id IS NOT NULL GROUP BY kind, id HAVING sum(bytes) > 0) ranked
 		WHERE place <= $6 ORDER BY array_position(ARRAY['project', 'key', 'environment', 'hour'], kind), place`,
-		planned, organization, from, day, hour, through, sharesOfEach, ledger.UseAccepted, ledger.Charged)
+		customPlan, organization, from, day, hour, through, sharesOfEach, ledger.UseAccepted, ledger.Charged)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// Tables are those of the ledger that age, for a prune.Pruner.
+// Tables returns the ageing tables of the ledger, for a prune.Pruner.
 func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Retention) []prune.Table {
 	return []prune.Table{
 		transferDays{kept, clock},
@@ -27,7 +27,7 @@ func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Ret
 		},
 		prune.Rows{
 			Table: "cuts", Bound: "as links", Age: "hour", Before: func() time.Time { return kept.HoursSince(clock()) },
-			Only:       "t.hour < (SELECT max(hour) FROM seals WHERE root IS NOT NULL)", // the last says where the next hour begins
+			Only:       "t.hour < (SELECT max(hour) FROM seals WHERE root IS NOT NULL)", // the next hour begins at the last
 			AppendOnly: true,
 		},
 		prune.Rows{
@@ -59,10 +59,10 @@ func Tables(clock func() time.Time, kept ledger.Retention, deletions erasure.Ret
 	}
 }
 
-// answersKept is for how long a request may be repeated.
+// answersKept is how long a request may be repeated.
 const answersKept = 30 * 24 * time.Hour
 
-// Fixed are the bounds of the others.
+// Fixed returns the bounds of the other tables.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "unpublished", Keeps: "a row for each organization whose state is to be published", By: "ledger/internal/bus, Accounts"},
@@ -77,18 +77,20 @@ func Fixed() []prune.Bound {
 	}
 }
 
-// refusalsKept is how long a refusal can be asked about.
+// refusalsKept is how long a refusal can be queried.
 const refusalsKept = 90 * 24 * time.Hour
 
-// talliesKept is longer than the topic keeps a tally that could come again.
+// talliesKept exceeds how long the topic keeps a tally, which could
+// come again.
 const talliesKept = 31 * 24 * time.Hour
 
-// rangesKept exceeds the default retention of the log: a range is compared with it.
+// rangesKept exceeds the default retention of the log, with which
+// ranges are compared.
 const rangesKept = 8 * 24 * time.Hour
 
-// appliedRanges are the ranges. The newest of each partition stays as
-// the position applied since, and those of hours that are not sealed:
-// they say where the charges of a link are.
+// appliedRanges are the ranges. The newest of each partition stays, as
+// the position applied. Those of unsealed hours stay too: they locate
+// the charges of a link.
 type appliedRanges struct{ clock func() time.Time }
 
 func (appliedRanges) Name() string { return "ranges" }
@@ -97,15 +99,15 @@ func (appliedRanges) Keeps() string {
 	return "8 days, those that are not sealed, and the newest of each partition"
 }
 
-// rangesAtOnce are removed of each partition in one transaction.
-const rangesAtOnce = 1000
+// rangesPerPrune is how many of each partition go in one transaction.
+const rangesPerPrune = 1000
 
-// ofEachPartition looks the oldest ranges of each partition up by their index.
+// ofEachPartition finds the oldest ranges of each partition by index.
 const ofEachPartition = `(SELECT DISTINCT partition FROM bus_positions WHERE group_name = $1 AND topic = $2) p
 	CROSS JOIN LATERAL (SELECT ranges.ctid, booked_at, first_offset, next_offset FROM ranges WHERE partition = p.partition ORDER BY booked_at LIMIT $3) r`
 
-// sealedThrough is where the last hour of a partition ends of which the
-// links are written; NULL before the first.
+// sealedThrough is the end of a partition's last linked hour; NULL
+// before the first.
 const sealedThrough = `(SELECT c.next_offset FROM cuts c JOIN seals s USING (hour) WHERE c.partition = p.partition AND s.root IS NOT NULL
 	ORDER BY hour DESC LIMIT 1)`
 
@@ -116,8 +118,8 @@ func (a appliedRanges) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mor
 				AND next_offset <= `+sealedThrough+`),
 			gone AS (DELETE FROM ranges WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)))
 		SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM old GROUP BY partition) counted`,
-		contract.GroupLedger, contract.TopicLogs, rangesAtOnce, a.clock().Add(-rangesKept)).Scan(&removed, &most)
-	return removed, most == rangesAtOnce, err
+		contract.GroupLedger, contract.TopicLogs, rangesPerPrune, a.clock().Add(-rangesKept)).Scan(&removed, &most)
+	return removed, most == rangesPerPrune, err
 }
 
 func (appliedRanges) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {

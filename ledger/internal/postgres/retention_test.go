@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-// prune keeps the tables of the ledger within their bounds, as of its clock.
+// prune prunes the ledger's tables as of its clock.
 func (l checkedLedger) prune(t *testing.T) {
 	t.Helper()
 	l.pruneKept(t, ledger.DefaultRetention())
@@ -29,8 +29,8 @@ func (l checkedLedger) count(t *testing.T, table string) (n int) {
 	return n
 }
 
-// Transfers go after 25 months and leave what they came to, so that books still
-// agree with them, half folded ones too; books go after ten years.
+// Transfers go after 25 months and leave their sums, so that books
+// still agree, even half folded. Books go after ten years.
 func TestTransfersFold(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)
@@ -72,7 +72,7 @@ func TestTransfersFold(t *testing.T) {
 	}
 }
 
-// A fold that was held up until the book had gone goes on without it.
+// A fold after the removal of the book succeeds without it.
 func TestFoldWithoutBook(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.chargeRange(t, "acme", 10, l.Now())
@@ -84,7 +84,7 @@ func TestFoldWithoutBook(t *testing.T) {
 	}
 }
 
-// verified is what a check of everything finds.
+// verified returns the violations of a full check.
 func (l checkedLedger) verified(t *testing.T) (found []string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -97,7 +97,8 @@ func (l checkedLedger) verified(t *testing.T) (found []string) {
 	return found
 }
 
-// A check that began before a fold sees the transfers, and the fold waits for it.
+// A check that began before a fold sees the transfers; the fold waits
+// for it.
 func TestFoldWaitsForChecks(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.chargeRange(t, "acme", 10, l.Now())
@@ -125,8 +126,8 @@ func TestFoldWaitsForChecks(t *testing.T) {
 	}
 }
 
-// Ranges go after 8 days, but for the newest of each partition,
-// which marks how far it was applied.
+// Ranges go after 8 days, except the newest of each partition, which
+// holds the position.
 func TestRangesGo(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -163,8 +164,8 @@ func TestRangesGo(t *testing.T) {
 	})
 }
 
-// Ranges of hours that are not sealed stay, however old: they
-// say where the charges of a link are.
+// Ranges of unsealed hours stay, however old: they locate the charges
+// of a link.
 func TestUnsealedRangesStay(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.exec(t, `INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner) VALUES ('`+contract.GroupLedger+`', '`+contract.TopicLogs+`', 0, 9, 1, '')`)
@@ -178,7 +179,7 @@ func TestUnsealedRangesStay(t *testing.T) {
 	if err := integrity.Seal(t.Context(), l.Pool, noon.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	l.Pass(9 * 24 * time.Hour) // for which nobody sealed
+	l.Pass(9 * 24 * time.Hour) // unsealed
 	l.prune(t)
 	if err := integrity.Seal(t.Context(), l.Pool, l.Now()); err != nil {
 		t.Fatal(err)
@@ -198,7 +199,7 @@ func TestUnsealedRangesStay(t *testing.T) {
 	}
 }
 
-// What was deleted is known, and has its row, as long as it has books; then
+// A deleted organization keeps its row as long as its books. Then
 // nothing is left of it.
 func TestDeletedOrganizationsGoAfterTheirBooks(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}

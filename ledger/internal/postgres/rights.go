@@ -2,7 +2,8 @@ package postgres
 
 import "github.com/weirlog/weir/shared/pg"
 
-// rights are what serving needs of each table. What is booked, linked and stated never changes.
+// rights are what the server needs of each table. Bookings, links and
+// statements never change.
 var rights = pg.Rights{
 	"answers":          "SELECT, INSERT, DELETE",
 	"books":            "SELECT, INSERT, UPDATE, DELETE",
@@ -10,11 +11,11 @@ var rights = pg.Rights{
 	"chains":           "SELECT, INSERT, UPDATE, DELETE",
 	"checked_ranges":   "SELECT, INSERT, UPDATE",
 	"cuts":             "SELECT, INSERT, DELETE",
-	"folded_transfers": "SELECT, INSERT, UPDATE", // go with their book
+	"folded_transfers": "SELECT, INSERT, UPDATE", // removed with their book
 	"grants":           "SELECT, INSERT, UPDATE, DELETE",
 	"links":            "SELECT, INSERT, DELETE",
 	"organizations":    "SELECT, INSERT, UPDATE, DELETE",
-	"period_lines":     "SELECT, INSERT, UPDATE", // go with their book
+	"period_lines":     "SELECT, INSERT, UPDATE", // removed with their book
 	"published_terms":  "SELECT, INSERT, UPDATE",
 	"ranges":           "SELECT, INSERT, DELETE",
 	"refusals":         "SELECT, INSERT, DELETE",
@@ -22,7 +23,7 @@ var rights = pg.Rights{
 	"seals":            "SELECT, INSERT, UPDATE, DELETE",
 	"statements":       "SELECT, INSERT, DELETE",
 	"tallies":          "SELECT, INSERT, UPDATE, DELETE",
-	"transfers":        "SELECT, INSERT", // go by the day, once they are folded
+	"transfers":        "SELECT, INSERT", // folded and removed by day
 	"unpublished":      "SELECT, INSERT, UPDATE, DELETE",
 	"usage_days":       "SELECT, INSERT, UPDATE, DELETE",
 	"usage_hours":      "SELECT, INSERT, UPDATE, DELETE",

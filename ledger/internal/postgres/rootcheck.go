@@ -18,8 +18,8 @@ type seal struct {
 	organizations int64
 }
 
-// verifyRoots makes the last root of each day again whose links are kept, from
-// what the chains were before and the links since.
+// verifyRoots computes the last root of each day again where its links
+// are kept, from the chains before them and the links since.
 func verifyRoots(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, `SELECT hour, root, organizations FROM seals
 		WHERE hour IN (SELECT max(hour) FROM seals WHERE root IS NOT NULL GROUP BY (hour AT TIME ZONE 'UTC')::date)
@@ -42,10 +42,10 @@ func verifyRoots(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return heads.compare(ctx, tx, seals)
 }
 
-// chainHeads are the heads of chains at an instant.
+// chainHeads are the heads of chains at an instant, by organization.
 type chainHeads map[string]ledger.Link
 
-// headsBeforeLinks are the heads of before the first link that is kept.
+// headsBeforeLinks returns the heads before the first links kept.
 func headsBeforeLinks(ctx context.Context, tx pgx.Tx) (chainHeads, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, sequence - 1, previous FROM
 			(SELECT DISTINCT ON (organization) organization, sequence, previous FROM links ORDER BY organization, sequence) l WHERE sequence > 1
@@ -64,8 +64,7 @@ func headsBeforeLinks(ctx context.Context, tx pgx.Tx) (chainHeads, error) {
 	return heads, err
 }
 
-// compare takes the links hour by hour, and compares the root of
-// the heads at each seal.
+// compare adds the links hour by hour and compares each seal's root.
 func (h chainHeads) compare(ctx context.Context, tx pgx.Tx, seals []seal) (violations []ledger.Violation, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, hash FROM links WHERE hour <= $1 ORDER BY hour, organization`, seals[len(seals)-1].hour)
 	if err != nil {

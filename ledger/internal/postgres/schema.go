@@ -16,13 +16,14 @@ import (
 // Schema is the schema of the ledger's tables.
 const Schema = "ledger"
 
-// Channel is notified by every transaction that changes books or positions.
+// Channel is notified by every transaction that changes books or
+// positions.
 const Channel = "weir_ledger_booked"
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations are all tables of the module's schema.
+// Migrations returns all migrations of the module's schema.
 func Migrations() []pg.MigrationSet {
 	return []pg.MigrationSet{
 		pg.Partitions(), bus.Migrations(), inbox.Migrations(), outbox.Migrations(), relay.Migrations(), cursorkey.Migrations(), erasure.Migrations(),

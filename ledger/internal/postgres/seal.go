@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// UnsealedHour locks the earliest hour that is cut and whose links are not
-// written; found is false where there is none.
+// UnsealedHour locks the earliest hour that is cut but not linked;
+// found is false where there is none.
 func UnsealedHour(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT hour FROM seals WHERE root IS NULL ORDER BY hour LIMIT 1 FOR UPDATE`).Scan(&hour)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -22,21 +22,21 @@ func UnsealedHour(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, e
 	return hour.UTC(), err == nil, err
 }
 
-// LastSealed is the last hour whose links are written; found is
-// false where there is none.
+// LastSealed returns the last linked hour; found is false where there
+// is none.
 func LastSealed(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
 	var last *time.Time
 	err = tx.QueryRow(ctx, `SELECT max(hour) FROM seals WHERE root IS NOT NULL`).Scan(&last)
 	return timeOf(last), last != nil, err
 }
 
-// SealHour writes the links of an hour that is cut, and the root.
+// SealHour writes the links and the root of a cut hour.
 func SealHour(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	replayed, err := takeReplays(ctx, tx, hour)
 	if err != nil {
 		return fmt.Errorf("cannot take the replays: %w", err)
 	}
-	if _, err := tx.Exec(ctx, sortGently); err != nil {
+	if _, err := tx.Exec(ctx, sealSettings); err != nil {
 		return err
 	}
 	charged, err := chargedInHour(ctx, tx, hour, replayed)
@@ -57,7 +57,7 @@ func SealHour(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	return saveRoot(ctx, tx, hour)
 }
 
-// An hourSpan is where the charges of an hour are to be found.
+// An hourSpan bounds the charges of an hour.
 type hourSpan struct {
 	partitions       []int32
 	firsts, nexts    []int64
@@ -88,26 +88,25 @@ func spanOf(ctx context.Context, tx pgx.Tx, hour time.Time) (span hourSpan, err 
 	return span, err
 }
 
-// Charges of the stretches of an hour.
+// inSpan selects the charges of an hour's stretches.
 const inSpan = `SELECT t.* FROM transfers t JOIN unnest($1::int[], $2::bigint[], $3::bigint[]) AS cut (partition, first, next)
 		ON cut.partition = t.partition AND "offset" >= first AND "offset" < next
 	WHERE booked_at BETWEEN $4 AND $5 AND effective_at BETWEEN $6 AND $7 AND ` + ofCharges
 
-// The same where charges were replayed, which are in the hour that has them:
-// there is no index by their places, so they are found by their booking.
+// inSpanOrReplayed adds replayed charges to the hour that takes them.
+// They are found by their booking, as no index has their offsets.
 const inSpanOrReplayed = inSpan + ` AND NOT EXISTS (SELECT FROM replays r WHERE r.partition = t.partition AND r."offset" = t."offset")
 	UNION ALL SELECT t.* FROM transfers t JOIN replays r USING (partition, "offset", booked_at)
 	WHERE r.hour = $8 AND t.booked_at = ANY($9) AND ` + ofCharges
 
-// chargedInHour digests what was charged to each organization in
-// an hour that is cut.
+// chargedInHour digests the charges of a cut hour by organization.
 func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []time.Time) (map[string]*ledger.ChargesDigest, error) {
 	span, err := spanOf(ctx, tx, hour)
 	if err != nil {
 		return nil, err
 	}
 	which, args := inSpan, []any{
-		planned, span.partitions, span.firsts, span.nexts, span.booked[0], span.booked[1], span.accepted[0], span.accepted[1],
+		customPlan, span.partitions, span.firsts, span.nexts, span.booked[0], span.booked[1], span.accepted[0], span.accepted[1],
 	}
 	if len(replayed) > 0 {
 		which, args = inSpanOrReplayed, append(args, hour, replayed)
@@ -125,8 +124,8 @@ func chargedInHour(ctx context.Context, tx pgx.Tx, hour time.Time, replayed []ti
 	})
 }
 
-// takeReplays has an hour take the charges that were replayed since the one
-// before, and returns when they were booked.
+// takeReplays adds the charges replayed since the last hour to this
+// one, and returns when they were booked.
 func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `UPDATE replays SET hour = $1 WHERE hour IS NULL RETURNING booked_at`, hour)
 	if err != nil {
@@ -135,12 +134,12 @@ func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, e
 	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
 }
 
-// sortGently is for who sorts an hour: in memory, and with one
-// processor, as the consumers need the others.
-const sortGently = `SELECT set_config('work_mem', '64MB', true), set_config('max_parallel_workers_per_gather', '0', true)`
+// sealSettings sorts an hour in memory and on one processor, as the
+// consumers need the others.
+const sealSettings = `SELECT set_config('work_mem', '64MB', true), set_config('max_parallel_workers_per_gather', '0', true)`
 
-// decidedBy digests what was decided about each organization
-// before an instant, and is in no link.
+// decidedBy digests the unlinked decisions before an instant, by
+// organization.
 func decidedBy(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]*ledger.DecisionsDigest, error) {
 	rows, err := tx.Query(ctx, `SELECT o.organization, coalesce(c.decisions, 0), e.version, e.name, e.data::text, e.metadata::text
 		FROM `+unchained+` AND `+decidedAt+` < $1 ORDER BY 1, 3`, at)
@@ -161,7 +160,7 @@ func decidedBy(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]*ledger
 	return digests, err
 }
 
-// nextLinks are the links of an hour behind the heads of the chains.
+// nextLinks returns the links of an hour after the heads of the chains.
 func nextLinks(ctx context.Context, tx pgx.Tx, hour time.Time, charged map[string]*ledger.ChargesDigest,
 	decided map[string]*ledger.DecisionsDigest) (links []ledger.Link, err error) {
 	touched := map[string]bool{}
@@ -193,7 +192,8 @@ func nextLinks(ctx context.Context, tx pgx.Tx, hour time.Time, charged map[strin
 	return links, nil
 }
 
-// headsOf are the last links of organizations, without what they hold.
+// headsOf returns the last links of organizations, without their
+// content.
 func headsOf(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Link, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, decisions, hash FROM chains WHERE organization = ANY($1)`, ids)
 	if err != nil {
@@ -210,15 +210,15 @@ func headsOf(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Li
 	return heads, err
 }
 
-// hashOf is a stored hash; one that was shortened is zero behind
-// its end, and so another.
+// hashOf returns a stored hash. A truncated one is padded with zeros
+// and so differs.
 func hashOf(stored []byte) (h ledger.Hash) {
 	copy(h[:], stored)
 	return h
 }
 
-// saveRoot notes the root of all chains as they are: nothing of
-// a later hour is written.
+// saveRoot stores the root of all current chains: no later hour is
+// written yet.
 func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	root, err := rootOfChains(ctx, tx)
 	if err != nil {

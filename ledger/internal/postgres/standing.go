@@ -11,19 +11,19 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Standing is where an organization stands: its book of the period that holds
-// an instant, if there is one, and how far the log is booked.
+// A Standing is an organization's book of the period at an instant, if
+// any, and how far the log is booked.
 type Standing struct {
 	At           time.Time
 	Organization ledger.Organization
-	Found        bool // there is such an organization
+	Found        bool // the organization exists
 	Books        []ledger.Book
 	Applied      contract.Positions
-	Verified     contract.Positions // the ranges before them are checked
-	Accepted     map[int]time.Time  // when what is booked last in a partition was accepted
+	Verified     contract.Positions // ranges below are checked
+	Accepted     map[int]time.Time  // acceptance of each partition's last booked entry
 }
 
-// LoadStanding reads it in one exchange with the database.
+// LoadStanding reads a Standing in one round trip.
 func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (s Standing, err error) {
 	var batch pgx.Batch
 	s.Queue(&batch, organization, at)
@@ -31,7 +31,7 @@ func LoadStanding(ctx context.Context, tx pgx.Tx, organization pg.Organization, 
 	return s, err
 }
 
-// Queue has a batch read where an organization stands.
+// Queue adds the reads of a Standing to a batch.
 func (s *Standing) Queue(batch *pgx.Batch, organization pg.Organization, at time.Time) {
 	s.At = at
 	batch.Queue(selectOrganizations+`WHERE o.organization = $1`, organization).Query(func(rows pgx.Rows) error {

@@ -14,11 +14,11 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// maxCharges is how many charges a statement keeps apart.
+// maxCharges is how many charges a statement lists.
 const maxCharges = 10_000
 
-// StatementSources reads what the statement of a period is made
-// of, which has just closed.
+// StatementSources reads the sources of the statement of a period that
+// has just closed.
 func StatementSources(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (from ledger.Sources, err error) {
 	if from.Lines, err = linesSince(ctx, tx, organization, period.Start); err != nil {
 		return from, fmt.Errorf("cannot read the lines: %w", err)
@@ -30,8 +30,8 @@ func StatementSources(ctx context.Context, tx pgx.Tx, organization string, perio
 	return from, err
 }
 
-// chargesOf are the charges of a period by day, and by as much else as leaves
-// no more of them than a statement has room for.
+// chargesOf returns the charges of a period by day, and by as many
+// other dimensions as maxCharges allows.
 func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (uses []ledger.Use, by []string, err error) {
 	for _, dimensions := range [][]Dimension{{ByProject, ByEnvironment}, {ByProject}, {}} {
 		query := UsageQuery{Bucket: ByDay, By: map[Dimension]bool{}, From: period.Start, To: period.End, Limit: maxCharges + 1}
@@ -46,9 +46,8 @@ func chargesOf(ctx context.Context, tx pgx.Tx, organization string, period calen
 	return uses, by, err
 }
 
-// grantsSince reads the grants that were in force in a period, or may
-// have been. One that ended before, by what was accepted then and booked
-// later, may have lines in it all the same.
+// grantsSince reads the grants that may have been in force in a period.
+// A grant that ended before may have lines by late charges.
 func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period calendar.Period) (found []ledger.Grant, err error) {
 	rows, err := tx.Query(ctx, `SELECT `+grantColumns+` FROM grants WHERE organization = $1 AND starts_at < $3
 		AND (ended_at IS NULL OR ended_at >= $2 OR id IN (SELECT subject FROM period_lines WHERE organization = $1 AND period_start >= $2))
@@ -59,14 +58,15 @@ func grantsSince(ctx context.Context, tx pgx.Tx, organization string, period cal
 	return found, forEachGrant(rows, func(_ string, g ledger.Grant) { found = append(found, g) })
 }
 
-// NextStatement is the number of an organization's next
-// statement. Its books have to be locked.
+// NextStatement returns the number of an organization's next statement.
+// Its books must be locked.
 func NextStatement(ctx context.Context, tx pgx.Tx, organization string) (number int64, err error) {
 	err = tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) + 1 FROM statements WHERE organization = $1`, organization).Scan(&number)
 	return number, err
 }
 
-// SaveStatement keeps a statement; saved is false where its period has one.
+// SaveStatement stores a statement; saved is false where its period has
+// one.
 func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (saved bool, err error) {
 	document, err := json.Marshal(newStatementRow(s))
 	if err != nil {
@@ -79,8 +79,8 @@ func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (saved bo
 
 const statementColumns = `organization, number, period_start, period_end, made_at`
 
-// Statements lists at most limit statements with numbers below before, the
-// latest first, with their totals alone. before is 0 at the start.
+// Statements lists at most limit statements with numbers below before,
+// the latest first, with totals only. 0 is the start.
 func Statements(ctx context.Context, tx pgx.Tx, organization pg.Organization, before int64, limit int) ([]ledger.Statement, error) {
 	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document - 'grants' - 'charges' - 'late' - 'adjustments' FROM statements
 		WHERE organization = $1 AND ($2 = 0 OR number < $2) ORDER BY number DESC LIMIT $3`, organization, before, limit)
@@ -90,7 +90,7 @@ func Statements(ctx context.Context, tx pgx.Tx, organization pg.Organization, be
 	return pgx.CollectRows(rows, scanStatement)
 }
 
-// LoadStatement reads one statement; ledger.ErrNoStatement where there is none.
+// LoadStatement reads one statement, or returns ledger.ErrNoStatement.
 func LoadStatement(ctx context.Context, tx pgx.Tx, organization pg.Organization, number int64) (ledger.Statement, error) {
 	rows, err := tx.Query(ctx, `SELECT `+statementColumns+`, document FROM statements WHERE organization = $1 AND number = $2`, organization, number)
 	if err != nil {
@@ -113,7 +113,7 @@ func scanStatement(row pgx.CollectableRow) (s ledger.Statement, err error) {
 	return s, nil
 }
 
-// statementRow is a statement as statements.document has it. Its names are data.
+// statementRow is a statement as statements.document stores it.
 type statementRow struct {
 	Test        bool            `json:"test,omitempty"`
 	Tier        ledger.Tier     `json:"tier"`
@@ -170,22 +170,22 @@ type adjustmentRow struct {
 
 func newStatementRow(s ledger.Statement) statementRow {
 	row := statementRow{Test: s.Test, Tier: s.Tier, Quota: s.Quota, Totals: totalsRow(s.Totals), ChargedBy: s.ChargedBy}
-	row.Grants = converted(s.Grants, func(m ledger.GrantMovement) movementRow { return movementRow(m) })
-	row.Charges = converted(s.Charges, func(c ledger.DayCharge) dayChargeRow { return dayChargeRow(c) })
-	row.Late = converted(s.Late, func(l ledger.LateCharge) lateRow { return lateRow(l) })
-	row.Adjustments = converted(s.Adjustments, func(a ledger.AdjustmentEntry) adjustmentRow { return adjustmentRow(a) })
+	row.Grants = convertAll(s.Grants, func(m ledger.GrantMovement) movementRow { return movementRow(m) })
+	row.Charges = convertAll(s.Charges, func(c ledger.DayCharge) dayChargeRow { return dayChargeRow(c) })
+	row.Late = convertAll(s.Late, func(l ledger.LateCharge) lateRow { return lateRow(l) })
+	row.Adjustments = convertAll(s.Adjustments, func(a ledger.AdjustmentEntry) adjustmentRow { return adjustmentRow(a) })
 	return row
 }
 
 func (r statementRow) fill(s *ledger.Statement) {
 	s.Test, s.Tier, s.Quota, s.Totals, s.ChargedBy = r.Test, r.Tier, r.Quota, ledger.Totals(r.Totals), r.ChargedBy
-	s.Grants = converted(r.Grants, func(m movementRow) ledger.GrantMovement { return ledger.GrantMovement(m) })
-	s.Charges = converted(r.Charges, func(c dayChargeRow) ledger.DayCharge { return ledger.DayCharge(c) })
-	s.Late = converted(r.Late, func(l lateRow) ledger.LateCharge { return ledger.LateCharge(l) })
-	s.Adjustments = converted(r.Adjustments, func(a adjustmentRow) ledger.AdjustmentEntry { return ledger.AdjustmentEntry(a) })
+	s.Grants = convertAll(r.Grants, func(m movementRow) ledger.GrantMovement { return ledger.GrantMovement(m) })
+	s.Charges = convertAll(r.Charges, func(c dayChargeRow) ledger.DayCharge { return ledger.DayCharge(c) })
+	s.Late = convertAll(r.Late, func(l lateRow) ledger.LateCharge { return ledger.LateCharge(l) })
+	s.Adjustments = convertAll(r.Adjustments, func(a adjustmentRow) ledger.AdjustmentEntry { return ledger.AdjustmentEntry(a) })
 }
 
-func converted[From, To any](from []From, convert func(From) To) (to []To) {
+func convertAll[From, To any](from []From, convert func(From) To) (to []To) {
 	for _, one := range from {
 		to = append(to, convert(one))
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// statementsAndBooks compares what statements came to with their books, and each
-// with itself, where a condition holds.
+// statementsAndBooks compares statements with their books, and each
+// with its own sums, where a condition holds.
 func statementsAndBooks(condition string) string {
 	return `WITH totals AS (SELECT s.organization, s.number, s.period_start, t.*
 			FROM statements s, jsonb_to_record(s.document -> 'totals') AS t (opening bigint, allowance bigint, prorated bigint, granted bigint,

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// To give way is for the summary alone: what else its
-// transaction does waits as long as before.
+// Only the summary gives way: other statements of its transaction wait
+// as long as before.
 func TestOnlySummariesGiveWay(t *testing.T) {
 	l := ledgertest.New(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

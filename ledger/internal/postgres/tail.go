@@ -11,33 +11,33 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A tail is the end of a day's transfers, from a page on. It is read from the
-// day's partition itself: row level security, which lets the system see every
-// row, would take a third of the time.
+// A tail is the end of a day's transfers, from a page on. It is read
+// from the partition itself, as row level security would take a third
+// of the time.
 type tail struct {
 	partition string
 	first     pgtype.TID
 }
 
-// wholeDay is all that a day has.
+// wholeDay is the tail from the first page.
 func wholeDay(day time.Time) tail {
 	return tail{pg.DayPartition("transfers", day), pgtype.TID{Valid: true}}
 }
 
-// aside is more than lies between the bookings of two transactions that write
-// side by side: their rows are on the same pages.
-const aside = 5 * time.Second
+// maxInterleave exceeds the time between bookings of concurrent
+// transactions, whose rows share pages.
+const maxInterleave = 5 * time.Second
 
-// safeTailOf is the tail that has almost certainly all that was booked at an
-// instant or later: room that a failed transaction left is used again.
+// safeTailOf returns the tail with almost certainly everything booked
+// at an instant or later: a failed transaction's room is used again.
 func safeTailOf(ctx context.Context, tx pgx.Tx, day, booked time.Time) (tail, error) {
-	return tailOf(ctx, tx, day, booked.Add(-aside))
+	return tailOf(ctx, tx, day, booked.Add(-maxInterleave))
 }
 
-// tailOf is the tail of a day that begins about where what was booked at an
-// instant does: rows lie in the order of their booking, so halving finds the
-// first page that has nothing of before. The last rows of the page before it
-// may be of then as well.
+// tailOf returns the tail of a day that begins near an instant's
+// bookings. Rows lie in booking order, so bisection finds the first
+// page without an earlier row. The page before may have some of that
+// instant.
 func tailOf(ctx context.Context, tx pgx.Tx, day, booked time.Time) (t tail, err error) {
 	t = wholeDay(day)
 	err = tx.QueryRow(ctx, `WITH RECURSIVE halves (low, high) AS (
@@ -53,9 +53,8 @@ func tailOf(ctx context.Context, tx pgx.Tx, day, booked time.Time) (t tail, err 
 	return t, nil
 }
 
-// readingTails has tails read as such: by one processor, as the consumers need
-// the others, and by no index, which might not cover them. Sums are made by a
-// hash: nothing is known of a day on which nobody has booked before, and a sort
-// of what is taken for few goes to disk.
-const readingTails = `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config('enable_bitmapscan', 'off', true),
+// tailSettings reads a tail on one processor, as the consumers need the
+// others, and without indexes, which might not cover it. Sums use
+// hashes: a new day has no statistics, and a sort would go to disk.
+const tailSettings = `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('enable_sort', 'off', true)`

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A tail has all that was booked at an instant or later, and of what was booked
-// before no more than about a page.
+// A tail has everything booked at an instant or later, and at most
+// about a page booked before.
 func TestTailsBeginWithTheirBookings(t *testing.T) {
 	pool, day := pgtest.Open(t, Schema, Migrations()...), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	const bookings, each = 40, 250

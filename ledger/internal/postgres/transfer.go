@@ -20,9 +20,9 @@ var transferColumns = []string{
 	"grant_id", "of_period",
 }
 
-// copyTransfers copies each transfer into the partition of its day: COPY is
-// refused on a table with row level security, so it bypasses the parent. The
-// domain and the constraints check the rows.
+// copyTransfers copies transfers into the partitions of their days:
+// COPY is refused on a table with row level security. The domain and
+// the constraints check the rows.
 func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[string]*ledger.Books) error {
 	days := transfersByDay(opened)
 	for _, start := range slices.SortedFunc(maps.Keys(days), time.Time.Compare) {
@@ -35,12 +35,12 @@ func copyTransfers(ctx context.Context, tx pgx.Tx, booked time.Time, opened map[
 	return nil
 }
 
-// transfersByDay are the transfers of opened books by the UTC day on which they
-// take effect, each day's by their organizations.
+// transfersByDay groups the transfers of opened books by their UTC day,
+// each day's by organization.
 func transfersByDay(opened map[string]*ledger.Books) map[time.Time][]*ledger.Transfer {
 	days := map[time.Time][]*ledger.Transfer{}
 	var day time.Time
-	var of []*ledger.Transfer // the day's, almost always all there are
+	var of []*ledger.Transfer // of the day, almost always all
 	for _, id := range sortedKeys(opened) {
 		transfers := opened[id].Transfers
 		for i := range transfers {
@@ -87,23 +87,22 @@ type BookedTransfer struct {
 	BookedAt    time.Time
 }
 
-// planned has a query planned for its values each time: a generic plan locks
-// the transfers of all days.
-const planned = pgx.QueryExecModeCacheDescribe
+// customPlan plans a query for its values each time. A generic plan
+// locks the transfers of all days.
+const customPlan = pgx.QueryExecModeCacheDescribe
 
-// BalancesAt adds up the transfers of a book that were booked at
-// or before an instant.
+// BalancesAt adds up a book's transfers booked at or before an instant.
 func BalancesAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, period calendar.Period, at time.Time) (ledger.Balances, error) {
 	rows, err := tx.Query(ctx, `SELECT from_account, to_account, sum(amount)::bigint FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3 AND period_start = $2 AND booked_at <= $4
-		GROUP BY from_account, to_account`, planned, organization, period.Start, period.End, at)
+		GROUP BY from_account, to_account`, customPlan, organization, period.Start, period.End, at)
 	if err != nil {
 		return ledger.Balances{}, err
 	}
 	return sumTransfers(rows)
 }
 
-// sumTransfers applies rows of (from, to, amount).
+// sumTransfers adds up rows of (from, to, amount).
 func sumTransfers(rows pgx.Rows) (ledger.Balances, error) {
 	var balances ledger.Balances
 	var t ledger.Transfer
@@ -113,7 +112,7 @@ func sumTransfers(rows pgx.Rows) (ledger.Balances, error) {
 	return balances, err
 }
 
-// apply applies a transfer whose accounts are as the database has them.
+// apply adds a transfer read from the database.
 func apply(t ledger.Transfer, balances *ledger.Balances) error {
 	if max(int(t.From), int(t.To)) >= len(balances) {
 		return fmt.Errorf("cannot add a transfer from %s to %s", t.From, t.To)

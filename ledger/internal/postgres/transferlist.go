@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A TransferCursor is a place in the list of an organization's
-// transfers. The zero value is the start.
+// A TransferCursor is a place in an organization's list of transfers.
+// The zero value is the start.
 type TransferCursor struct {
 	Effective time.Time     `json:"t"`
 	Source    ledger.Source `json:"s"`
@@ -22,26 +22,26 @@ type TransferCursor struct {
 	Line      int16         `json:"l"`
 }
 
-// Cursor is the transfer's place in the list.
+// Cursor returns the transfer's place in the list.
 func (t BookedTransfer) Cursor() TransferCursor {
 	return TransferCursor{t.EffectiveAt, t.Cause.Source, int32(t.Cause.Partition), t.Cause.Offset, int16(t.Line)} //nolint:gosec // as the columns have them
 }
 
-// A TransferQuery selects transfers that took effect in [From,
-// To), after After, at most Limit.
+// A TransferQuery selects at most Limit transfers that took effect in
+// [From, To), after After.
 type TransferQuery struct {
 	From, To time.Time
 	After    TransferCursor
 	Limit    int
 
-	// Only those of these; zero: of any. No index has them: a query
-	// looks at MostRead transfers at most; zero: 50,000.
+	// Filters; zero: any. No index has them, so a query reads at most
+	// ScanLimit transfers; zero: 50,000.
 	Reason              ledger.Reason
 	Project, Key, Grant string
-	MostRead            int
+	ScanLimit           int
 }
 
-// filters reports whether transfers of its span are left out.
+// filters reports whether the query has filters.
 func (q TransferQuery) filters() bool {
 	return q.Reason != 0 || q.Project != "" || q.Key != "" || q.Grant != ""
 }
@@ -49,13 +49,13 @@ func (q TransferQuery) filters() bool {
 // A TransferPage is what a query found.
 type TransferPage struct {
 	Transfers []BookedTransfer
-	Next      *TransferCursor // where it stopped looking, before it had found Limit; nil: it did not
+	Next      *TransferCursor // where it stopped at ScanLimit; nil: it did not
 }
 
-// Transfers lists transfers, the latest first. It looks at one period after the
-// other, so that it locks the days of one at a time.
+// Transfers lists transfers, the latest first. It reads period by
+// period, to lock the days of one at a time.
 func Transfers(ctx context.Context, tx pgx.Tx, organization pg.Organization, q TransferQuery) (TransferPage, error) {
-	list := transferList{tx: tx, organization: organization, query: q, unread: max(q.Limit, cmp.Or(q.MostRead, 50_000))}
+	list := transferList{tx: tx, organization: organization, query: q, unread: max(q.Limit, cmp.Or(q.ScanLimit, 50_000))}
 	periods, err := list.periods(ctx)
 	for i := 0; err == nil && i < len(periods) && !list.ended(); i++ {
 		err = list.look(ctx, periods[i])
@@ -68,7 +68,7 @@ type transferList struct {
 	tx           pgx.Tx
 	organization pg.Organization
 	query        TransferQuery
-	unread       int // how many may still be looked at
+	unread       int // how many may still be read
 	page         TransferPage
 }
 
@@ -76,7 +76,7 @@ func (l *transferList) ended() bool { return l.left() == 0 || l.page.Next != nil
 
 func (l *transferList) left() int { return l.query.Limit - len(l.page.Transfers) }
 
-// periods are those of which transfers may be wanted, the latest first.
+// periods returns those with transfers to list, the latest first.
 func (l *transferList) periods(ctx context.Context) ([]calendar.Period, error) {
 	q := l.query
 	rows, err := l.tx.Query(ctx, `SELECT period_start, period_end FROM books WHERE organization = $1 AND period_end > $2 AND period_start < $3
@@ -88,7 +88,7 @@ func (l *transferList) periods(ctx context.Context) ([]calendar.Period, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[calendar.Period])
 }
 
-// look reads what is wanted of a period.
+// look reads the matching transfers of a period.
 func (l *transferList) look(ctx context.Context, period calendar.Period) error {
 	q, unread := l.query, l.left()
 	if q.filters() {
@@ -101,7 +101,8 @@ func (l *transferList) look(ctx context.Context, period calendar.Period) error {
 	return pg.Look(ctx, l.tx, selectLastRead, l.args(period, l.unread), l.stop)
 }
 
-// latest are the transfers of a period from the cursor on, as many as may be looked at.
+// latest selects a period's transfers from the cursor on, as many as
+// may be read.
 const latest = `(SELECT * FROM transfers
 		WHERE organization = $1 AND effective_at >= $2 AND effective_at < $3
 			AND (NOT $4::boolean OR (effective_at, source, partition, "offset", line) < ($5, $6, $7, $8, $9))
@@ -120,7 +121,7 @@ const selectTransfers = `SELECT effective_at, source, partition, "offset", line,
 	WHERE ($12 = 0 OR reason = $12) AND ($13 = '' OR project = $13) AND ($14 = '' OR key = $14) AND ($15 = '' OR grant_id = $15)
 	` + latestFirst + ` LIMIT $11`
 
-// collect adds what a period has to the page.
+// collect adds rows to the page.
 func (l *transferList) collect(rows pgx.Rows) error {
 	var t BookedTransfer
 	var of *time.Time
@@ -136,11 +137,11 @@ func (l *transferList) collect(rows pgx.Rows) error {
 	return err
 }
 
-// selectLastRead is the last transfer that was looked at, and how many were.
+// selectLastRead selects the last transfer read and the number read.
 const selectLastRead = `SELECT count(*) OVER (), effective_at, source, partition, "offset", line FROM ` + latest + `
 	ORDER BY effective_at, source, partition, "offset", line LIMIT 1`
 
-// stop ends the list where as many were looked at as may be.
+// stop ends the list at ScanLimit.
 func (l *transferList) stop(rows pgx.Rows) error {
 	var read int
 	var at TransferCursor

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Bucket is the level of time by which usage is added up.
+// A Bucket is the unit of time by which usage is added up.
 type Bucket string
 
 // The buckets, in UTC.
@@ -22,7 +22,7 @@ const (
 	ByMonth Bucket = "month"
 )
 
-// start is when the bucket began that holds t.
+// start returns when the bucket of t begins.
 func (b Bucket) start(t time.Time) time.Time {
 	t = t.UTC()
 	switch b {
@@ -34,7 +34,7 @@ func (b Bucket) start(t time.Time) time.Time {
 	return t.Truncate(24 * time.Hour)
 }
 
-// next is when the bucket ends that begins at start.
+// next returns when the bucket ends that begins at start.
 func (b Bucket) next(start time.Time) time.Time {
 	switch b {
 	case ByHour:
@@ -45,7 +45,7 @@ func (b Bucket) next(start time.Time) time.Time {
 	return start.AddDate(0, 0, 1)
 }
 
-// end is the first start of a bucket at t or later.
+// end returns the first start of a bucket at t or later.
 func (b Bucket) end(t time.Time) time.Time {
 	start := b.start(t)
 	if start.Before(t) {
@@ -54,7 +54,7 @@ func (b Bucket) end(t time.Time) time.Time {
 	return start
 }
 
-// A Dimension splits usage, beside time.
+// A Dimension splits usage, besides time.
 type Dimension string
 
 // The dimensions.
@@ -66,14 +66,14 @@ const (
 	ByReason      Dimension = "reason"
 )
 
-// Dimensions are all of them, in the order in which usage is sorted.
+// Dimensions returns all, in the sort order of usage.
 func Dimensions() []Dimension {
 	return []Dimension{ByProject, ByKey, ByEnvironment, ByOutcome, ByReason}
 }
 
-// A UsageQuery selects the usage of buckets that overlap [From,
-// To), after After, at most Limit. By neither outcome nor
-// reason, it is that of what was accepted.
+// A UsageQuery selects at most Limit usages of buckets that overlap
+// [From, To), after After. Unless by outcome or reason, it counts
+// accepted requests.
 type UsageQuery struct {
 	Bucket   Bucket
 	By       map[Dimension]bool // bounded by the dimensions
@@ -83,8 +83,8 @@ type UsageQuery struct {
 	Limit    int
 }
 
-// A UsageCursor is a place in the list of an organization's
-// usage. The zero value is the start.
+// A UsageCursor is a place in an organization's list of usage. The zero
+// value is the start.
 type UsageCursor struct {
 	At          time.Time `json:"d"`
 	Project     string    `json:"p"`
@@ -94,14 +94,13 @@ type UsageCursor struct {
 	Reason      string    `json:"r,omitempty"`
 }
 
-// UsagePlace is the place in the list of usage that begins at its
-// Hour; dimensions not asked for are empty.
+// UsagePlace returns a usage's place in the list.
 func UsagePlace(u ledger.Use) UsageCursor {
 	return UsageCursor{u.Hour, u.Project, u.Key, u.Environment, u.Outcome, u.Reason}
 }
 
-// Usages lists usage, the latest first. Hour is when its bucket begins,
-// and dimensions not asked for are empty.
+// Usages lists usage, the latest first. Hour is the start of the
+// bucket; other dimensions are empty unless asked for.
 func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q UsageQuery) ([]ledger.Use, error) {
 	text, arguments := q.sql(organization)
 	rows, err := tx.Query(ctx, text, arguments...)
@@ -119,9 +118,9 @@ func Usages(ctx context.Context, tx pgx.Tx, organization pg.Organization, q Usag
 	return uses, err
 }
 
-// sql is the query. Nothing in its text comes from a client.
-// Time leads the order, as in the primary key, so a page reads
-// no more days or hours than it shows.
+// sql returns the query; none of its text comes from a client. Time
+// comes first, as in the primary key, so a page reads only the days or
+// hours it shows.
 func (q UsageQuery) sql(organization pg.Organization) (text string, arguments []any) {
 	table, column := "usage_days", "day"
 	switch q.Bucket {
@@ -157,7 +156,7 @@ func (q UsageQuery) sql(organization pg.Organization) (text string, arguments []
 		GROUP BY ` + groups + ` ORDER BY ` + order + ` LIMIT $7`, arguments
 }
 
-// rawColumn is the column that the times of a bucket are in.
+// rawColumn is the time column of a bucket's table.
 func rawColumn(b Bucket) string {
 	if b == ByHour {
 		return "hour"

@@ -10,16 +10,16 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// unkeyed is usage of before keys were counted apart, and requests at all.
-const unkeyed = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries > 0`
+// withoutKeys selects usage from before keys and requests were counted.
+const withoutKeys = `outcome = 'accepted' AND key = '' AND requests = 0 AND entries > 0`
 
-// usageAndCharges compares usage with the charges since the beginning of a
-// period ($1), per organization, project and key, where a condition holds. Where
-// a project has usage without keys, its keys are compared together. What came
-// late is usage of its own period.
+// usageAndCharges compares usage with the charges since the start of a
+// period ($1), by organization, project and key, where a condition
+// holds. A project with usage without keys is compared whole. Late
+// charges are usage of their own period.
 func usageAndCharges(condition string) string {
 	return `WITH old AS (SELECT DISTINCT organization, project FROM usage_days
-			WHERE ` + condition + ` AND day >= ($1::timestamptz AT TIME ZONE 'UTC')::date AND ` + unkeyed + `),
+			WHERE ` + condition + ` AND day >= ($1::timestamptz AT TIME ZONE 'UTC')::date AND ` + withoutKeys + `),
 		charged AS (SELECT organization, project, key, sum(amount)::bigint AS bytes FROM transfers
 			WHERE ` + condition + ` AND reason IN (2, 4) AND effective_at >= $1 AND coalesce(of_period, effective_at) >= $1 GROUP BY 1, 2, 3),
 		used AS (SELECT organization, project, key, sum(bytes)::bigint AS bytes FROM usage_days
@@ -37,16 +37,16 @@ func verifyUsage(ctx context.Context, tx pgx.Tx) ([]ledger.Violation, error) {
 	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`true`), time.Time{})
 }
 
-// CheckCharges compares the usage of an organization with its charges since the
-// beginning of a period.
+// CheckCharges compares an organization's usage with its charges since
+// the start of a period.
 func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
-	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`organization = $2`), planned, since, organization)
+	return differences(ctx, tx, ledger.UsageIsCharges, usageAndCharges(`organization = $2`), customPlan, since, organization)
 }
 
-// hoursAndDays compares the hours and the days of usage that meet
-// a condition of organization and day, where another says which
-// hours these are: no index is by the day of an hour. Days with
-// usage of before there were hours are left out.
+// hoursAndDays compares hours with days of usage that meet a condition
+// of organization and day. A second condition selects the hours, as no
+// index has their day. Days with usage from before there were hours are
+// left out.
 func hoursAndDays(condition, hours string) string {
 	const alike = `organization, day, project, key, environment, outcome, reason`
 	return `SELECT concat_ws(', ', ` + alike + `), sum(hours)::bigint, sum(days)::bigint
@@ -54,7 +54,7 @@ func hoursAndDays(condition, hours string) string {
 			UNION ALL SELECT organization, (hour AT TIME ZONE 'UTC')::date, project, key, environment, outcome, reason, 0, bytes + entries + requests
 				FROM usage_hours WHERE ` + hours + `) both_sides
 		WHERE ` + condition + ` AND NOT EXISTS (SELECT FROM usage_days old
-			WHERE old.organization = both_sides.organization AND old.day = both_sides.day AND ` + unkeyed + `)
+			WHERE old.organization = both_sides.organization AND old.day = both_sides.day AND ` + withoutKeys + `)
 		GROUP BY ` + alike + ` HAVING sum(hours) <> sum(days)`
 }
 
@@ -67,7 +67,8 @@ func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Viol
 	return violationsOf(rows, ledger.HoursAreDays)
 }
 
-// CheckHours compares the hours of an organization with its days since an instant.
+// CheckHours compares an organization's hours with its days since an
+// instant.
 func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, hoursAndDays(`organization = $1 AND day >= $2::date`, `hour >= date_trunc('day', $2::timestamptz, 'UTC')`), organization, since)
 	if err != nil {
@@ -76,8 +77,8 @@ func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.
 	return violationsOf(rows, ledger.HoursAreDays)
 }
 
-// CheckUsage compares the hours with the days of organizations that have these
-// books, on the last day that a range touched.
+// CheckUsage compares hours with days of the books' organizations, on
+// the last day that a range touched.
 func CheckUsage(ctx context.Context, tx pgx.Tx, r ledger.Range, keys map[BookKey]bool) ([]ledger.Violation, error) {
 	if len(keys) == 0 {
 		return nil, nil

@@ -22,22 +22,22 @@ func SaveUses(ctx context.Context, tx pgx.Tx, uses []ledger.Use) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// A likeness is what uses have in common that are added up.
-type likeness struct {
+// A useKey identifies uses that are added up.
+type useKey struct {
 	organization, project, key, environment, outcome, reason string
 	hour                                                     int64
 }
 
-// useSums are uses, those that are alike added up.
+// useSums adds up uses of one key.
 type useSums struct {
-	at   map[likeness]int // where each is in sums; bounded by the records of a transaction
+	at   map[useKey]int // index in sums; bounded by the records of a transaction
 	sums []ledger.Use
 }
 
-func newUseSums() *useSums { return &useSums{at: map[likeness]int{}} }
+func newUseSums() *useSums { return &useSums{at: map[useKey]int{}} }
 
 func (s *useSums) add(use ledger.Use) {
-	alike := likeness{use.Organization, use.Project, use.Key, use.Environment, use.Outcome, use.Reason, use.Hour.Unix()}
+	alike := useKey{use.Organization, use.Project, use.Key, use.Environment, use.Outcome, use.Reason, use.Hour.Unix()}
 	at, known := s.at[alike]
 	if !known {
 		s.at[alike] = len(s.sums)
@@ -60,7 +60,7 @@ func (s *useSums) queue(batch *pgx.Batch) {
 	queueUsage(batch, "usage_days", "day", "date", days.sorted())
 }
 
-// sorted ends the sums: whoever writes takes the rows in this order.
+// sorted returns the sums in the order of locking.
 func (s *useSums) sorted() []ledger.Use {
 	slices.SortFunc(s.sums, compareUses)
 	return s.sums
@@ -71,7 +71,7 @@ func compareUses(a, b ledger.Use) int {
 		cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Reason, b.Reason))
 }
 
-// queueUsage adds sums to a table whose rows are of times of a type.
+// queueUsage adds sums to a table by its time column and type.
 func queueUsage(batch *pgx.Batch, table, at, atType string, sums []ledger.Use) {
 	n := len(sums)
 	texts := [6][]string{}
@@ -101,9 +101,9 @@ func queueUsage(batch *pgx.Batch, table, at, atType string, sums []ledger.Use) {
 		texts[0], times, texts[1], texts[2], texts[3], texts[4], texts[5], numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
 }
 
-// TakeTallies notes the sequences of tallies, and returns those
-// that have not been counted before. They are in the order of the
-// log, in which a process's sequences grow.
+// TakeTallies stores the sequences of tallies and returns those not
+// counted before. They are in log order, in which a process's sequences
+// grow.
 func TakeTallies(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) ([]ledger.Tally, error) {
 	counted, err := lockSequences(ctx, tx, booked, tallies)
 	if err != nil {
@@ -119,13 +119,13 @@ func TakeTallies(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []led
 	return fresh, saveSequences(ctx, tx, booked, counted)
 }
 
-// A tallySource is whose sequence it is.
+// A tallySource identifies a sequence.
 type tallySource struct{ organization, process string }
 
 func sourceOf(t ledger.Tally) tallySource { return tallySource{t.Organization, t.Process} }
 
-// lockSequences locks what is counted of the sources of tallies,
-// and returns up to where that is.
+// lockSequences locks the sequences of tallies and returns the last
+// counted of each.
 func lockSequences(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) (map[tallySource]int64, error) {
 	counted := map[tallySource]int64{}
 	for _, t := range tallies {
@@ -149,8 +149,7 @@ func lockSequences(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []l
 	return counted, err
 }
 
-// saveSequences raises sequences; one that is higher stays. The
-// rows are locked from then on.
+// saveSequences raises and locks sequences; a higher one stays.
 func saveSequences(ctx context.Context, tx pgx.Tx, booked time.Time, counted map[tallySource]int64) error {
 	organizations, processes := columnsOf(counted)
 	sequences := make([]int64, len(organizations))
@@ -164,7 +163,7 @@ func saveSequences(ctx context.Context, tx pgx.Tx, booked time.Time, counted map
 	return err
 }
 
-// columnsOf are the sources, sorted.
+// columnsOf returns the sources, sorted.
 func columnsOf(counted map[tallySource]int64) (organizations, processes []string) {
 	sources := make([]tallySource, 0, len(counted))
 	for source := range counted {

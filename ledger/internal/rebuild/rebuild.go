@@ -112,7 +112,7 @@ func (r *Rebuild) seal(ctx context.Context, hours []time.Time) error {
 	if err := integrity.Seal(ctx, r.Anew, hours[0]); err != nil {
 		return err
 	}
-	err := pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.RepeatCuts(ctx, tx, hours[len(hours)-1]) })
+	err := pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.CopyCuts(ctx, tx, hours[len(hours)-1]) })
 	for _, hour := range hours {
 		if err != nil {
 			break
