@@ -13,14 +13,14 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// An Account is an organization as those see it who run the installation.
+// An Account is an organization as operators see it.
 type Account struct {
 	balances.Balance
-	LastActivity time.Time // the hour of its last request; zero: none that is kept
+	LastActivity time.Time // hour of its last request; zero: none is kept
 }
 
-// An AccountQuery selects accounts whose organization's id contains a text, in
-// a state, after a place, at most Limit.
+// An AccountQuery selects at most Limit accounts in a state whose
+// organization's id contains a text, after After.
 type AccountQuery struct {
 	Containing string
 	State      string // empty: any
@@ -28,15 +28,15 @@ type AccountQuery struct {
 	Limit      int
 }
 
-// lookedAt is how many accounts one page looks at: few may be in
-// the state that is wanted.
-const lookedAt = 500
+// scanLimit is how many accounts one page reads: few may be in the
+// queried state.
+const scanLimit = 500
 
-// operators take turns together, like an organization.
+// operators take turns together, as one organization does.
 const operators = "*"
 
-// List lists accounts of all organizations by their ids. next is the place from
-// which the list goes on; empty at its end.
+// List lists accounts of all organizations by id. next is where the
+// list continues; empty at its end.
 func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account, next string, err error) {
 	leave, err := s.Reads.Turns.Enter(ctx, operators)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account
 		if err := pg.AsSystem(ctx, tx); err != nil {
 			return err
 		}
-		ids, err := postgres.OrganizationIDs(ctx, tx, query.Containing, query.After, lookedAt+1)
+		ids, err := postgres.OrganizationIDs(ctx, tx, query.Containing, query.After, scanLimit+1)
 		if err != nil {
 			return err
 		}
@@ -57,15 +57,15 @@ func (s *Service) List(ctx context.Context, query AccountQuery) (found []Account
 	return found, next, err
 }
 
-// accounts reads the accounts of ids until there are enough; one id more
-// than lookedAt means that there are more.
+// accounts reads the accounts of ids until there are enough. One id
+// beyond scanLimit means that there are more.
 func (s *Service) accounts(ctx context.Context, tx pgx.Tx, query AccountQuery, ids []string) (found []Account, next string, err error) {
 	last, err := postgres.LastActivity(ctx, tx, ids)
 	if err != nil {
 		return nil, "", err
 	}
 	for i, id := range ids {
-		if i == lookedAt || len(found) == query.Limit {
+		if i == scanLimit || len(found) == query.Limit {
 			return found, ids[i-1], nil
 		}
 		balance, err := s.Balances.Running(ctx, tx, pg.Organization(id))

@@ -1,4 +1,3 @@
-// Package accounts is what others see of all organizations: the states by
-// which ingest admits, round by round, and the list for who runs the
-// installation. It stands on snapshot and balances.
+// Package accounts shows all organizations to others: their states to
+// ingest, which admits by them, and their list to operators. It stands on snapshot and balances.
 package accounts

@@ -12,16 +12,16 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Round is what is due to be published: the changed states, and the
-// positions of the log that all states count.
+// A Round holds the changed account states and the positions of the log
+// that they count.
 type Round struct {
 	Accounts []ledger.AccountState
-	Deleted  []ledger.AccountState // of organizations that were deleted: they are taken back
+	Deleted  []ledger.AccountState // deleted organizations, to withdraw
 	Counted  contract.Positions
 }
 
-// NextRound reads the round that is due. tx is a snapshot: Counted is true only
-// if books and positions are of one instant.
+// NextRound reads the round that is due. tx is a snapshot: Counted is
+// correct only if books and positions are of one instant.
 func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err error) {
 	if round.Counted, err = postgres.Positions(ctx, tx); err != nil {
 		return Round{}, err
@@ -49,7 +49,7 @@ func (s *Service) NextRound(ctx context.Context, tx pgx.Tx) (round Round, err er
 	return round, nil
 }
 
-// budgetsOf reads the budgets of those organizations that have any.
+// budgetsOf reads the organizations' budgets.
 func (s *Service) budgetsOf(ctx context.Context, tx pgx.Tx, due []postgres.Unpublished) (map[string][]ledger.Budget, error) {
 	var ids []string
 	for _, d := range due {
@@ -60,19 +60,19 @@ func (s *Service) budgetsOf(ctx context.Context, tx pgx.Tx, due []postgres.Unpub
 	return postgres.LoadBudgets(ctx, tx, ids)
 }
 
-// MarkPublished notes that the round is published. What has
-// changed since its snapshot stays due.
+// MarkPublished records the round as published. Later changes stay due.
 func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) error {
 	return postgres.MarkPublished(ctx, tx, slices.Concat(round.Accounts, round.Deleted))
 }
 
-// Deleted makes due that the account of a deleted organization is taken back.
-func (s *Service) Deleted(ctx context.Context, tx pgx.Tx, organization string) error {
+// Withdraw makes the withdrawal of a deleted organization's account
+// due.
+func (s *Service) Withdraw(ctx context.Context, tx pgx.Tx, organization string) error {
 	return postgres.MarkUnpublished(ctx, tx, organization)
 }
 
-// RepublishOnNewTerms makes every account due when the terms of
-// the tiers are not those of the last time.
+// RepublishOnNewTerms makes every account due if the tiers' terms have
+// changed since the last time.
 func (s *Service) RepublishOnNewTerms(ctx context.Context, tx pgx.Tx) error {
 	changed, err := postgres.SaveTerms(ctx, tx, s.Tiers)
 	if err != nil || !changed {

@@ -21,8 +21,8 @@ func markPublished(t testing.TB, l *ledgertest.Ledger, round accounts.Round) {
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error { return l.Accounts.MarkPublished(ctx, tx, round) })
 }
 
-// What changes after a round was read stays due when that round is
-// noted as published; versions only grow.
+// A change after a round was read stays due when the round is marked as
+// published. Versions only grow.
 func TestRoundsMissNothing(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -39,9 +39,9 @@ func TestRoundsMissNothing(t *testing.T) {
 	}
 }
 
-// Readers ignore a version below one that they have. A schema that was dropped
-// and filled again from the log is above the one before: its versions start at
-// the time, and no ledger publishes a million states a second.
+// Readers ignore older versions. A schema that was dropped and filled
+// again from the log has higher ones: versions start at the time, and
+// no ledger publishes a million states a second.
 func TestVersionsOutliveTheSchema(t *testing.T) {
 	before := time.Now().UnixMicro()
 	pool, err := pg.OpenMigrated(t.Context(), postgrestest.URL(t), postgres.Schema, postgres.Migrations()...)
@@ -56,8 +56,8 @@ func TestVersionsOutliveTheSchema(t *testing.T) {
 	}
 }
 
-// Other terms of a tier make every account due once, with the
-// new requests per minute and next quota.
+// Changed terms of a tier make every account due once, with its new
+// limit and next quota.
 func TestNewTermsRepublish(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -81,8 +81,8 @@ func TestNewTermsRepublish(t *testing.T) {
 	}
 }
 
-// A ledger that publishes retention for the first time publishes all accounts
-// anew, under a version that replaces the old ones.
+// A ledger that first publishes retention publishes all accounts again,
+// with versions that replace the old.
 func TestRetentionIsPublishedAnew(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -101,8 +101,8 @@ func TestRetentionIsPublishedAnew(t *testing.T) {
 	}
 }
 
-// A raise shows in the account also where it is taken back before the round:
-// what was refused before it is not what there is now.
+// A raise shows in the account even if withdrawn before the round:
+// earlier refusals are outdated.
 func TestRaisesAreCounted(t *testing.T) {
 	l := ledgertest.Acme(t)
 	before := l.Round(t).Accounts[0].Book

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 )
 
-// A Service shows the accounts of all organizations: to ingest,
-// and to who runs the installation.
+// A Service shows the accounts of all organizations to ingest and to
+// operators.
 type Service struct {
 	Reads    *snapshot.Reader
 	Tiers    ledger.Tiers

@@ -16,36 +16,36 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// ErrNotBooked means that what somebody waited for is not booked yet.
+// ErrNotBooked means that the log was not booked far enough in time.
 var ErrNotBooked = errors.New("the log is not booked so far yet")
 
 const (
-	bookedWithin = 5 * time.Second       // somebody waits at most
-	bookedAge    = 20 * time.Millisecond // of what those who wait look at together
+	waitTimeout     = 5 * time.Second       // longest wait
+	positionsMaxAge = 20 * time.Millisecond // of positions shared by waiters
 )
 
 // A Waiter waits until the log is booked.
 type Waiter struct {
 	Reads *snapshot.Reader
-	End   horizon.LogEnd // nil: nobody knows where the log ends
+	End   horizon.LogEnd // nil: the end of the log is unknown
 
 	ends   latest[horizon.End]
 	booked latest[contract.Positions]
 }
 
-// An Awaited is what a client wants to be booked before it reads.
+// An Awaited is what has to be booked before a client reads.
 type Awaited struct {
-	All     bool               // that was acknowledged before the call
+	All     bool               // everything acknowledged before the call
 	Through contract.Positions // of the log; empty: none
 	Batch   uuid.UUID          // of the organization; uuid.Nil: none
 }
 
-// Await waits for all that is wanted, five seconds at most, and returns whether its batch
-// is charged; nil where it names none. A batch is waited for without what
-// others have sent. One that is not charged is false, once all is booked that
-// was acknowledged before the call.
+// Await waits until everything awaited is booked, at most five seconds.
+// It returns whether its batch is charged; nil: it has none. A batch
+// waits for no other batches. It is not charged if everything
+// acknowledged before the call is booked without it.
 func (w *Waiter) Await(ctx context.Context, organization string, wanted Awaited) (charged *bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, bookedWithin)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	if wanted.All {
 		err = w.awaitAll(ctx)
@@ -75,22 +75,22 @@ func (w *Waiter) awaitPositions(ctx context.Context, through contract.Positions)
 	return w.follow(ctx, func(booked contract.Positions) (bool, error) { return reaches(booked, through), nil })
 }
 
-// endNow is where the log ends, as of now or later.
+// endNow returns the log's end, as of now or later.
 func (w *Waiter) endNow(ctx context.Context) (contract.Positions, error) {
-	end, err := w.ends.since(ctx, w.Reads.Clock(), w.Reads.Clock, w.readEnd(bookedWithin))
+	end, err := w.ends.since(ctx, w.Reads.Clock(), w.Reads.Clock, w.readEnd(waitTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotBooked, err)
 	}
 	return end.Next, nil
 }
 
-// recentEnd is where the log ended lately.
+// recentEnd returns the log's recent end.
 func (w *Waiter) recentEnd(ctx context.Context) (horizon.End, error) {
-	return w.ends.recent(ctx, endAge, w.Reads.Clock, w.readEnd(endWithin))
+	return w.ends.recent(ctx, endMaxAge, w.Reads.Clock, w.readEnd(endTimeout))
 }
 
-// readEnd asks the brokers where the log ends. Whoever asked first may
-// have gone: others wait for the answer.
+// readEnd reads the log's end from the brokers. It outlives the first
+// caller, as others share the result.
 func (w *Waiter) readEnd(within time.Duration) func(context.Context) (horizon.End, error) {
 	return func(ctx context.Context) (horizon.End, error) {
 		if w.End == nil {
@@ -102,14 +102,14 @@ func (w *Waiter) readEnd(within time.Duration) func(context.Context) (horizon.En
 	}
 }
 
-// follow calls look with how far the log is booked, at first and whenever more
-// is, until it has seen enough.
+// follow calls look with the booked positions, at once and whenever
+// they grow, until it has enough.
 func (w *Waiter) follow(ctx context.Context, look func(booked contract.Positions) (enough bool, err error)) error {
-	ticker := time.NewTicker(bookedAge)
+	ticker := time.NewTicker(positionsMaxAge)
 	defer ticker.Stop()
 	var seen contract.Positions
 	for {
-		booked, err := w.booked.since(ctx, w.Reads.Clock().Add(-bookedAge/2), w.Reads.Clock, w.readPositions)
+		booked, err := w.booked.since(ctx, w.Reads.Clock().Add(-positionsMaxAge/2), w.Reads.Clock, w.readPositions)
 		enough := false
 		if err == nil && (seen == nil || !maps.Equal(seen, booked)) {
 			enough, err = look(booked)
@@ -134,7 +134,7 @@ func (w *Waiter) readPositions(ctx context.Context) (booked contract.Positions, 
 	return booked, err
 }
 
-// reaches reports whether positions are at others or behind them.
+// reaches reports whether booked is at or past through.
 func reaches(booked, through contract.Positions) bool {
 	for partition, next := range through {
 		if booked[partition] < next {

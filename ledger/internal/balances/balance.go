@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Balance is what an organization may send and has sent, with
-// the positions of the log that it counts.
+// A Balance is what an organization may use and has used, and the
+// positions of the log that it counts.
 type Balance struct {
 	Organization ledger.Organization
 	Plan         ledger.Plan
@@ -22,18 +22,18 @@ type Balance struct {
 	Book         ledger.Book
 	Applied      contract.Positions
 	At           time.Time
-	Booking      *Booking // nil: of an instant that is past
+	Booking      *Booking // nil: of a past instant
 }
 
-// State is that of the organization, by the balance.
+// State returns the organization's state.
 func (b Balance) State() string { return b.Organization.State(b.Book, b.At) }
 
-// longestBooking is more than a transaction that books may take:
-// the bus ends it sooner.
+// longestBooking exceeds the time of a booking transaction, which the
+// bus limits.
 const longestBooking = 2 * time.Minute
 
-// Balance reads the balance of now, or of an instant. The latter is
-// always the same once the instant is past.
+// Balance reads the balance of now or of an instant. For a past instant
+// it never changes.
 func (s *Service) Balance(ctx context.Context, organization string, at time.Time) (balance Balance, err error) {
 	if !at.IsZero() && s.Reads.Clock().Sub(at) < longestBooking {
 		if err := s.awaitBooked(ctx, organization); err != nil {
@@ -50,7 +50,8 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 	return balance, err
 }
 
-// runningBalance is the balance of now, with how far the log is booked.
+// runningBalance returns the current balance and how far the log is
+// booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
 	end, unknown := s.Waiter.recentEnd(ctx)
 	var standing postgres.Standing
@@ -65,7 +66,7 @@ func (s *Service) runningBalance(ctx context.Context, organization string) (bala
 	return balance, err
 }
 
-// awaitBooked waits until nothing is booked any more at an instant before the call.
+// awaitBooked waits until no later booking has a time before the call.
 func (s *Service) awaitBooked(ctx context.Context, organization string) error {
 	leave, err := s.Reads.Turns.Enter(ctx, organization)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *Service) awaitBooked(ctx context.Context, organization string) error {
 	return nil
 }
 
-// Running reads the balance of now in a snapshot of the organization.
+// Running reads the current balance in a snapshot of the organization.
 func (s *Service) Running(ctx context.Context, tx pgx.Tx, organization pg.Organization) (Balance, error) {
 	standing, err := postgres.LoadStanding(ctx, tx, organization, s.Reads.Clock().UTC())
 	if err != nil {
@@ -98,8 +99,8 @@ func (s *Service) balanceOf(standing postgres.Standing) (Balance, error) {
 	return s.balance(standing.Organization, now, standing.Applied, standing.Books...)
 }
 
-// balanceAt reads the balance of the period that holds an
-// instant, by what had been booked until then.
+// balanceAt reads the balance of an instant's period, as booked by
+// then.
 func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
 	o, err := snapshot.OrganizationAt(ctx, tx, organization, at)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The balance at an instant is that of its period by what was booked until then.
+// The balance at an instant is that of its period, as booked by then.
 func TestBalanceAt(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -42,8 +42,8 @@ func TestBalanceAt(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A balance of the past is the same whenever it is asked for, also while a
-// transaction is open that has booked at that instant.
+// A past balance never changes, even while an open transaction has
+// booked at its instant.
 func TestBalanceAtIsRepeatable(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// awaitBatch returns as soon as a batch is charged, or all is booked that was
-// acknowledged before the call, and the batch is not charged.
+// awaitBatch returns once a batch is charged, or once everything
+// acknowledged before the call is booked without it.
 func (w *Waiter) awaitBatch(ctx context.Context, organization string, batch uuid.UUID) (charged bool, err error) {
 	if charged, err = w.isCharged(ctx, organization, batch); err != nil || charged {
 		return charged, err

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// batchAt is the id of a batch that was accepted at an instant.
+// batchAt returns the id of a batch accepted at an instant.
 func batchAt(at time.Time) uuid.UUID {
 	batch := uuid.Must(uuid.NewV7())
 	var millis [8]byte
@@ -23,7 +23,8 @@ func batchAt(at time.Time) uuid.UUID {
 	return batch
 }
 
-// A batch is answered once it is charged, while another partition is behind.
+// A batch is reported once it is charged, even while another partition
+// lags.
 func TestABatchWaitsForNoOtherPartition(t *testing.T) {
 	l, asked := ledgertest.Acme(t), make(chan struct{})
 	batch := batchAt(l.Now())

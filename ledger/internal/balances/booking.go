@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	endAge    = time.Second // of the log's end, for who only shows the lag
-	endWithin = time.Second // the brokers answer, or these do without
+	endMaxAge  = time.Second // of the log's end, where it only shows lag
+	endTimeout = time.Second // for the brokers to answer
 )
 
 // A Booking is how far the log is booked.
 type Booking struct {
-	Verified contract.Positions // the ranges before them are checked
-	Known    bool               // false: the brokers did not answer, and what follows is not known
-	Behind   int64              // records that are in the log, and not booked
-	Lag      time.Duration      // the first of these was accepted no longer ago
+	Verified contract.Positions // ranges below are checked
+	Known    bool               // false: no broker answered, the rest is unknown
+	Behind   int64              // records in the log that are not booked
+	Lag      time.Duration      // upper bound of their age
 }
 
-// bookingOf is how far the log is booked. end is where it ended before the
-// snapshot; known is false where nobody knows.
+// bookingOf returns how far the log is booked. end is the log's end
+// before the snapshot, if known.
 func bookingOf(standing postgres.Standing, end horizon.End, known bool, now time.Time) *Booking {
 	b := &Booking{Verified: standing.Verified, Known: known}
 	if !known {

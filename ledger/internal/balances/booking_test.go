@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A balance says how far the ledger is behind the log. Where the brokers don't
-// answer it is there without, and they are not asked each time.
+// A balance has its lag behind the log. Without brokers it comes
+// without, and they are not queried each time.
 func TestBooking(t *testing.T) {
 	l, asked := ledgertest.Acme(t), 0
 	var failure error
@@ -53,8 +53,8 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// While balances are asked for again and again, none waits for the brokers:
-// what was known is given, and where the log ends now is read behind.
+// Frequent reads of balances don't wait for brokers: they get the last
+// known end while a new one is read.
 func TestABalanceDoesNotWaitForTheBrokers(t *testing.T) {
 	l := ledgertest.Acme(t)
 	first, asked := make(chan bool, 1), make(chan struct{})

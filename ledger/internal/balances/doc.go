@@ -1,4 +1,3 @@
-// Package balances is what organizations have left, now and at any
-// instant, with the transfers that it is the sum of, and how far the log
-// is booked. It stands on snapshot and the tables.
+// Package balances reads what organizations have left, now and at any
+// instant, the transfers behind it, and how far the log is booked. It stands on snapshot and the tables.
 package balances

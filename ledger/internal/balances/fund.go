@@ -10,8 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Funds reads what covers what an organization uses now, in the
-// order in which it is used.
+// Funds returns what an organization's usage draws on, in order of use.
 func (s *Service) Funds(ctx context.Context, organization string) (found []ledger.Fund, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		balance, err := s.Running(ctx, tx, organization)

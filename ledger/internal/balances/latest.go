@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A latest is the last value of something that is asked for more
-// often than read. One at a time reads it.
+// A latest caches a value that is used more often than read. One caller
+// at a time reads it.
 type latest[T any] struct {
 	reading sync.Mutex
 	last    atomic.Pointer[dated[T]]
@@ -22,8 +22,8 @@ type dated[T any] struct {
 	err   error
 }
 
-// since returns a value that was read at an instant or later. It
-// waits for whoever reads it now.
+// since returns a value read at an instant or later. It waits for a
+// running read.
 func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
@@ -33,10 +33,9 @@ func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() t
 	return l.read(ctx, clock(), read)
 }
 
-// recent is since for those who rather do without than wait for
-// others, or for what has just failed. While it is asked for again and
-// again nobody waits: what is up to twice as old as it may be is given
-// once more, and read behind whoever asked.
+// recent is since without a wait for other callers or for a read that
+// has just failed. Under steady use none waits: a value up to twice as
+// old is returned while a new one is read.
 func (l *latest[T]) recent(ctx context.Context, age time.Duration, clock func() time.Time, read func(context.Context) (T, error)) (value T, err error) {
 	now, last := clock(), l.last.Load()
 	if last != nil && now.Sub(last.at) <= age {
@@ -49,17 +48,17 @@ func (l *latest[T]) recent(ctx context.Context, age time.Duration, clock func() 
 		return last.value, last.err
 	}
 	if last != nil && last.err == nil && now.Sub(last.at) < 2*age {
-		go l.readBehind(context.WithoutCancel(ctx), now, read)
+		go l.refresh(context.WithoutCancel(ctx), now, read)
 		return last.value, nil
 	}
 	defer l.reading.Unlock()
 	return l.read(ctx, now, read)
 }
 
-// readBehind is read for nobody in particular. The lock is its own.
-func (l *latest[T]) readBehind(ctx context.Context, at time.Time, read func(context.Context) (T, error)) {
+// refresh reads in the background. It holds the lock.
+func (l *latest[T]) refresh(ctx context.Context, at time.Time, read func(context.Context) (T, error)) {
 	defer l.reading.Unlock()
-	_, _ = l.read(ctx, at, read) // who asks next finds the error
+	_, _ = l.read(ctx, at, read) // the next caller gets the error
 }
 
 var errReading = errors.New("it is being read for the first time")

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Pages that go on over the ends of periods are together the whole list, also
-// where a search stops within a period.
+// Pages across periods make up the whole list, even where a search
+// stops within a period.
 func TestPagesOverPeriods(t *testing.T) {
 	l := threeMonths(t)
 	for _, reason := range []ledger.Reason{0, ledger.Charged, ledger.Issued} {
@@ -23,11 +23,11 @@ func TestPagesOverPeriods(t *testing.T) {
 	}
 }
 
-// What was left of a grant at an instant takes back what was booked since, in
-// this period and in later ones.
+// What was left of a grant at an instant ignores later bookings, of
+// this period and later ones.
 func TestPoolAtOverPeriods(t *testing.T) {
 	l := threeMonths(t)
-	for months, left := range []int64{0, 950, 900, 850} { // it was given in the first; each took 50 more than the plan has
+	for months, left := range []int64{0, 950, 900, 850} { // granted in the first; each used 50 more than the plan
 		at := ledgertest.November.AddDate(0, months, 0)
 		if balance, err := l.Balances.Balance(t.Context(), "acme", at.Add(-1)); err != nil || balance.Organization.Pool != left {
 			t.Errorf("at %v %d bytes were left, want %d; %v", at, balance.Organization.Pool, left, err)
@@ -35,8 +35,8 @@ func TestPoolAtOverPeriods(t *testing.T) {
 	}
 }
 
-// threeMonths is a ledger in which acme had a grant, and sent more
-// than its plan has in each of three months.
+// threeMonths is a ledger where acme had a grant and used more than its
+// plan in each of three months.
 func threeMonths(t *testing.T) *ledgertest.Ledger {
 	t.Helper()
 	l := ledgertest.Acme(t)
@@ -49,7 +49,7 @@ func threeMonths(t *testing.T) *ledgertest.Ledger {
 	return l
 }
 
-// pagesOf are the places of the transfers on all pages.
+// pagesOf returns the cursors of the transfers on all pages.
 func pagesOf(t *testing.T, l *ledgertest.Ledger, q postgres.TransferQuery) (all []postgres.TransferCursor) {
 	t.Helper()
 	for {

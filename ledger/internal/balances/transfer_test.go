@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Pages of transfers together are all of them, once each, in order.
+// All pages together have each transfer once, in order.
 func TestPagesOfTransfers(t *testing.T) {
 	l := ledgertest.ThreeDays(t)
 	var sum int64
@@ -33,8 +33,8 @@ func TestPagesOfTransfers(t *testing.T) {
 	}
 }
 
-// A search for what is rare looks at a bounded number of transfers, says where
-// it stopped, and finds all of it from there on.
+// A search for something rare reads a bounded number of transfers,
+// returns where it stopped, and finds the rest from there.
 func TestSearchesOfTransfersAreBounded(t *testing.T) {
 	l := ledgertest.ThreeDays(t)
 	q := postgres.TransferQuery{To: ledgertest.November.AddDate(1, 0, 0), Limit: 100, Reason: ledger.Issued}

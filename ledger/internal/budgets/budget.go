@@ -15,13 +15,13 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Budgets are those of an organization, as they are in a period.
+// Budgets are an organization's budgets in a period.
 type Budgets struct {
 	Period  calendar.Period
 	Budgets []ledger.Budget // projects before keys
 }
 
-// List lists the budgets of an organization.
+// List returns an organization's budgets.
 func (s *Service) List(ctx context.Context, organization string) (found Budgets, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		o, now, err := s.Reads.OrganizationNow(ctx, tx, organization)
@@ -44,7 +44,7 @@ func budgetsIn(period calendar.Period, budgets []ledger.Budget) Budgets {
 	return found
 }
 
-// Set has a project or key have a budget.
+// Set sets the budget of a project or key.
 func (s *Service) Set(ctx context.Context, organization string, request unitofwork.Request, spec ledger.BudgetSpec) (Budgets, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
 		if err := s.check(organization, spec); err != nil {
@@ -59,7 +59,7 @@ func (s *Service) Set(ctx context.Context, organization string, request unitofwo
 	return unitofwork.Decide(ctx, s.Work, organization, request, spec, choose, decidedBudgets)
 }
 
-// SetAll has an organization have these budgets and no others.
+// SetAll replaces all budgets of an organization.
 func (s *Service) SetAll(ctx context.Context, organization string, request unitofwork.Request, specs []ledger.BudgetSpec) (Budgets, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
 		if err := s.check(organization, specs...); err != nil {
@@ -74,7 +74,7 @@ func (s *Service) SetAll(ctx context.Context, organization string, request unito
 	return unitofwork.Decide(ctx, s.Work, organization, request, specs, choose, decidedBudgets)
 }
 
-// Remove removes a budget, if there is one; also that of a deleted project.
+// Remove removes a budget, if there is one, even of a deleted project.
 func (s *Service) Remove(ctx context.Context, organization string, request unitofwork.Request, of ledger.Spender) (Budgets, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		decisions, err := books.RemoveBudget(of)
@@ -86,8 +86,8 @@ func (s *Service) Remove(ctx context.Context, organization string, request unito
 	return unitofwork.Decide(ctx, s.Work, organization, request, of, choose, decidedBudgets)
 }
 
-// spent is what the spenders of specs have used of an instant's period. The
-// lock of the books keeps it so until the decision.
+// spent returns what specs' spenders have used of an instant's period.
+// The lock of the books keeps it until the decision.
 func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, specs []ledger.BudgetSpec) ([]int64, error) {
 	if err := ledger.CheckBudgets(specs); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func spent(ctx context.Context, tx pgx.Tx, books *ledger.Books, at time.Time, sp
 	return used, nil
 }
 
-// decidedBudgets are those of opened books.
+// decidedBudgets returns the budgets of opened books.
 func decidedBudgets(_ pgx.Tx, books *ledger.Books, at time.Time) (Budgets, error) {
 	budgets := make([]ledger.Budget, len(books.Budgets))
 	for i, budget := range books.Budgets {

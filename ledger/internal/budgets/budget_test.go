@@ -21,7 +21,7 @@ var (
 	ofKey     = ledger.Spender{Key: "key"}
 )
 
-// budgeted has acme's project have a budget.
+// budgeted sets a budget of acme.
 func budgeted(t *testing.T, l *ledgertest.Ledger, of ledger.Spender, bytes int64) budgets.Budgets {
 	t.Helper()
 	made, err := l.Budgets.Set(t.Context(), "acme", unitofwork.Request{Actor: "tok"}, ledger.BudgetSpec{Spender: of, Bytes: bytes})
@@ -31,7 +31,7 @@ func budgeted(t *testing.T, l *ledgertest.Ledger, of ledger.Spender, bytes int64
 	return made
 }
 
-// published are acme's budgets as ingest would read them.
+// published returns acme's budgets as ingest reads them.
 func published(t *testing.T, l *ledgertest.Ledger) (budgets []ledger.Budget) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -49,8 +49,8 @@ func published(t *testing.T, l *ledgertest.Ledger) (budgets []ledger.Budget) {
 	return budgets
 }
 
-// A budget counts what was used before it was set and what is charged since, in
-// the charge's transaction, and is published with the account.
+// A budget counts what was used before and after it was set, in the
+// charge's transaction, and is published with the account.
 func TestBudgetCounts(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)
@@ -83,8 +83,8 @@ func TestBudgetCounts(t *testing.T) {
 	}
 }
 
-// A refusal exhausts a budget for every replica until it is raised; a removed
-// one is gone, and what is set behind it counts what was used.
+// A refusal exhausts a budget for every replica until it is raised. A
+// removed budget is gone; its successor counts what was used.
 func TestBudgetIsExhausted(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)
@@ -92,7 +92,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 	l.Book(t, l.NewCharge("acme", 40))
 	refusal := ledger.Refusal{Organization: "acme", Spender: ofProject, Reason: "project_budget", Bytes: 70, Remaining: 60, Quota: 100, Exhausts: true, Requests: 1,
 		PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: "req_1", Source: ledger.FromOutcomes, At: l.Now(), Project: "project"}}
-	for i, want := range []int{1, 0} { // the second is the same once more
+	for i, want := range []int{1, 0} { // the second is a copy
 		var events []ledger.Event
 		l.As(t, func(ctx context.Context, tx pgx.Tx) (err error) {
 			events, err = l.Booking.Refuse(ctx, tx, l.Now(), []ledger.Refusal{refusal})
@@ -129,7 +129,8 @@ func TestBudgetIsExhausted(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A request that sets budgets has its effect once; budgets of nobody are refused.
+// A request that sets budgets applies once. Unknown spenders are
+// refused.
 func TestBudgetsAreSetOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)

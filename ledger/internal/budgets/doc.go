@@ -1,3 +1,3 @@
-// Package budgets is what projects and keys may use of their organization's
-// quota. It stands on unitofwork and snapshot.
+// Package budgets limits what projects and keys may use of their
+// organization's quota. It stands on unitofwork and snapshot.
 package budgets

@@ -6,15 +6,15 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// A Service gives projects and keys a share of their organization's quota.
+// A Service sets budgets of projects and keys.
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer
 	Owns  ledger.Owns
 }
 
-// check returns NoProject for who is a project of others. A key is not looked
-// for: one that there is not spends nothing.
+// check returns NoProject for another organization's project. Keys are
+// not checked: an unknown one uses nothing.
 func (s *Service) check(organization string, specs ...ledger.BudgetSpec) error {
 	for _, spec := range specs {
 		if err := s.Owns.Check(organization, spec.Project); err != nil {

@@ -234,7 +234,7 @@ func (c *Consumer) withdrawDeleted(ctx context.Context, tx pgx.Tx, record bus.Re
 	if err := json.Unmarshal(record.Value, &event); err != nil || event.Project != "" {
 		return err
 	}
-	return c.Services.Accounts.Deleted(ctx, tx, event.Organization)
+	return c.Services.Accounts.Withdraw(ctx, tx, event.Organization)
 }
 
 // startPlans starts the plans of all created organizations at once.

@@ -22,21 +22,21 @@ type budgetsPage struct {
 	Known   bool // false: the ledger has not consumed the organization's creation yet
 	Resets  time.Time
 	Budgets []shownBudget
-	May     bool // the reader may set them
-	WhoMay  string
+	CanSet  bool // the reader's role permits it
+	Setters string
 	Of, Key ui.Field
 	Size    ui.Field
 	Unit    ui.Field
 }
 
-// A shownBudget is a budget with what it is called.
+// A shownBudget is a budget with its spender's name.
 type shownBudget struct {
 	ledger.Budget
 	Kind, Name string
 	PerMille   int64 // used, 0 to 1000
 }
 
-// Out reports whether the requests are refused.
+// Out reports whether requests are refused.
 func (b shownBudget) Out() bool { return b.IsOut() }
 
 // High reports whether little is left.
@@ -58,8 +58,8 @@ func (c *console) writeBudgets(w http.ResponseWriter, r *http.Request, status in
 	reader := identity.FromContext(r.Context())
 	found, err := c.Services.Budgets.List(r.Context(), reader.Organization)
 	page := budgetsPage{
-		Known: !errors.Is(err, ledger.ErrNoOrganization), Resets: found.Period.End, May: identity.RoleSetsBudgets(reader.Role()),
-		WhoMay: strings.Join(identity.RolesThatSetBudgets(), "s, ") + "s",
+		Known: !errors.Is(err, ledger.ErrNoOrganization), Resets: found.Period.End, CanSet: identity.RoleSetsBudgets(reader.Role()),
+		Setters: strings.Join(identity.RolesThatSetBudgets(), "s, ") + "s",
 	}
 	if err != nil && page.Known {
 		return err
@@ -96,7 +96,7 @@ func (c *console) fill(page *budgetsPage, organization string, form budgetForm, 
 		[2]string{"GiB", "GiB"}, [2]string{"MiB", "MiB"}, [2]string{"KiB", "KiB"}, [2]string{"B", "bytes"})}
 }
 
-// A budgetForm is what somebody has filled in.
+// A budgetForm holds the fields of a submitted form.
 type budgetForm struct{ project, key, size, unit string }
 
 func formOf(r *http.Request) budgetForm {
@@ -109,7 +109,7 @@ func formOf(r *http.Request) budgetForm {
 // bytesOf are the bytes of each unit of the form.
 var bytesOf = map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
-// spec is the budget that a form asks for.
+// spec returns the budget of a form.
 func (f budgetForm) spec() (ledger.BudgetSpec, error) {
 	size, err := strconv.ParseFloat(f.size, 64)
 	bytes := size * bytesOf[f.unit]
@@ -120,9 +120,9 @@ func (f budgetForm) spec() (ledger.BudgetSpec, error) {
 	return ledger.BudgetSpec{Spender: ledger.Spender{Project: f.project, Key: f.key}, Bytes: int64(bytes)}, nil
 }
 
-// setBudget sets one budget, and leads back to all of them.
+// setBudget sets one budget and redirects to the list.
 func (c *console) setBudget(w http.ResponseWriter, r *http.Request) error {
-	organization, request, err := c.deciding(w, r)
+	organization, request, err := c.budgetRequest(w, r)
 	if err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func (c *console) setBudget(w http.ResponseWriter, r *http.Request) error {
 	return c.afterBudget(w, r, form, err, "budget-set")
 }
 
-// removeBudget removes one budget, and leads back to the others.
+// removeBudget removes one budget and redirects to the list.
 func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
-	organization, request, err := c.deciding(w, r)
+	organization, request, err := c.budgetRequest(w, r)
 	if err != nil {
 		return err
 	}
@@ -146,9 +146,9 @@ func (c *console) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	return c.afterBudget(w, r, form, err, "budget-removed")
 }
 
-// deciding is a request of a member who may decide about
-// budgets, with its form read.
-func (c *console) deciding(w http.ResponseWriter, r *http.Request) (organization string, request unitofwork.Request, err error) {
+// budgetRequest returns the request of a member who may set budgets,
+// with its form parsed.
+func (c *console) budgetRequest(w http.ResponseWriter, r *http.Request) (organization string, request unitofwork.Request, err error) {
 	reader := identity.FromContext(r.Context())
 	if !identity.RoleSetsBudgets(reader.Role()) {
 		return "", request, httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,

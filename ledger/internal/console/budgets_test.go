@@ -21,8 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Who may sets and removes budgets by forms, with what is wrong
-// beside its field; others see them.
+// Members with the right role set and remove budgets by forms, with
+// errors beside their fields; others only read them.
 func TestBudgetsPage(t *testing.T) {
 	l := ledgertest.New(t)
 	credentials, projects := identity.NewCredentials(time.Now), identity.NewDirectory()
@@ -87,7 +87,7 @@ func TestBudgetsPage(t *testing.T) {
 	}
 }
 
-// sessionOf is the session of a member with a role.
+// sessionOf returns the session of a member with a role.
 func sessionOf(role string) string {
 	return identity.SessionPrefix + strings.Repeat(map[string]string{"billing": "b", "viewer": "c"}[role], 48)
 }

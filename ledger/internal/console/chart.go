@@ -11,25 +11,25 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 )
 
-// The drawing, in its own units: the page stretches it.
+// The drawing in its own units; the page scales it.
 const (
 	chartWidth  = 1000
 	chartHeight = 200
 	columnGap   = 4
 )
 
-// maxSeries is how many series have a color of their own; the others are one.
+// maxSeries is how many series have their own color; the rest are one.
 const maxSeries = 6
 
-// A chart is usage as stacked columns, and the same as a table.
+// A chart is usage as stacked columns and as a table.
 type chart struct {
-	By      string // what the series are
-	Of      string // what is counted: "bytes" or "requests"
+	By      string // the dimension of its series
+	Of      string // unit: "bytes" or "requests"
 	Series  []series
 	Columns []column
 	Total   int64
 	Max     int64 // of a column
-	Cut     bool  // there was more than is shown
+	Cut     bool  // it lacks some usage
 }
 
 // A series is one project, key, environment or outcome.
@@ -53,12 +53,11 @@ type part struct {
 	Color, X, Y, Width, Height int
 }
 
-// newChart stacks uses in the buckets from start on, so many of
-// them. name is how a series is called.
+// newChart stacks uses into buckets. name returns a series' name.
 func newChart(uses []ledger.Use, by postgres.Dimension, starts []time.Time, name func(id string) string) chart {
 	c := chart{By: string(by), Of: "bytes", Columns: make([]column, len(starts))}
 	value := func(u ledger.Use) int64 { return u.Bytes }
-	if by == postgres.ByOutcome { // bytes of what was refused are of another kind
+	if by == postgres.ByOutcome { // refused bytes are no usage
 		c.Of, value = "requests", func(u ledger.Use) int64 { return u.Requests }
 	}
 	totals := map[string]int64{}
@@ -81,7 +80,7 @@ func newChart(uses []ledger.Use, by postgres.Dimension, starts []time.Time, name
 	return c
 }
 
-// idOf is of which series a use is.
+// idOf returns the series of a use.
 func idOf(use ledger.Use, by postgres.Dimension) string {
 	switch by {
 	case postgres.ByKey:
@@ -94,8 +93,8 @@ func idOf(use ledger.Use, by postgres.Dimension) string {
 	return use.Project
 }
 
-// addSeries makes series of the largest totals, the largest first, and one of
-// all others. places maps each name to its series.
+// addSeries adds the series with the largest totals, the largest first,
+// and one for the rest. places maps each name to its series.
 func (c *chart) addSeries(totals map[string]int64, name func(id string) string) (places map[string]int) {
 	ids := make([]string, 0, len(totals))
 	for id, total := range totals {
@@ -117,7 +116,7 @@ func (c *chart) addSeries(totals map[string]int64, name func(id string) string) 
 	return places
 }
 
-// draw places the rectangles: the first series at the bottom.
+// draw places the rectangles, the first series at the bottom.
 func (c *chart) draw() {
 	for _, column := range c.Columns {
 		c.Max = max(c.Max, column.Total)
@@ -137,7 +136,7 @@ func (c *chart) draw() {
 	}
 }
 
-// scaled is a height of the drawing for a value up to most.
+// scaled returns a value's height, where most is the full height.
 func scaled(value, most int64) int {
 	for most > 1<<50 {
 		value, most = value>>1, most>>1
@@ -145,7 +144,7 @@ func scaled(value, most int64) int {
 	return int(value * chartHeight / most)
 }
 
-// Show is a value in words.
+// Show formats a value.
 func (c chart) Show(n int64) string {
 	if c.Of == "bytes" {
 		return ui.Bytes(n)
@@ -159,7 +158,7 @@ func (c chart) Last() time.Time { return c.Columns[len(c.Columns)-1].At }
 // Empty reports whether there is nothing to draw.
 func (c chart) Empty() bool { return c.Total == 0 }
 
-// hoursAddress is where the hours of a day are shown.
+// hoursAddress returns the link to the hours of a day.
 func hoursAddress(by postgres.Dimension, day time.Time) string {
 	return "/console/usage?" + url.Values{"by": {string(by)}, "day": {day.Format(time.DateOnly)}}.Encode()
 }

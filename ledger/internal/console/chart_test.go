@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Columns stack the largest series from the bottom, without a gap, the highest
-// to the top; what has no color of its own is one series.
+// Columns stack the largest series from the bottom without gaps, the
+// highest to the top. Series without their own color are one.
 func TestChart(t *testing.T) {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	starts := []time.Time{day, day.AddDate(0, 0, 1), day.AddDate(0, 0, 2)}
@@ -36,27 +36,28 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// Outcomes are counted in requests, and nothing overflows or divides by nothing.
+// Outcomes are counted in requests. Nothing overflows or divides by
+// zero.
 func TestChartOfOutcomes(t *testing.T) {
 	hour := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	uses := []ledger.Use{
 		{Hour: hour, Outcome: "accepted", Requests: math.MaxInt64 / 4, Bytes: 1}, {Hour: hour, Outcome: "rejected", Requests: math.MaxInt64 / 4, Bytes: math.MaxInt64},
 		{Hour: hour, Outcome: "overloaded", Bytes: 5},
 	}
-	c := newChart(uses, postgres.ByOutcome, []time.Time{hour}, outcomeWords)
+	c := newChart(uses, postgres.ByOutcome, []time.Time{hour}, outcomeText)
 	parts := c.Columns[0].Parts
 	if c.Of != "requests" || len(c.Series) != 2 || len(parts) != 2 || parts[0].Height+parts[1].Height != chartHeight || parts[1].Y != 0 {
 		t.Errorf("%s of %v: %v", c.Of, c.Series, c.Columns)
 	}
-	if empty := newChart(nil, postgres.ByKey, []time.Time{hour}, outcomeWords); !empty.Empty() || len(empty.Columns) != 1 || empty.Columns[0].Parts != nil {
+	if empty := newChart(nil, postgres.ByKey, []time.Time{hour}, outcomeText); !empty.Empty() || len(empty.Columns) != 1 || empty.Columns[0].Parts != nil {
 		t.Errorf("of nothing: %+v", empty)
 	}
 }
 
-// Every outcome has words.
+// Every outcome has a text.
 func TestOutcomeWords(t *testing.T) {
 	for _, outcome := range []string{"rejected", "rate_limited", "quota_exceeded", "overloaded"} {
-		if outcomeWords(outcome) == outcome {
+		if outcomeText(outcome) == outcome {
 			t.Errorf("%s has no words", outcome)
 		}
 	}

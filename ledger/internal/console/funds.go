@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 )
 
-// A shownFund is what covers usage, in words.
+// A shownFund is a fund as text.
 type shownFund struct {
 	Name     string
 	Reason   string
@@ -17,7 +17,7 @@ type shownFund struct {
 	Ends     time.Time // zero: never
 }
 
-// showFunds are what covers usage, in the order in which it is used.
+// showFunds returns the funds in order of use.
 func showFunds(b balances.Balance, funds []ledger.Fund) (shown []shownFund) {
 	for _, fund := range funds {
 		if g := fund.Grant; g != nil {

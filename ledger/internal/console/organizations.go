@@ -21,13 +21,13 @@ type organizationsPage struct {
 	Pager         ui.Pager
 }
 
-// A shownOrganization is an account as those see it who run the installation.
+// A shownOrganization is an account as operators see it.
 type shownOrganization struct {
 	ID, Tier, State  string
 	Test             bool
 	Used, Granted    int64
 	PerMille         int64     // used of what was granted, 0 to 1000
-	Ends, LastActive time.Time // of the period; LastActive is zero for who sent nothing for long
+	Ends, LastActive time.Time // of the period; LastActive is zero where none is kept
 }
 
 // Percent is the used part, 0 to 100, rounded down.
@@ -36,19 +36,19 @@ func (o shownOrganization) Percent() int64 { return o.PerMille / 10 }
 // Bad reports whether the organization's requests are refused.
 func (o shownOrganization) Bad() bool { return o.State != ledger.Active }
 
-// organizationPlace is where a list of organizations goes on.
+// organizationPlace is where a list of organizations continues.
 type organizationPlace struct {
 	After string `json:"a"`
 }
 
-// operates reports whether the reader runs the installation.
+// operates reports whether the reader is an operator.
 func (c *console) operates(r *http.Request) bool {
 	reader := identity.FromContext(r.Context())
 	return c.Operators != "" && reader.Organization == c.Operators && identity.RoleOperates(reader.Role())
 }
 
-// showOrganizations lists the accounts of all organizations. For
-// everybody else there is no such page.
+// showOrganizations lists the accounts of all organizations. Only
+// operators have this page.
 func (c *console) showOrganizations(w http.ResponseWriter, r *http.Request) error {
 	if !c.operates(r) {
 		return httpapi.NotFound("page", organizationsPath)

@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A visitor looks at pages as members of organizations, whose
-// sessions are their organization and role.
+// A visitor requests pages as members, each a session with an
+// organization and role.
 type visitor struct {
 	t           *testing.T
 	credentials *identity.Credentials
@@ -40,23 +40,23 @@ func newVisitor(t *testing.T, l *ledgertest.Ledger, operators string) visitor {
 	return v
 }
 
-// sees looks at a page as a member, and returns it. A text that
-// begins with "no " is not to be there.
-func (v visitor) sees(organization, role, path string, status int, texts ...string) (page string) {
+// get requests a page as a member. A text with the prefix "no " must be
+// absent.
+func (v visitor) get(organization, role, path string, status int, texts ...string) (page string) {
 	v.t.Helper()
-	return v.asks(organization, role, httptest.NewRequest(http.MethodGet, "/console/usage"+path, nil), status, texts...)
+	return v.send(organization, role, httptest.NewRequest(http.MethodGet, "/console/usage"+path, nil), status, texts...)
 }
 
-// posts sends a form as a member, and looks at the answer as sees does.
-func (v visitor) posts(organization, role, path string, form url.Values, status int, texts ...string) (page string) {
+// post submits a form as a member and checks the response like get.
+func (v visitor) post(organization, role, path string, form url.Values, status int, texts ...string) (page string) {
 	v.t.Helper()
 	request := httptest.NewRequest(http.MethodPost, "/console/usage"+path, strings.NewReader(form.Encode()))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Sec-Fetch-Site", "same-origin")
-	return v.asks(organization, role, request, status, texts...)
+	return v.send(organization, role, request, status, texts...)
 }
 
-func (v visitor) asks(organization, role string, request *http.Request, status int, texts ...string) (page string) {
+func (v visitor) send(organization, role string, request *http.Request, status int, texts ...string) (page string) {
 	v.t.Helper()
 	session := identity.SessionPrefix + strings.Repeat("e", 48)
 	issued, _ := json.Marshal(contract.Credential{Kind: contract.CredentialSession, ID: "ses_1", Organization: organization, Member: "mem_1",
@@ -77,8 +77,8 @@ func (v visitor) asks(organization, role string, request *http.Request, status i
 	return page
 }
 
-// Owners of the organization that runs the installation see the accounts of
-// all, by id and state; for others the page does not exist.
+// Operators see the accounts of all organizations, by id and state; for
+// others the page does not exist.
 func TestOrganizationsPage(t *testing.T) {
 	l := ledgertest.New(t)
 	v := newVisitor(t, l, "host")
@@ -86,21 +86,21 @@ func TestOrganizationsPage(t *testing.T) {
 		l.Start(t, id, ledger.Indie)
 	}
 	l.Book(t, l.NewCharge("acme", 100), l.NewCharge("evil", 7))
-	style := styleLink.FindString(v.sees("host", "owner", "", http.StatusOK, "All organizations"))
-	v.asks("host", "owner", httptest.NewRequest(http.MethodGet, "/"+strings.TrimPrefix(style, "/"), nil), http.StatusOK, "{")
-	v.sees("host", "owner", "/organizations", http.StatusOK, ">acme<", ">evil<", ">host<", ">exhausted<", "100 B (100%)", "2026-11-20", ">none<")
-	v.sees("host", "owner", "/organizations?q=vi", http.StatusOK, ">evil<", "no >acme<", `value="vi"`)
-	v.sees("host", "owner", "/organizations?state=exhausted", http.StatusOK, ">acme<", "no >evil<", `<option value="exhausted" selected>`)
-	v.sees("host", "owner", "/organizations?q=none", http.StatusOK, "None matches on this page")
-	v.sees("host", "owner", "/organizations?cursor=x", http.StatusBadRequest, "cursor")
-	v.sees("acme", "owner", "", http.StatusOK, "no All organizations")
+	style := styleLink.FindString(v.get("host", "owner", "", http.StatusOK, "All organizations"))
+	v.send("host", "owner", httptest.NewRequest(http.MethodGet, "/"+strings.TrimPrefix(style, "/"), nil), http.StatusOK, "{")
+	v.get("host", "owner", "/organizations", http.StatusOK, ">acme<", ">evil<", ">host<", ">exhausted<", "100 B (100%)", "2026-11-20", ">none<")
+	v.get("host", "owner", "/organizations?q=vi", http.StatusOK, ">evil<", "no >acme<", `value="vi"`)
+	v.get("host", "owner", "/organizations?state=exhausted", http.StatusOK, ">acme<", "no >evil<", `<option value="exhausted" selected>`)
+	v.get("host", "owner", "/organizations?q=none", http.StatusOK, "None matches on this page")
+	v.get("host", "owner", "/organizations?cursor=x", http.StatusBadRequest, "cursor")
+	v.get("acme", "owner", "", http.StatusOK, "no All organizations")
 	for _, other := range [][2]string{{"acme", "owner"}, {"host", "billing"}, {"host", "admin"}} {
-		v.sees(other[0], other[1], "/organizations", http.StatusNotFound, "no evil")
+		v.get(other[0], other[1], "/organizations", http.StatusNotFound, "no evil")
 	}
-	newVisitor(t, l, "").sees("", "owner", "/organizations", http.StatusNotFound)
+	newVisitor(t, l, "").get("", "owner", "/organizations", http.StatusNotFound)
 }
 
-// The usage page shows what is used next, and the budgets.
+// The usage page shows the next funds and the budgets.
 func TestFundsOnTheUsagePage(t *testing.T) {
 	l := ledgertest.New(t)
 	v := newVisitor(t, l, "")
@@ -118,7 +118,7 @@ func TestFundsOnTheUsagePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Book(t, l.NewCharge("acme", 10))
-	page := v.sees("acme", "viewer", "", http.StatusOK, "What is used next", "30 B</td>", "10 B of 10 B (100%)", "its budget is larger", "starts <time")
+	page := v.get("acme", "viewer", "", http.StatusOK, "What is used next", "30 B</td>", "10 B of 10 B (100%)", "its budget is larger", "starts <time")
 	last := 0
 	for _, name := range []string{"launch", "plan&#39;s allowance", "goodwill", "next week"} {
 		at := strings.Index(page, name)

@@ -21,20 +21,19 @@ const planPath = "/console/usage/plan"
 
 type planPage struct {
 	Known        bool   // false: the ledger has not consumed the organization's creation yet
-	Other        string // whose plan it is; empty: that of the reader's organization
+	Other        string // another organization; empty: the reader's own
 	Now          plans.Subscription
 	Fields       []ui.Field
-	Preview      *forecasts.Simulation // nil: none was asked for
+	Preview      *forecasts.Simulation // nil: none was requested
 	Organization string
 	Wanted       planForm
-	May          bool   // the reader may decide it
-	Key          string // by which it is decided once
+	CanSet       bool   // the reader is an operator
+	Key          string // idempotency key
 }
 
 var planFlashes = map[string]string{"plan-changed": "The plan is decided. What is in force, and what comes next, stands here."}
 
-// planOf is the organization whose plan a request is about: who
-// runs the installation may name any.
+// planOf returns the organization of a request. Operators may name any.
 func (c *console) planOf(r *http.Request) (string, error) {
 	own, named := identity.OrganizationOf(r.Context()), r.FormValue("organization")
 	switch {
@@ -46,7 +45,7 @@ func (c *console) planOf(r *http.Request) (string, error) {
 	return "", httpapi.NotFound("organization", named)
 }
 
-// showPlan previews another plan. It decides nothing.
+// showPlan previews another plan. It changes nothing.
 func (c *console) showPlan(w http.ResponseWriter, r *http.Request) error {
 	organization, err := c.planOf(r)
 	if err != nil {
@@ -71,7 +70,7 @@ func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization
 			return err
 		}
 	}
-	page.Organization, page.May, page.Key = organization, c.operates(r), rand.Text()
+	page.Organization, page.CanSet, page.Key = organization, c.operates(r), rand.Text()
 	if organization != identity.OrganizationOf(r.Context()) {
 		page.Other = organization
 	}
@@ -80,7 +79,7 @@ func (c *console) writePlan(w http.ResponseWriter, r *http.Request, organization
 	return nil
 }
 
-// preview adds what a plan would change, or what is wrong with it.
+// preview adds the effect of a plan, or its error.
 func (c *console) preview(r *http.Request, page *planPage, organization string, form planForm) (status int, err error) {
 	var preview forecasts.Simulation
 	wanted, err := form.wanted()
@@ -99,8 +98,8 @@ func (c *console) preview(r *http.Request, page *planPage, organization string, 
 	return http.StatusOK, nil
 }
 
-// changePlan decides the plan that was previewed, once for each preview. Who
-// does not run the installation has no such form.
+// changePlan changes the plan as previewed, once for each preview. Only
+// operators have this form.
 func (c *console) changePlan(w http.ResponseWriter, r *http.Request) error {
 	if !c.operates(r) {
 		return httpapi.NotFound("page", planPath)
@@ -131,7 +130,7 @@ func (c *console) subscribe(r *http.Request, organization string, form planForm)
 	return err
 }
 
-// afterPlan answers what could not be decided.
+// afterPlan answers a failed change.
 func (c *console) afterPlan(w http.ResponseWriter, r *http.Request, organization string, form planForm, err error) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached
@@ -148,7 +147,7 @@ func (c *console) afterPlan(w http.ResponseWriter, r *http.Request, organization
 	return err
 }
 
-// Beyond is what becomes of requests beyond the allowance of a plan.
+// Beyond describes requests beyond a plan's allowance.
 func (planPage) Beyond(p ledger.Plan) string {
 	switch {
 	case !p.Overage:
@@ -159,5 +158,5 @@ func (planPage) Beyond(p ledger.Plan) string {
 	return "overage, up to " + ui.Bytes(p.OverageCap)
 }
 
-// LastDay is the last day of a period of a preview.
+// LastDay returns the last day of a previewed period.
 func (planPage) LastDay(p ledger.SimulatedPeriod) time.Time { return p.Period.End.AddDate(0, 0, -1) }

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 )
 
-// What becomes of requests beyond the allowance, as the form has it.
+// Values for requests beyond the allowance.
 const (
 	refuse  = "refuse"
 	overage = "overage"
@@ -28,7 +28,7 @@ const (
 	anchorField   = "anchor_day"
 )
 
-// A planForm is the plan that somebody has filled in, by its fields.
+// A planForm holds the submitted fields of a plan.
 type planForm map[string]string
 
 func planFormOf(values url.Values) planForm {
@@ -39,7 +39,7 @@ func planFormOf(values url.Values) planForm {
 	return form
 }
 
-// formOfPlan is the form of what an organization subscribes to.
+// formOfPlan returns the form of a subscription.
 func formOfPlan(s plans.Subscription) planForm {
 	form := planForm{
 		tierField: string(s.Plan.Tier), quotaField: sizeText(s.Plan.Quota), beyondField: refuse, capField: sizeText(s.Plan.OverageCap),
@@ -56,13 +56,13 @@ func formOfPlan(s plans.Subscription) planForm {
 
 func (f planForm) tier() string { return f[tierField] }
 
-// wanted is the subscription that a form asks for.
+// wanted returns the subscription of a form.
 func (f planForm) wanted() (wanted ledger.Subscription, err error) {
 	plan := ledger.Plan{Tier: ledger.Tier(f.tier()), Overage: f[beyondField] == overage}
 	if plan.Quota, err = f.size(quotaField); err != nil {
 		return wanted, err
 	}
-	if plan.Overage { // else a cap that was filled in before means nothing
+	if plan.Overage { // otherwise a cap has no meaning
 		if plan.OverageCap, err = f.size(capField); err != nil {
 			return wanted, err
 		}
@@ -78,7 +78,7 @@ func (f planForm) wanted() (wanted ledger.Subscription, err error) {
 	return wanted, nil
 }
 
-// size reads a field in bytes; 0 where it is empty.
+// size parses a field in bytes; 0 where it is empty.
 func (f planForm) size(field string) (int64, error) {
 	if f[field] == "" {
 		return 0, nil
@@ -91,7 +91,7 @@ func (f planForm) size(field string) (int64, error) {
 	return size, nil
 }
 
-// number reads a field from 1 to most; 0 where it is empty.
+// number parses a field from 1 to most; 0 where it is empty.
 func (f planForm) number(field string, most int) (int, error) {
 	if f[field] == "" {
 		return 0, nil
@@ -104,7 +104,7 @@ func (f planForm) number(field string, most int) (int, error) {
 	return number, nil
 }
 
-// planFields are the fields of a form, with the fault beside the one that has it.
+// planFields returns the fields of a form, each with its error.
 func planFields(form planForm, fault ledger.Invalid) []ui.Field {
 	var tiers [][2]string
 	for _, tier := range []ledger.Tier{ledger.Indie, ledger.Bootstrapper, ledger.Compliance, ledger.Scale} {
@@ -128,5 +128,5 @@ func planFields(form planForm, fault ledger.Invalid) []ui.Field {
 	return fields
 }
 
-// maxPlanField is how long a field may be, in characters.
+// maxPlanField is the longest field, in characters.
 const maxPlanField = 24

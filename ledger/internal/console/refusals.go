@@ -19,26 +19,26 @@ type refusalsPage struct {
 	Pager    ui.Pager
 }
 
-// A shownRefusal is a refusal in words.
+// A shownRefusal is a refusal as text.
 type shownRefusal struct {
 	usage.ExplainedRefusal
 	ProjectName string
 	Suspended   bool
-	Spender     string // whose budget did not cover it; empty: none's
+	Spender     string // whose budget refused it; empty: none
 	By          []shownShare
 	Grant       int64
 	Tiers       []ledger.Tier
 	EndsAt      time.Time
 }
 
-// A shownShare is who used how much.
+// A shownShare is a project, key or hour and its bytes.
 type shownShare struct {
 	Kind, Name string
 	Bytes      int64
 }
 
 func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
-	query := postgres.RefusalQuery{To: farAway(), Limit: pageSize + 1}
+	query := postgres.RefusalQuery{To: distantFuture(), Limit: pageSize + 1}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (c *console) showRefusals(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// spenderOf is whose budget a refusal met.
+// spenderOf returns the spender whose budget refused a request.
 func spenderOf(r ledger.Refusal) string {
 	switch r.Reason {
 	case contract.ReasonProjectBudget:

@@ -7,13 +7,13 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// units are those of sizes, the largest first, with their bytes.
+// units are the units of sizes, the largest first.
 var units = []struct {
 	name  string
 	bytes int64
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// sizeText is a size for a form to be read by parseSize, to the byte; empty for 0.
+// sizeText formats a size exactly, as parseSize reads it; empty for 0.
 func sizeText(bytes int64) string {
 	for _, unit := range units {
 		if bytes > 0 && bytes%unit.bytes == 0 {
@@ -23,8 +23,8 @@ func sizeText(bytes int64) string {
 	return ""
 }
 
-// parseSize reads a size such as "1.5 GiB", in bytes where it has no unit,
-// rounded down. It is false for what is no size of a byte or more.
+// parseSize reads a size such as "1.5 GiB", without a unit in bytes,
+// rounded down. ok is false unless it is at least a byte.
 func parseSize(text string) (bytes int64, ok bool) {
 	number, factor := text, int64(1)
 	for _, unit := range units {

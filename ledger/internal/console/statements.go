@@ -22,7 +22,7 @@ type statementsPage struct {
 	Pager      ui.Pager
 }
 
-// A shownStatement is a statement in words.
+// A shownStatement is a statement as text.
 type shownStatement struct {
 	ledger.Statement
 	LastDay  time.Time // of the period
@@ -38,7 +38,7 @@ type shownCharges struct {
 	Requests, Entries, Bytes int64
 }
 
-// statementPlace is where a list of statements goes on.
+// statementPlace is where a list of statements continues.
 type statementPlace struct {
 	Number int64 `json:"n"`
 }
@@ -78,7 +78,7 @@ func (c *console) showStatement(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// statement reads the one that the path names.
+// statement returns the statement of the path.
 func (c *console) statement(r *http.Request) (ledger.Statement, error) {
 	text := chi.URLParam(r, "statement")
 	number, err := strconv.ParseInt(text, 10, 64)
@@ -92,7 +92,7 @@ func (c *console) statement(r *http.Request) (ledger.Statement, error) {
 	return statement, err
 }
 
-// downloadStatement answers with all of a statement as CSV.
+// downloadStatement writes a whole statement as CSV.
 func (c *console) downloadStatement(w http.ResponseWriter, r *http.Request) error {
 	statement, err := c.statement(r)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *console) downloadStatement(w http.ResponseWriter, r *http.Request) erro
 	return out.Flush()
 }
 
-// byDay adds up charges by day. They are in the order of days.
+// byDay adds up charges by day. They are in day order.
 func byDay(charges []ledger.DayCharge) (days []shownCharges) {
 	for _, charge := range charges {
 		if len(days) == 0 || !days[len(days)-1].Day.Equal(charge.Day) {
@@ -118,8 +118,8 @@ func byDay(charges []ledger.DayCharge) (days []shownCharges) {
 	return days
 }
 
-// byProject adds up charges by project and environment, in the
-// order in which they first come.
+// byProject adds up charges by project and environment, in the order of
+// their first.
 func (c *console) byProject(charges []ledger.DayCharge) (projects []shownCharges) {
 	at := map[[2]string]int{}
 	for _, charge := range charges {

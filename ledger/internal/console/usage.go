@@ -21,15 +21,15 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// pageSize is how many transfers are shown at once.
+// pageSize is how many transfers a page shows.
 const pageSize = 25
 
-// Config is what the page works with.
+// Config holds what the pages need.
 type Config struct {
 	Services  *services.Services
 	Directory *identity.Directory
 	Guard     *identity.Guard
-	Operators string // the organization whose owners run the installation; empty: none has any
+	Operators string // organization whose owners are operators; empty: none
 }
 
 type console struct {
@@ -37,7 +37,7 @@ type console struct {
 	pages *ui.Pages
 }
 
-// Mount adds the page to router.
+// Mount adds the pages to router.
 func Mount(router chi.Router, config Config) {
 	c := &console{Config: config, pages: ui.NewPages(ui.Usage, templates)}
 	c.pages.Mount(router, config.Guard, func(r chi.Router) {
@@ -56,7 +56,7 @@ func Mount(router chi.Router, config Config) {
 }
 
 func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
-	query := postgres.TransferQuery{To: farAway(), Limit: pageSize + 1}
+	query := postgres.TransferQuery{To: distantFuture(), Limit: pageSize + 1}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
 			return err
@@ -104,11 +104,11 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// farAway is later than anything.
-func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
+// distantFuture is later than any transfer.
+func distantFuture() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 type usagePage struct {
-	Test      bool // billing only rehearses with the organization
+	Test      bool // a test organization
 	Known     bool // false: the ledger has not consumed the organization's creation yet
 	Tier      string
 	PerMinute int64
@@ -125,9 +125,9 @@ type usagePage struct {
 	Forecast  ledger.Forecast
 	Funds     []shownFund
 	Budgets   []shownBudget
-	Operates  bool // the reader runs the installation
+	Operates  bool // the reader is an operator
 	Chart     chart
-	Day       time.Time // of which the chart shows the hours; zero: it shows the days of the period
+	Day       time.Time // whose hours the chart shows; zero: the period's days
 	Views     []view
 	Transfers []shownTransfer
 	Pager     ui.Pager
@@ -145,7 +145,7 @@ func newUsagePage(b balances.Balance) usagePage {
 	return page
 }
 
-// Share is the used part as text.
+// Share returns the used part as text.
 func (p usagePage) Share() string {
 	if p.Percent == 0 && p.Consumed > 0 {
 		return "under 1%"
@@ -156,14 +156,14 @@ func (p usagePage) Share() string {
 // Exhausted reports whether new logs are refused.
 func (p usagePage) Exhausted() bool { return p.State == ledger.Exhausted }
 
-// Suspended reports whether the organization can send nothing at all.
+// Suspended reports whether all requests are refused.
 func (p usagePage) Suspended() bool { return p.State == ledger.Suspended }
 
 // High reports whether little is left.
 func (p usagePage) High() bool { return p.Percent >= 80 }
 
-// thousandths is part of whole, 0 to 1000, rounded down. It divides
-// first where multiplying would overflow.
+// thousandths returns part of whole, 0 to 1000, rounded down. It
+// divides first where a product would overflow.
 func thousandths(part, whole int64) int64 {
 	switch {
 	case part <= 0 || whole <= 0:
@@ -183,17 +183,17 @@ type shownTransfer struct {
 	From, To    string
 	Amount      int64
 	Entries     int64
-	Project     string // its name; empty where the transfer is about none
+	Project     string // its name; empty: none
 }
 
 func (c *console) show(t postgres.BookedTransfer) shownTransfer {
 	return shownTransfer{
-		EffectiveAt: t.EffectiveAt, What: words(t.Reason), From: t.From.String(), To: t.To.String(),
+		EffectiveAt: t.EffectiveAt, What: reasonText(t.Reason), From: t.From.String(), To: t.To.String(),
 		Amount: t.Amount, Entries: int64(t.Entries), Project: c.Directory.Name(t.Cause.Project),
 	}
 }
 
-func words(reason ledger.Reason) string {
+func reasonText(reason ledger.Reason) string {
 	switch reason {
 	case ledger.Issued:
 		return "Allowance of the period"

@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The page shows the period and the transfers of the member's
-// organization, or that there are none yet.
+// The page shows the period and transfers of the member's organization,
+// if any.
 func TestUsagePage(t *testing.T) {
 	l, session := ledgertest.New(t), identity.SessionPrefix+strings.Repeat("a", 48)
 	credentials := identity.NewCredentials(time.Now)
@@ -89,7 +89,7 @@ func TestUsagePage(t *testing.T) {
 		l.SetClock(time.Date(2026, 12, 7+day, 12, 0, 0, 0, time.UTC))
 		l.Book(t, l.NewCharge("acme", 10))
 	}
-	l.Pass(24 * time.Hour) // since 20 November 65 were used in 20 days, and 70 are left for 21
+	l.Pass(24 * time.Hour) // 65 used in 20 days since 20 November, 70 left for 21
 	shows("", http.StatusOK, "At this rate the allowance lasts until the period ends, but it may be used up as soon as", "By the mean of the last 20 days")
 	l.Book(t, l.NewCharge("acme", 40))
 	shows("", http.StatusOK, "At this rate the allowance is used up on 2026-12-19, between", "A grant or a larger tier prevents that.")

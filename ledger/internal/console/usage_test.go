@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// The bar never shows more than there is, never the whole before
-// it is reached, and never overflows.
+// The bar is never longer than the whole, is full only at the end, and
+// never overflows.
 func TestThousandths(t *testing.T) {
 	for _, c := range []struct{ part, whole, want int64 }{
 		{0, 1000, 0}, {1, 1000, 1}, {999, 1000, 999}, {9999, 10000, 999}, {1000, 1000, 1000}, {2000, 1000, 1000}, {5, 0, 0}, {-5, 10, 0},
@@ -23,7 +23,7 @@ func TestThousandths(t *testing.T) {
 // Every reason has a text.
 func TestWords(t *testing.T) {
 	for reason := ledger.Issued; reason <= ledger.Settled; reason++ {
-		if words(reason) == reason.String() {
+		if reasonText(reason) == reason.String() {
 			t.Errorf("%s has no words", reason)
 		}
 	}

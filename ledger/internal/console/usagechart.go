@@ -11,19 +11,19 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// chartUses is how many sums a chart reads at most.
+// chartUses is the most sums that a chart reads.
 const chartUses = 5000
 
-// views are by what usage can be looked at.
+// views are the dimensions of charts.
 var views = []postgres.Dimension{postgres.ByProject, postgres.ByKey, postgres.ByEnvironment, postgres.ByOutcome}
 
-// A view is a link to the same usage by something else.
+// A view is a link to the usage by another dimension.
 type view struct {
 	Text, Href string
 	Current    bool
 }
 
-// A usageView is what the reader looks at: a period by day, or a day by hour.
+// A usageView is a period by day, or a day by hour.
 type usageView struct {
 	by  postgres.Dimension
 	day time.Time // zero: the period
@@ -36,7 +36,7 @@ func usageViewOf(r *http.Request) (v usageView, err error) {
 		v.by = postgres.ByProject
 	}
 	if !slices.Contains(views, v.by) {
-		return v, httpapi.Invalid("?by", httpapi.CodeInvalidRequest, "Usage can't be looked at by that.", "Use project, key, environment or outcome.")
+		return v, httpapi.Invalid("?by", httpapi.CodeInvalidRequest, "Usage can't be shown by that.", "Use project, key, environment or outcome.")
 	}
 	if text := query.Get("day"); text != "" {
 		if v.day, err = time.Parse(time.DateOnly, text); err != nil {
@@ -46,7 +46,7 @@ func usageViewOf(r *http.Request) (v usageView, err error) {
 	return v, nil
 }
 
-// span is what a view shows of a period, and when its columns begin.
+// span returns a view's part of a period and the starts of its columns.
 func (v usageView) span(period calendar.Period) (bucket postgres.Bucket, starts []time.Time, end time.Time) {
 	bucket, at, end, step := postgres.ByDay, period.Start, period.End, 24*time.Hour
 	if !v.day.IsZero() {
@@ -58,7 +58,7 @@ func (v usageView) span(period calendar.Period) (bucket postgres.Bucket, starts 
 	return bucket, starts, end
 }
 
-// chart draws the view of a period of the reader's organization.
+// chart draws a view of a period of the reader's organization.
 func (c *console) chart(r *http.Request, v usageView, period calendar.Period) (chart, error) {
 	bucket, starts, end := v.span(period)
 	query := postgres.UsageQuery{Bucket: bucket, By: map[postgres.Dimension]bool{v.by: true}, From: starts[0], To: end, Limit: chartUses}
@@ -76,7 +76,7 @@ func (c *console) chart(r *http.Request, v usageView, period calendar.Period) (c
 	return drawn, nil
 }
 
-// nameOf is how something of a dimension is called.
+// nameOf returns a name in a dimension.
 func (c *console) nameOf(by postgres.Dimension, id string) string {
 	switch {
 	case id == "":
@@ -86,12 +86,12 @@ func (c *console) nameOf(by postgres.Dimension, id string) string {
 			return name
 		}
 	case by == postgres.ByOutcome:
-		return outcomeWords(id)
+		return outcomeText(id)
 	}
 	return id
 }
 
-func outcomeWords(outcome string) string {
+func outcomeText(outcome string) string {
 	switch outcome {
 	case "accepted":
 		return "accepted"
@@ -107,7 +107,7 @@ func outcomeWords(outcome string) string {
 	return outcome
 }
 
-// views are the links to the others of a view, on the same day.
+// views returns the links to all dimensions, for the same day.
 func (v usageView) views() []view {
 	links := make([]view, len(views))
 	for i, by := range views {

@@ -1,3 +1,3 @@
-// Package forecasts is what would become of a request, of a period and of
-// another plan. It stands on snapshot, and on what balances and plans show.
+// Package forecasts predicts the outcome of a request, of a period and of
+// another plan. It stands on snapshot, balances and plans.
 package forecasts

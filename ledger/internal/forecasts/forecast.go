@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Forecast is what the running period is going to come to,
-// beside what it came to so far.
+// A Forecast is the expected usage of the running period, with its
+// balance.
 type Forecast struct {
 	ledger.Forecast
 	Balance balances.Balance
@@ -41,8 +41,8 @@ func forecastOf(ctx context.Context, tx pgx.Tx, b balances.Balance) (ledger.Fore
 	return ledger.NewForecast(history(days, today), b.Book.Period, b.Book.Used(), b.Organization.Admits(b.Book, b.At), b.At), nil
 }
 
-// history are the bytes of all days from the first on which
-// something was used, to yesterday.
+// history returns the bytes of each day from the first used to
+// yesterday.
 func history(days []ledger.DayCharge, today time.Time) (bytes []int64) {
 	if len(days) == 0 {
 		return nil
@@ -54,8 +54,8 @@ func history(days []ledger.DayCharge, today time.Time) (bytes []int64) {
 	return bytes
 }
 
-// usedByDay is what was charged of what was accepted on each day in [from, to),
-// the earliest first. Days without any are left out.
+// usedByDay returns the accepted bytes of each day in [from, to), the
+// earliest first, without empty days.
 func usedByDay(ctx context.Context, tx pgx.Tx, organization string, from, to time.Time) (days []ledger.DayCharge, err error) {
 	query := postgres.UsageQuery{Bucket: postgres.ByDay, From: from, To: to, Limit: int(to.Sub(from)/(24*time.Hour)) + 1}
 	uses, err := postgres.Usages(ctx, tx, pg.Organization(organization), query)

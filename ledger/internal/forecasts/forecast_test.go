@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 )
 
-// A forecast looks back on the complete days since the first use, those without
-// any too; today is a day of which a part has passed.
+// A forecast uses all complete days since the first use, empty ones
+// too. Today counts in part.
 func TestForecast(t *testing.T) {
 	l := ledgertest.Acme(t)
 	for _, day := range []int{-4, -3, -1, 0} { // of 20 November, noon

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 )
 
-// A Service answers what would be. It decides nothing.
+// A Service predicts. It changes nothing.
 type Service struct {
 	Reads    *snapshot.Reader
 	Rules    ledger.Rules

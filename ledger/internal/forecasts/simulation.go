@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Simulation is what a subscription would change now, and what past periods
-// would have come to under it. Nothing is decided.
+// A Simulation is what a subscription would change now, and what past
+// periods would have been under it.
 type Simulation struct {
 	Before, After plans.Subscription
 	Granted       [2]int64 // in the running period, before and after
@@ -21,7 +21,7 @@ type Simulation struct {
 	Periods       []ledger.SimulatedPeriod // the running one first
 }
 
-// Simulate finds what a subscription would change.
+// Simulate returns the effect of a subscription.
 func (s *Service) Simulate(ctx context.Context, organization string, wanted ledger.Subscription) (found Simulation, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
@@ -41,7 +41,7 @@ func (s *Service) Simulate(ctx context.Context, organization string, wanted ledg
 	return found, err
 }
 
-// simulateChange decides in books that nobody saves.
+// simulateChange changes books that are not saved.
 func (s *Service) simulateChange(books *ledger.Books, wanted ledger.Subscription) (found Simulation, err error) {
 	at := books.Organization.NotBefore(s.Reads.Clock().UTC())
 	if found.Before, found.Granted[0], found.Remaining[0], err = s.stateOf(books, at); err != nil {
@@ -75,8 +75,8 @@ func (s *Service) simulatePast(ctx context.Context, tx pgx.Tx, o ledger.Organiza
 	return simulated, nil
 }
 
-// stateOf is what an organization subscribes to at an instant,
-// and what it has in the running period.
+// stateOf returns the subscription at an instant, and the running
+// period's allowance and remainder.
 func (s *Service) stateOf(books *ledger.Books, at time.Time) (found plans.Subscription, granted, remaining int64, err error) {
 	book, err := books.At(at)
 	if err != nil {

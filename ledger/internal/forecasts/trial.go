@@ -8,21 +8,21 @@ import (
 	"github.com/weirlog/weir/ledger/internal/balances"
 )
 
-// A Trial is what would become of a request, by a balance.
+// A Trial is the outcome of a possible request under a balance.
 type Trial struct {
 	ledger.Trial
 	Balance balances.Balance
-	Remedy  *ledger.Remedy // what would have it accepted; nil where it would be, or is suspended
+	Remedy  *ledger.Remedy // what would have it accepted; nil: it would be, or is suspended
 }
 
-// A Request is one that might be sent.
+// A Request is a possible request.
 type Request struct {
 	Bytes        int64
-	Project, Key string // empty: no budget is looked at
+	Project, Key string // empty: no budget applies
 }
 
-// Try finds what would become of a request; NoProject where its project is
-// none of the organization's.
+// Try returns the outcome of a request; NoProject for another
+// organization's project.
 func (s *Service) Try(ctx context.Context, organization string, request Request) (Trial, error) {
 	if err := s.Owns.Check(organization, request.Project); err != nil {
 		return Trial{}, err

@@ -10,29 +10,29 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// An Adjustment is what was made good, and the transfers that did it.
+// An Adjustment is a correction and its transfers.
 type Adjustment struct {
 	ID           string
 	Organization string
-	Bytes        int64 // given back, or below zero charged
+	Bytes        int64 // credited; negative: charged
 	Reason       string
-	Of           time.Time // start of the period that was wrong; zero: none but that of At
+	Of           time.Time // start of the corrected period; zero: that of At
 	At           time.Time
 	Transfers    []ledger.Transfer
 }
 
-// adjusting is the input of a request to adjust.
-type adjusting struct {
+// adjustInput is the input of a request to adjust.
+type adjustInput struct {
 	Bytes  int64
 	Reason string
 	Of     time.Time
 }
 
-// InputName is that of before the type was moved.
-func (adjusting) InputName() string { return "service.adjusting" }
+// InputName is stored: the type's first name.
+func (adjustInput) InputName() string { return "service.adjusting" }
 
-// Adjust gives bytes back to an organization, or below zero charges them. of is
-// any instant of the wrong period; zero: the running one.
+// Adjust credits bytes to an organization; negative bytes are charged.
+// of is any instant of the wrong period; zero: the running one.
 func (s *Service) Adjust(ctx context.Context, organization string, request unitofwork.Request, bytes int64, reason string, of time.Time) (Adjustment, error) {
 	id := "adj_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
@@ -44,5 +44,5 @@ func (s *Service) Adjust(ctx context.Context, organization string, request unito
 		made.Of = books.Transfers[len(books.Transfers)-1].Of
 		return made, nil
 	}
-	return unitofwork.Decide(ctx, s.Work, organization, request, adjusting{bytes, reason, of}, choose, answer)
+	return unitofwork.Decide(ctx, s.Work, organization, request, adjustInput{bytes, reason, of}, choose, answer)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// A request that was kept before its input's type was moved is
-// answered as it was, not refused.
+// A request stored under its input's first type name is answered again,
+// not refused.
 func TestRequestsOfBeforeTheMoveAreKnown(t *testing.T) {
 	l := ledgertest.Acme(t)
 	key := sha256.Sum256([]byte("key"))

@@ -1,3 +1,3 @@
-// Package grants is what organizations may use beside their plans, and what is
-// made good by hand. It stands on unitofwork and snapshot.
+// Package grants adds to what organizations may use beside their plans, and
+// makes adjustments. It stands on unitofwork and snapshot.
 package grants

@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// List lists what an organization may use, or might, beside its
-// plan, the latest first.
+// List lists an organization's grants, the latest first.
 func (s *Service) List(ctx context.Context, organization string, after postgres.GrantCursor, limit int) (found []ledger.Grant, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if err := snapshot.Exists(ctx, tx, organization); err != nil {
@@ -26,8 +25,8 @@ func (s *Service) List(ctx context.Context, organization string, after postgres.
 	return found, err
 }
 
-// Grant gives an organization a grant. Of the spec only what a
-// caller may choose is looked at.
+// Grant adds a grant to an organization. It reads only those fields of
+// spec that a caller may set.
 func (s *Service) Grant(ctx context.Context, organization string, request unitofwork.Request, spec ledger.Grant) (ledger.Grant, error) {
 	id := "grt_" + s.Work.IDs()
 	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
@@ -39,19 +38,19 @@ func (s *Service) Grant(ctx context.Context, organization string, request unitof
 	})
 }
 
-// voiding is the input of a request to take back a grant.
-type voiding struct{ Grant string }
+// voidInput is the input of a request to void a grant.
+type voidInput struct{ Grant string }
 
-// InputName is that of before the type was moved.
-func (voiding) InputName() string { return "service.voiding" }
+// InputName is stored: the type's first name.
+func (voidInput) InputName() string { return "service.voiding" }
 
-// Void takes back what is left of a grant. One of which nothing
-// is left stays as it is.
+// Void takes back what is left of a grant. A used up grant stays as it
+// is.
 func (s *Service) Void(ctx context.Context, organization string, request unitofwork.Request, id string) (ledger.Grant, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		return books.Void(id), nil
 	}
-	return unitofwork.Decide(ctx, s.Work, organization, request, voiding{id}, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
+	return unitofwork.Decide(ctx, s.Work, organization, request, voidInput{id}, choose, func(tx pgx.Tx, _ *ledger.Books, _ time.Time) (ledger.Grant, error) {
 		return postgres.LoadGrant(ctx, tx, pg.Organization(organization), id)
 	})
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// What a grant gives is used, survives a restart of the process,
-// and can be taken back once.
+// A grant is used, survives a restart, and can be voided once.
 func TestGrants(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Book(t, l.NewCharge("acme", 90))
@@ -42,8 +41,8 @@ func TestGrants(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// What an organization could use at an instant is the same whenever it is asked
-// for, whatever became of its grants since.
+// What an organization had at an instant never changes, whatever
+// happens to its grants.
 func TestBalanceOfThenWithGrants(t *testing.T) {
 	l := ledgertest.Acme(t)
 	before := l.Now()
@@ -66,7 +65,7 @@ func TestBalanceOfThenWithGrants(t *testing.T) {
 	}
 }
 
-// An organization has as many grants as it may, and no more.
+// An organization has no more grants than its limit.
 func TestGrantsAreBounded(t *testing.T) {
 	l := ledgertest.Acme(t)
 	for range ledger.MaxGrants {
@@ -78,8 +77,7 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 }
 
-// Grants that are given at the same time, while the organization is charged,
-// are all there, and nothing is used twice.
+// Concurrent grants and charges lose no grant and use nothing twice.
 func TestConcurrentGrants(t *testing.T) {
 	l := ledgertest.Acme(t)
 	var wait sync.WaitGroup

@@ -5,7 +5,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// A Service gives organizations what they may use beside their plans.
+// A Service adds grants to organizations and adjusts their usage.
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer

@@ -179,7 +179,7 @@ func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, n
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.books.Of(ctx, tx, keys, now)
+	found, err := c.books.Compare(ctx, tx, keys, now)
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,9 @@ type summed struct {
 	balances ledger.Balances
 }
 
-// Of compares books with their transfers. tx is a snapshot taken at now
+// Compare compares books with their transfers. tx is a snapshot taken at now
 // or later.
-func (c *BookCheck) Of(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, now time.Time) ([]ledger.Violation, error) {
+func (c *BookCheck) Compare(ctx context.Context, tx pgx.Tx, keys map[BookKey]bool, now time.Time) ([]ledger.Violation, error) {
 	books, err := LoadBooks(ctx, tx, keys)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (l checkedLedger) checked(t *testing.T, check *postgres.BookCheck, r ledger
 		if err != nil {
 			return err
 		}
-		violations, err := check.Of(ctx, tx, keys, l.Now())
+		violations, err := check.Compare(ctx, tx, keys, l.Now())
 		for _, v := range violations {
 			found = append(found, v.Invariant)
 		}
