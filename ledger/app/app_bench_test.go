@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// BenchmarkEndToEnd measures from records in the broker to balances that are
-// committed and published: a ledger that starts with the whole log before it.
+// BenchmarkEndToEnd measures from records in the broker to committed
+// and published balances: a ledger starts behind the whole log.
 func BenchmarkEndToEnd(b *testing.B) {
 	const records, chunk = 100_000, 1000
 	r := newRig(b)
@@ -32,9 +32,8 @@ func BenchmarkEndToEnd(b *testing.B) {
 	b.ReportMetric(records/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkAccountLatency measures from the broker's
-// acknowledgement of a LogsAccepted to its account state as another
-// service reads it from weir.accounts.v1.
+// BenchmarkAccountLatency measures from the broker's acknowledgement of
+// a LogsAccepted to its account state in weir.accounts.v1.
 func BenchmarkAccountLatency(b *testing.B) {
 	r := newRig(b)
 	ledger, _ := r.start()

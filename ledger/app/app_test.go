@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// awaitChecker waits for the checker's first round: it checks
-// what is applied from then on.
+// awaitChecker waits for the checker's first round, after which it
+// checks new ranges.
 func awaitChecker(t *testing.T, ledger *app.App) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -28,11 +28,10 @@ func awaitChecker(t *testing.T, ledger *app.App) {
 	})
 }
 
-// Whatever is sent twice is charged once: a part that was produced
-// again, a request made again with its Idempotency-Key, and a key
-// reused for another body, which is never charged. A record that can't
-// be true is parked and holds nobody up. Account state, marker,
-// balance, events and the log agree to the byte.
+// Duplicates are charged once: a part produced again and a request
+// repeated with its Idempotency-Key. A key reused for another body is
+// never charged. An invalid record is parked and blocks none. Account
+// state, marker, balance, events and the log agree to the byte.
 func TestChargedOnce(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -57,7 +56,7 @@ func TestChargedOnce(t *testing.T) {
 	r.Publish(contract.TopicLogs, "acme-project:0", headers, nil)
 	r.Accept(plain, replay, keyed, logs("acme", 150))
 
-	r.awaitAccount("acme") // what is charged may be counted before its organization is known
+	r.awaitAccount("acme") // charges may count before their organization is known
 	r.awaitAccount("other")
 	accounts := r.awaitCounted()
 	const used = 100 + 50 + 60 + 200 + 150
@@ -87,8 +86,8 @@ func TestChargedOnce(t *testing.T) {
 	})
 }
 
-// An organization's logs may be consumed before its creation: they are charged,
-// and its account is published with them as soon as that is consumed.
+// An organization's logs may come before its creation: they are
+// charged, and published with its account after it.
 func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -110,8 +109,8 @@ func TestLogsBeforeTheirOrganization(t *testing.T) {
 	r.verify()
 }
 
-// What exceeds the quota is charged as overage and exhausts the
-// account; each threshold is announced once.
+// Usage beyond the quota is overage and exhausts the account. Each
+// threshold is announced once.
 func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	_, _ = r.start()
@@ -130,8 +129,8 @@ func TestExhausted(t *testing.T) {
 	r.verify()
 }
 
-// Two ledgers share the work. One stops in the middle, another starts: every
-// byte is charged once, and one of them at a time publishes.
+// Two ledgers share the work. One stops midway, another starts: every
+// byte is charged once, and one ledger at a time publishes.
 func TestTwoLedgers(t *testing.T) {
 	r := newRig(t)
 	_, stopFirst := r.start()
@@ -154,7 +153,7 @@ func TestTwoLedgers(t *testing.T) {
 	_, _ = r.start()
 	feed(100)
 	for organization := range want {
-		r.awaitAccount(organization) // what is charged may be counted before its organization is known
+		r.awaitAccount(organization) // charges may count before their organization is known
 	}
 	accounts := r.awaitCounted()
 	for organization, used := range want {
@@ -165,8 +164,8 @@ func TestTwoLedgers(t *testing.T) {
 	r.verify()
 }
 
-// What was charged but not published when a ledger stopped is published by
-// the next one, though nothing new happens.
+// Charges that a stopped ledger has not published are published by the
+// next, without a new event.
 func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()
@@ -182,8 +181,8 @@ func TestRestartPublishesWhatIsDue(t *testing.T) {
 	r.verify()
 }
 
-// An account that changes with each commit is published at a pace, with all
-// that has changed by then, and the last change is not left out.
+// An account that changes with each commit is published at a limited
+// pace, with all changes so far and finally the last.
 func TestAccountsArePaced(t *testing.T) {
 	r := newRig(t)
 	var published int
@@ -206,8 +205,8 @@ func TestAccountsArePaced(t *testing.T) {
 	}
 }
 
-// Other terms of a tier reach every account after a restart,
-// though nothing new happens to it.
+// Changed terms of a tier reach every account after a restart without a
+// new event.
 func TestNewTermsAfterRestart(t *testing.T) {
 	r := newRig(t)
 	_, stop := r.start()
@@ -226,9 +225,9 @@ func TestNewTermsAfterRestart(t *testing.T) {
 	})
 }
 
-// Books are shown to service tokens with the scope that are
-// bound to the organization or to the installation. For all
-// others the organization does not exist.
+// Service tokens with the scope read the books of their organization,
+// or of all for the installation. For all others the organization does
+// not exist.
 func TestWhoMayRead(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -240,7 +239,7 @@ func TestWhoMayRead(t *testing.T) {
 	r.awaitCounted()
 	r.awaitAccount("evil")
 	awaitReady(t, ledger)
-	for _, token := range []string{own, operator, foreign} { // all are known from here on
+	for _, token := range []string{own, operator, foreign} { // from here on all are loaded
 		testenv.Eventually(t, patience, func() error {
 			if status, _ := get(t, ledger, token, "/v1/organizations/nobody/balance"); status != http.StatusNotFound {
 				return errNot
@@ -293,8 +292,8 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// Balance, entries and usage agree, and the balance names how
-// much of the log it contains.
+// Balance, entries and usage agree, and the balance has the positions
+// of the log that it counts.
 func TestReadingBooks(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()
@@ -333,5 +332,5 @@ func TestReadingBooks(t *testing.T) {
 	}
 }
 
-// unsigned is a cursor that nobody has signed.
+// unsigned returns a cursor without a valid signature.
 func unsigned(position string) string { return base64.RawURLEncoding.EncodeToString([]byte(position)) }

@@ -12,14 +12,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Who waits finds what was acknowledged before, each time, and
-// how far the log is booked and checked.
+// A client that waits finds everything acknowledged before, and how far
+// the log is booked and checked.
 func TestOwnWritesAreFound(t *testing.T) {
 	r, ledger, token := billed(t)
 	const path = "/v1/organizations/acme/balance"
 	for i := range 20 {
 		r.Accept(logs("acme", 10))
-		testenv.Eventually(t, patience, func() error { // a busy machine may take longer than somebody waits
+		testenv.Eventually(t, patience, func() error { // a busy machine may exceed the wait
 			status, balance := get(t, ledger, token, path+"?wait=true")
 			if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 				return errors.New("not booked yet")
@@ -55,14 +55,14 @@ func TestOwnWritesAreFound(t *testing.T) {
 	}
 }
 
-// Who waits for a batch finds it, and is told where the organization is not
-// charged for it, whoever else is.
+// A client that waits for a batch learns whether it is charged to the
+// organization, whatever others send.
 func TestABatchIsWaitedFor(t *testing.T) {
 	r, ledger, token := billed(t)
 	const path = "/v1/organizations/acme/balance?batch="
 	sent := logs("acme", 10)
 	r.Accept(sent)
-	testenv.Eventually(t, patience, func() error { // a busy machine may take longer than somebody waits
+	testenv.Eventually(t, patience, func() error { // a busy machine may exceed the wait
 		status, balance := get(t, ledger, token, path+sent.Batch)
 		if status == http.StatusInternalServerError && balance["code"] == "unavailable" {
 			return errors.New("not booked yet")
@@ -84,8 +84,8 @@ func TestABatchIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Where what is waited for does not come, that is the answer,
-// and not a balance without it.
+// When the wait fails, the answer is an error and not an outdated
+// balance.
 func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
 	_, ledger, token := billed(t)
 	if status, answer := get(t, ledger, token, "/v1/organizations/acme/balance?min_offset=0:1000000"); status != http.StatusInternalServerError || answer["code"] != "unavailable" {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// newPruner keeps all tables of the schema within their bounds.
+// newPruner returns the pruner of all tables of the schema.
 func (a *App) newPruner() *prune.Pruner {
 	return prune.New(prune.Config{
 		Pool: a.base.Pool, Tables: a.tables,
@@ -28,8 +28,8 @@ func (a *App) tables(clock func() time.Time) []prune.Table {
 		[]prune.Table{outbox.Table(bus.RelayName)})
 }
 
-// Prune removes what is beyond its bound at once; Run does it all the time.
+// Prune removes expired rows at once; Run does so continuously.
 func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
 
-// Bounds are those of all tables of the schema.
+// Bounds returns the bounds of all tables of the schema.
 func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }

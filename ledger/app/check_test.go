@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The check against the log finds a range that counted other bytes than the log
-// has, a missing one, a lost posting, and a changed balance.
+// The check against the log finds a range with other bytes, a missing
+// one, a lost posting, and a changed balance.
 func TestVerifyFinds(t *testing.T) {
 	r := newRig(t)
 	process, stop := r.start()

@@ -23,8 +23,8 @@ func visit(ledger *app.App, session, query string) *httptest.ResponseRecorder {
 	return recorder
 }
 
-// The usage page shows the books, to members of the organization
-// alone; texts stay texts.
+// The usage page shows the books to members of the organization alone,
+// and escapes texts.
 func TestUsagePage(t *testing.T) {
 	const hostile = `"><script>alert(1)</script>`
 	r := newRig(t)
@@ -72,7 +72,7 @@ func TestUsagePage(t *testing.T) {
 	}
 }
 
-// The entries go on behind the first page, and end.
+// The entries continue after the first page, and end.
 func TestUsagePages(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// send asks the ledger for a decision; key is the Idempotency-Key, empty for none.
+// send requests a decision; key is the Idempotency-Key, empty for none.
 func send(t testing.TB, ledger *app.App, token, method, path, key, body string) (int, map[string]any) {
 	t.Helper()
 	request := httptest.NewRequest(method, "/v1/organizations/"+path, strings.NewReader(body))
@@ -37,7 +37,8 @@ func send(t testing.TB, ledger *app.App, token, method, path, key, body string) 
 	return recorder.Code, members
 }
 
-// billed is a ledger with an organization on a tier of 1,000 bytes, and a token that may decide about it.
+// billed returns a ledger with an organization on a tier of 1,000 bytes
+// and a token with write scope.
 func billed(t *testing.T) (r *rig, ledger *app.App, token string) {
 	t.Helper()
 	return billedBy(t, nil)
@@ -62,7 +63,7 @@ func billedBy(t *testing.T, clock func() time.Time) (r *rig, ledger *app.App, to
 	return r, ledger, token
 }
 
-// awaitState waits until an account is published as it should be.
+// awaitState waits until an account is published in a state.
 func (r *rig) awaitState(what string, is func(contract.Account) bool) {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {
@@ -75,7 +76,9 @@ func (r *rig) awaitState(what string, is func(contract.Account) bool) {
 	})
 }
 
-// Subscribed, used up, upgraded and restored, given and taken back, suspended and resumed: over the API, and as ingest and others read it.
+// An organization subscribes, uses up its quota, upgrades, gets and
+// loses a grant, is suspended and resumed: by the API, and as ingest
+// and others consume it.
 func TestBillingsStory(t *testing.T) {
 	r, ledger, token := billed(t)
 	r.Accept(logs("acme", 1000))
@@ -143,7 +146,8 @@ func TestBillingsStory(t *testing.T) {
 	r.verify()
 }
 
-// A decision takes the scope, an organization that the token reaches, and what can be decided; with its key it has one effect.
+// A decision needs the scope, an organization of the token, and valid
+// input. With its key it applies once.
 func TestWhoMayDecide(t *testing.T) {
 	r, ledger, token := billed(t)
 	reader, foreign := r.token("acme", "billing:read"), r.token("evil", "billing:write")

@@ -1,3 +1,3 @@
 // Package app wires the ledger into one process. It holds settings and start-up
-// order, and decides nothing about balances.
+// order, and has no rules of balances.
 package app

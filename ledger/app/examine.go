@@ -10,12 +10,12 @@ import (
 	"github.com/weirlog/weir/ledger/internal/integrity"
 )
 
-// A Condition is how far the running checks and the chains are,
-// and what a short look has found.
+// A Condition is the progress of the running checks and the chains, and
+// the violations of a short examination.
 type Condition = integrity.Condition
 
-// Examine looks at the books from outside, in the time of a few questions. An
-// hour that ended before due has to be sealed.
+// Examine checks the books from outside with a few queries. An hour
+// that ended before due must be sealed.
 func Examine(ctx context.Context, config Config, pool *pgxpool.Pool, due time.Time) (Condition, error) {
 	dialer, err := config.BrokerAccess.Dialer()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What would become of a request, of the period and of another plan is answered
-// as it is described, and changes nothing.
+// Predictions for a request, the period and another plan match their
+// description and change nothing.
 func TestForesight(t *testing.T) {
 	r, ledger, token := billed(t)
 	r.Accept(logs("acme", 700))

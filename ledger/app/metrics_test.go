@@ -13,15 +13,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// scrape is what the metrics show now.
+// scrape returns the current metrics.
 func scrape(registry *telemetry.Registry) string {
 	recorder := httptest.NewRecorder()
 	registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return recorder.Body.String()
 }
 
-// What the ledger did is in its metrics, a broken invariant
-// above all, without any tenant.
+// The metrics show the ledger's work and any broken invariant, without
+// tenants.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	registry := telemetry.New()
@@ -54,13 +54,13 @@ func TestMetrics(t *testing.T) {
 		`weir_http_request_duration_seconds_count{method="GET",route="/v1/organizations/{organization}/balance",service="ledger",status=`)
 	r.tamper(`UPDATE books SET grant_left = grant_left - 1, consumed = consumed + 1 WHERE consumed > 0`)
 	r.Accept(logs("acme", 30))
-	testenv.Eventually(t, patience, func() error { // more than once where ranges of before are still being checked
+	testenv.Eventually(t, patience, func() error { // repeated while earlier ranges are still being checked
 		if strings.Contains(scrape(registry), unbroken) {
 			return errors.New("no violation is counted")
 		}
 		return nil
 	})
 	if text := scrape(registry); strings.Contains(text, "acme") {
-		t.Errorf("the metrics tell of whom they are:\n%s", text)
+		t.Errorf("the metrics name tenants:\n%s", text)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// refused is the refusal of a request by a replica of ingest with a quota.
+// refused is a refusal by a replica of ingest with a quota.
 func refused(organization, request string, quota int64) contract.QuotaRefused {
 	now := time.Now().UTC()
 	return contract.QuotaRefused{
@@ -20,8 +20,8 @@ func refused(organization, request string, quota int64) contract.QuotaRefused {
 	}
 }
 
-// What one replica of ingest refused exhausts the account for all of
-// them, although something is left of it.
+// A refusal by one replica of ingest exhausts the account for all,
+// although something is left.
 func TestARefusalExhaustsTheAccount(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

@@ -35,7 +35,7 @@ func (r *rig) owning() app.Config {
 	return config
 }
 
-// grant lets a ledger that was made anew be served, as weir migrate does.
+// grant lets a rebuilt ledger be served, as weir migrate does.
 func (r *rig) grant() {
 	r.t.Helper()
 	pool, serving := r.open(), postgrestest.Serving(r.owning().DatabaseURL.Reveal())
@@ -49,8 +49,7 @@ func (r *rig) grant() {
 	}
 }
 
-// rebuild makes the ledger anew from the log and the decisions, and fails the
-// test where it is another one.
+// rebuild rebuilds the ledger and fails the test if the result differs.
 func (r *rig) rebuild() app.Rebuilt {
 	r.t.Helper()
 	made, err := app.Rebuild(r.t.Context(), r.owning(), testenv.Logger(r.t))
@@ -95,14 +94,14 @@ func (r *rig) inDatabase(fn func(ctx context.Context, tx pgx.Tx) error) {
 	}
 }
 
-// A history is a ledger about which everything is decided that can be, between
-// charges and at their instants.
+// A history is a ledger with every kind of decision, between charges
+// and at the same instants.
 type history struct {
 	*rig
 	ledger *app.App
 	bearer string
 	ahead  atomic.Int64
-	frozen atomic.Pointer[time.Time] // what the clock shows; nil: it goes
+	frozen atomic.Pointer[time.Time] // the clock's time; nil: it runs
 }
 
 func (h *history) clock() time.Time {
@@ -112,16 +111,15 @@ func (h *history) clock() time.Time {
 	return time.Now().Add(time.Duration(h.ahead.Load()))
 }
 
-// freeze has all that follows happen at one instant, until the clock goes
-// again.
+// freeze stops the clock until thaw.
 func (h *history) freeze() (thaw func()) {
 	at := h.clock()
 	h.frozen.Store(&at)
 	return func() { h.frozen.Store(nil) }
 }
 
-// charge has acme send something at the instant of the clock, and waits until
-// it is booked.
+// charge has acme send something at an instant and waits until it is
+// booked.
 func (h *history) charge(at time.Time, bytes int64) {
 	h.t.Helper()
 	l := logs("acme", bytes)
@@ -130,7 +128,7 @@ func (h *history) charge(at time.Time, bytes int64) {
 	h.booked()
 }
 
-// booked waits by what is in the database: the clock may stand still.
+// booked waits by the database, as the clock may be frozen.
 func (h *history) booked() {
 	h.t.Helper()
 	testenv.Eventually(h.t, patience, func() (err error) {
@@ -161,7 +159,7 @@ func (h *history) decideAbout(organization, token, method, path, body string) ma
 	return answer
 }
 
-// close has the running period end, and returns it.
+// close ends the running period and returns it.
 func (h *history) close(statements int) calendar.Period {
 	h.t.Helper()
 	period := calendar.PeriodAt(h.clock(), 1)
@@ -176,10 +174,10 @@ func (h *history) close(statements int) calendar.Period {
 	return period
 }
 
-// live goes through two periods: grants that are used, voided and expire, plans
-// that go up and down, an adjustment of the closed period and charges that come
-// late for it, a suspension, budgets, thresholds.
-func (h *history) live() {
+// twoPeriods runs two periods: grants that are used, voided and expire,
+// plans that go up and down, an adjustment of the closed period, late
+// charges, a suspension, budgets, thresholds.
+func (h *history) twoPeriods() {
 	thaw := h.freeze()
 	h.charge(h.clock(), 300)
 	h.decide("POST", "grants", `{"amount":500,"reason":"first","priority":1,"rollover_cap":100}`)
@@ -207,7 +205,7 @@ func (h *history) live() {
 	h.charge(h.clock(), 5)
 }
 
-// seal has the hours so far end, and writes their links.
+// seal ends the hours so far and links them.
 func (h *history) seal() {
 	h.t.Helper()
 	h.ahead.Add(int64(2 * time.Hour))
@@ -232,8 +230,8 @@ func (h *history) balanceOf(query string) string {
 	return fmt.Sprint(balance)
 }
 
-// knows waits until a token may be used for an organization.
-func (h *history) knows(organization, token string) {
+// awaitToken waits until a token is accepted for an organization.
+func (h *history) awaitToken(organization, token string) {
 	h.t.Helper()
 	testenv.Eventually(h.t, patience, func() error {
 		status, body := get(h.t, h.ledger, token, "/v1/organizations/"+organization+"/subscription")
@@ -244,7 +242,7 @@ func (h *history) knows(organization, token string) {
 	})
 }
 
-// rehearse goes through three periods of a test.
+// rehearse runs three periods of a test organization.
 func (h *history) rehearse() {
 	h.t.Helper()
 	h.create("trial", "indie")
@@ -254,7 +252,7 @@ func (h *history) rehearse() {
 		h.t.Helper()
 		h.decideAbout("trial", token, method, path, body)
 	}
-	h.knows("trial", token)
+	h.awaitToken("trial", token)
 	decide("PUT", "test-clock", `{}`)
 	decide("POST", "test-clock/use", `{"bytes":900,"key":"key_0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"}`)
 	decide("POST", "grants", `{"amount":400,"rollover_cap":50}`)
@@ -270,14 +268,13 @@ func newHistory(t *testing.T) *history {
 	return h
 }
 
-// A ledger that is made anew of the log and the decisions has the same
-// balances, grants, budgets, statements and chains as the one that there is; it
-// takes its place, and goes on: what was published is not published again, what
-// was decided is not decided again, and the next charge is booked.
+// A rebuilt ledger has the same balances, grants, budgets, statements
+// and chains. It replaces the first and continues: no fact is published
+// again, no decision repeated, and the next charge is booked.
 func TestMadeAnew(t *testing.T) {
 	h := newHistory(t)
 	h.rehearse()
-	h.live()
+	h.twoPeriods()
 	h.seal()
 	if made := h.rebuild(); made.Decisions < 24 || made.Things < 40 {
 		t.Errorf("of %d decisions %d things were made", made.Decisions, made.Things)
@@ -289,7 +286,7 @@ func TestMadeAnew(t *testing.T) {
 	h.ledger, h.stop = h.start()
 	awaitReady(t, h.ledger)
 	if after := h.balance(); after != before {
-		t.Errorf("anew %s, before %s", after, before)
+		t.Errorf("rebuilt %s, before %s", after, before)
 	}
 	if again := h.decide("POST", "grants", `{"amount":1}`); again["amount"] != 1.0 {
 		t.Errorf("a further grant: %v", again)
@@ -301,7 +298,7 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// replace has the ledger that was made anew take the place of the other.
+// replace puts the rebuilt ledger in the other's place.
 func (h *history) replace() {
 	h.t.Helper()
 	h.stop()
@@ -309,7 +306,7 @@ func (h *history) replace() {
 	h.grant()
 }
 
-// balancesAt are what an organization had at instants.
+// balancesAt returns an organization's balances at instants.
 func (h *history) balancesAt(instants []time.Time) (balances []string) {
 	h.t.Helper()
 	for _, at := range instants {
@@ -318,8 +315,8 @@ func (h *history) balancesAt(instants []time.Time) (balances []string) {
 	return balances
 }
 
-// Entries of several days count as booked on these, so that what was left on each
-// of them is the same.
+// Entries of several days are booked on their days, so that the balance
+// of each day is the same.
 func TestMadeAnewOfDays(t *testing.T) {
 	h := newHistory(t)
 	h.charge(h.clock(), 1)
@@ -338,12 +335,12 @@ func TestMadeAnewOfDays(t *testing.T) {
 	h.ledger, h.stop = h.start()
 	awaitReady(t, h.ledger)
 	if after := h.balancesAt(instants); !slices.Equal(after, before) {
-		t.Errorf("anew %s, before %s", after, before)
+		t.Errorf("rebuilt %s, before %s", after, before)
 	}
 }
 
-// A ledger that is another one is shown to be, and does not get the name by which
-// it could take the place of the other.
+// A different ledger is reported and doesn't get the name
+// ledger_rebuilt.
 func TestMadeAnewIsAnother(t *testing.T) {
 	h := newHistory(t)
 	h.charge(h.clock(), 300)
@@ -355,8 +352,8 @@ func TestMadeAnewIsAnother(t *testing.T) {
 	h.asSystem(`DROP SCHEMA ledger_rebuilding CASCADE`)
 }
 
-// Many organizations are made anew side by side, with requests in parts, copies
-// and records that can't be applied.
+// Many organizations are rebuilt in parallel, with requests in parts,
+// copies and records that can't be applied.
 func TestManyAreMadeAnew(t *testing.T) {
 	h := newHistory(t)
 	h.config.RebuildShares, h.config.RebuildAtOnce = 4, 100
@@ -382,11 +379,11 @@ func TestManyAreMadeAnew(t *testing.T) {
 	h.verify()
 }
 
-// What was booked, and can't be found any more, is not made up: the ledger says
-// what is gone, and leaves nothing behind. What another rebuild has made stays.
+// What was booked and is gone is an error that names it, and nothing is
+// left behind. Another rebuild's result stays.
 func TestWhatIsGoneIsNotMadeAnew(t *testing.T) {
 	r, ledger, token := billed(t)
-	for r.End()[0] == 0 { // the partition that loses something
+	for r.End()[0] == 0 { // the partition with a loss
 		r.Accept(logs("acme", 1))
 	}
 	for range 2 {
@@ -404,11 +401,11 @@ func TestWhatIsGoneIsNotMadeAnew(t *testing.T) {
 	}
 	for _, schema := range []string{"ledger_rebuilding", "ledger_rebuilt"} {
 		r.asSystem(`CREATE SCHEMA ` + schema)
-		refused(schema + " is there already")
+		refused(schema + " exists already")
 		r.asSystem(`DROP SCHEMA ` + schema)
 	}
 	r.asSystem(`DELETE FROM events WHERE stream = 'decisions' AND version = (SELECT min(version) FROM events)`)
-	refused("decisions are not kept any more")
+	refused("decisions are gone")
 	bustest.CutLog(t, r.config.Brokers, contract.TopicLogs, 1)
 	refused("has lost its beginning")
 }

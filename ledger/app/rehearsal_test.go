@@ -12,8 +12,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Billing rehearses a year with a test, as docs/billing.md has it: charged, exhausted and why, upgraded, restored, a budget, periods closed on the test's
-// clock, statements, an adjustment, CSV. All of it says that it is a test, nothing of it touches another organization, and all invariants hold.
+// Billing rehearses a year with a test organization, as in
+// docs/billing.md: charges, exhaustion, upgrade, budget, periods closed
+// on the test's clock, statements, an adjustment, CSV. All of it is
+// marked as a test, no other organization is affected, and all
+// invariants hold.
 func TestAYearIsRehearsed(t *testing.T) {
 	r, ledger, token := billed(t)
 	const of, clock = "/v1/organizations/acme/", "acme/test-clock"
@@ -40,7 +43,7 @@ func TestAYearIsRehearsed(t *testing.T) {
 		}
 		return nil
 	})
-	for range 2 { // of which none has an effect
+	for range 2 { // none has an effect
 		if used := ask("POST", clock+"/use", "first", first, http.StatusCreated); used["accepted"] != true ||
 			used["remaining"] != 100.0 {
 			t.Errorf("used: %v", used)

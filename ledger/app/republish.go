@@ -8,9 +8,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Republish has the state of every account published again, as newer than all
-// that was: for books of an earlier hour, or where the topic was made anew. The
-// transaction sees every organization and works in the module's schema.
+// Republish publishes the state of every account again as the newest:
+// for books of an earlier hour or a new topic. tx sees every
+// organization and works in the module's schema.
 func Republish(ctx context.Context, tx pgx.Tx) error {
 	if err := postgres.RaiseVersions(ctx, tx); err != nil {
 		return err
@@ -18,9 +18,8 @@ func Republish(ctx context.Context, tx pgx.Tx) error {
 	return postgres.MarkAllUnpublished(ctx, tx)
 }
 
-// AcceptLost accounts for offsets of a partition of weir.logs.v1 that nobody
-// can book any more, from where the books end to an offset. The transaction is
-// as for Republish.
+// AcceptLost skips offsets of a partition of weir.logs.v1 that are
+// lost, from the booked end to an offset. tx is as for Republish.
 func AcceptLost(ctx context.Context, tx pgx.Tx, partition int, to int64) error {
 	return postgres.SaveLost(ctx, tx, partition, to)
 }

@@ -30,12 +30,12 @@ import (
 
 const partitions = 4
 
-// patience is how long a test waits for what has to happen. A partition of a ledger that died is
-// only given away after its session has timed out.
+// patience is how long a test waits. A dead ledger's partition is
+// reassigned only after its session timeout.
 const patience = 60 * time.Second
 
-// A rig is a broker with the topics of other services, a database, and what they would publish and
-// read there.
+// A rig is a broker with other services' topics and a database, with
+// what these services publish and consume there.
 type rig struct {
 	*contracttest.Others
 	t      testing.TB
@@ -67,7 +67,8 @@ func newRigAt(t testing.TB, brokers []string, database string) *rig {
 	return r
 }
 
-// account takes a record of weir.accounts.v1. Neither an account nor the marker may ever fall back.
+// account consumes a record of weir.accounts.v1. Neither an account nor
+// the marker may go back.
 func (r *rig) account(record bus.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +104,7 @@ func (r *rig) event(record bus.Record) {
 	r.events = append(r.events, record.Header(contract.HeaderID))
 }
 
-// start runs one more ledger and returns how to stop it in order.
+// start runs one more ledger and returns its graceful stop.
 func (r *rig) start() (ledger *app.App, stop func()) {
 	r.t.Helper()
 	ledger, err := app.New(r.t.Context(), r.config, testenv.Logger(r.t))
@@ -113,7 +114,7 @@ func (r *rig) start() (ledger *app.App, stop func()) {
 	return ledger, testenv.Run(r.t, ledger.Run)
 }
 
-// create publishes that an organization exists.
+// create publishes an organization's creation.
 func (r *rig) create(organization, tier string) {
 	r.t.Helper()
 	r.PublishEvent(contract.TopicTenants, contract.TypeOrganizationCreated, organization, contract.OrganizationCreated{
@@ -129,8 +130,8 @@ func logs(organization string, bytes int64) contract.LogsAccepted {
 	}
 }
 
-// awaitCounted waits until the marker covers all that was published, and returns the accounts as
-// they were published.
+// awaitCounted waits until the marker covers everything published, and
+// returns the published accounts.
 func (r *rig) awaitCounted() map[string]contract.Account {
 	r.t.Helper()
 	testenv.Eventually(r.t, patience, func() error {
@@ -179,7 +180,8 @@ func (r *rig) awaitEvents(n int) []string {
 	return append([]string(nil), r.events...)
 }
 
-// verify fails the test where any invariant does not hold, in the database or against the log.
+// verify fails the test on any violation, in the database or against
+// the log.
 func (r *rig) verify() {
 	r.t.Helper()
 	violations, err := app.Verify(context.Background(), r.config)
@@ -197,7 +199,7 @@ func (r *rig) token(organization string, scopes ...string) string {
 	return r.Issue(contract.Credential{Kind: contract.CredentialServiceToken, Organization: organization, Scopes: scopes})
 }
 
-// get asks the ledger and returns the status and the body's members.
+// get sends a request and returns the status and the body's members.
 func get(t testing.TB, ledger *app.App, token, path string) (int, map[string]any) {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, path, nil)

@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// A DailyRoot is the root of the chains at the end of a day: who has noted it
-// elsewhere can tell whether the books of that day are still those.
+// A DailyRoot is the root of the chains at the end of a day. A copy
+// kept elsewhere proves that the books of that day are unchanged.
 type DailyRoot = postgres.DailyRoot
 
-// DailyRoots are the roots of all days that are kept. The transaction works in
-// the module's schema.
+// DailyRoots returns the roots of all days kept. tx works in the
+// module's schema.
 func DailyRoots(ctx context.Context, tx pgx.Tx) ([]DailyRoot, error) {
 	return postgres.DailyRoots(ctx, tx)
 }

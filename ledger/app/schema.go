@@ -7,14 +7,14 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Schema is that of the module's tables.
+// Schema describes the schema of the module.
 func Schema() pg.Schema { return pg.Schema{Name: postgres.Schema, Migrations: postgres.Migrations()} }
 
-// Outboxes are the tables that the module publishes.
+// Outboxes returns the tables from which the module publishes.
 func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Table: "facts"}} }
 
-// relays is how many publish, each with a connection of its own.
+// relays is the number of publishers, each with its own connection.
 const relays = 1
 
-// Connections is how many a process has to its database at most.
+// Connections is the most connections of a process to its database.
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), readers) + relays }

@@ -16,9 +16,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A period as docs/billing.md has it: subscribed, used,
-// exhausted and why, upgraded, restored, the period closed, its
-// statement, an adjustment, and all of it as CSV.
+// A period as in docs/billing.md: subscription, use, exhaustion,
+// upgrade, the period's end, its statement, an adjustment, and all of
+// it as CSV.
 func TestAPeriodOfBilling(t *testing.T) {
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
@@ -98,7 +98,7 @@ func awaitStatement(t *testing.T, ledger *app.App, token string) (statement map[
 	return statement
 }
 
-// table is a path as CSV.
+// table reads a path as CSV.
 func table(t *testing.T, ledger *app.App, token, path string) string {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, path, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Verify checks all of the database, and the log as far as it is kept, and
-// returns what does not hold. It reads everything.
+// Verify checks the whole database, and the log as far as it is kept,
+// and returns the violations.
 func Verify(ctx context.Context, config Config) ([]ledger.Violation, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err

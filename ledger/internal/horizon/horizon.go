@@ -13,29 +13,29 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A LogEnd asks the brokers where weir.logs.v1 ends.
+// A LogEnd reads the end of weir.logs.v1 from the brokers.
 type LogEnd func(ctx context.Context) (End, error)
 
-// An End is where the log ended at some instant.
+// An End is where the log ended at an instant.
 type End struct {
-	Topic [16]byte // its id: positions in another one say nothing
+	Topic [16]byte // its id: positions of another topic don't count
 	Next  contract.Positions
 }
 
-// Settling is how long what was accepted before something is due has
-// to come and be booked: then it is done.
+// Settling is how long records accepted before a due time have to
+// arrive and be booked.
 const Settling = time.Minute
 
-// A Horizon is the instant through which all that was in the log
-// is booked, by whichever replica.
+// A Horizon is the instant through which the log is booked, by all
+// replicas.
 type Horizon struct {
-	through time.Time // zero: not known
-	marked  time.Time // the instant that is waited for; zero: none. end was read then or later
+	through time.Time // zero: unknown
+	marked  time.Time // time of the awaited mark, end was read then or later; zero: none
 	end     End
 }
 
-// Move marks the log's end, unless a mark is waited for, and returns the
-// instant through which everything is booked; zero: none is known.
+// Move marks the log's end, unless it waits for a mark, and returns the
+// instant through which everything is booked; zero: unknown.
 func (h *Horizon) Move(ctx context.Context, pool *pgxpool.Pool, now time.Time, end LogEnd) (through time.Time, err error) {
 	if err := h.mark(ctx, now, end); err != nil {
 		return through, err
@@ -48,12 +48,12 @@ func (h *Horizon) Move(ctx context.Context, pool *pgxpool.Pool, now time.Time, e
 	return h.through, err
 }
 
-// markAge is how long a mark is waited for: that of a log which
-// was made anew is never reached.
+// markAge is how long it waits for a mark. That of a replaced log is
+// never reached.
 const markAge = time.Hour
 
-// mark notes where the log ends, unless a mark is waited for: under load, one
-// that moved with the log would never be reached.
+// mark records the log's end, unless it waits for a mark: under load, a
+// mark that moved with the log would never be reached.
 func (h *Horizon) mark(ctx context.Context, now time.Time, end LogEnd) (err error) {
 	if !h.marked.IsZero() && now.Sub(h.marked) < markAge {
 		return nil
@@ -65,7 +65,7 @@ func (h *Horizon) mark(ctx context.Context, now time.Time, end LogEnd) (err erro
 	return nil
 }
 
-// reach moves the horizon where the positions have reached the mark.
+// reach moves the horizon once the positions have reached the mark.
 func (h *Horizon) reach(booked contract.Positions) {
 	for partition, next := range h.end.Next {
 		if booked[partition] < next {

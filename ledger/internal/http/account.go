@@ -35,13 +35,12 @@ func newAccountBody(a accounts.Account) accountBody {
 	return body
 }
 
-// accountPlace is where a list of accounts goes on.
+// accountPlace is where a list of accounts continues.
 type accountPlace struct {
 	After string `json:"a"`
 }
 
-// accounts lists the accounts of all organizations, for those
-// who run the installation.
+// accounts lists the accounts of all organizations, for operators.
 func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil, "q", "state", "limit", "cursor"); err != nil {
 		return err
@@ -72,8 +71,8 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// accountList is a page; one that ends before it is full, for
-// how much was looked at, goes on as well.
+// accountList returns a page. One that stopped at the scan limit
+// continues too.
 func accountList(r *http.Request, found []accounts.Account, next string) httpapi.List[accountBody] {
 	list := httpapi.List[accountBody]{Items: make([]accountBody, len(found))}
 	for i, account := range found {

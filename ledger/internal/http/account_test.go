@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Who runs the installation sees the accounts of all organizations, by state
-// and by a part of their ids; a token of an organization does not.
+// Operators list the accounts of all organizations, by state and part
+// of their ids. A token of an organization can't.
 func TestAccounts(t *testing.T) {
 	operator := identity.ServiceTokenPrefix + strings.Repeat("b", 48)
 	a := newAPIFor(t, map[string]string{token: "acme", operator: ""})

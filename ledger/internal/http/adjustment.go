@@ -14,7 +14,7 @@ type adjustmentBody struct {
 	Organization string         `json:"organization"`
 	Amount       int64          `json:"amount"`
 	Reason       string         `json:"reason"`
-	OfPeriod     *time.Time     `json:"of_period"` // start of the period that was wrong; null: none but the running one
+	OfPeriod     *time.Time     `json:"of_period"` // start of the corrected period; null: the running one
 	At           time.Time      `json:"at"`
 	Transfers    []transferBody `json:"transfers"`
 }
@@ -31,8 +31,8 @@ func newAdjustmentBody(a grants.Adjustment) adjustmentBody {
 	return body
 }
 
-// adjustBody is by how much a charge was wrong: above zero it is given
-// back. period is any instant of its period.
+// adjustBody is the error of a charge: positive amounts are credited.
+// Period is any instant of its period.
 type adjustBody struct {
 	Amount int64      `json:"amount"`
 	Reason string     `json:"reason"`

@@ -24,12 +24,12 @@ type balanceBody struct {
 	Granted           int64      `json:"granted"`
 	Consumed          int64      `json:"consumed"`
 	Remaining         int64      `json:"remaining"`
-	Overage           int64      `json:"overage"` // the part of consumed that nothing covers
+	Overage           int64      `json:"overage"` // the uncovered part of consumed
 	Expired           int64      `json:"expired"`
 	Voided            int64      `json:"voided"`
 	State             string     `json:"state"`
 	AsOf              bookedBody `json:"as_of"`
-	BatchCharged      *bool      `json:"batch_charged,omitempty"` // where the client waits for one
+	BatchCharged      *bool      `json:"batch_charged,omitempty"` // only where the client waits for one
 }
 
 type periodBody struct {
@@ -37,14 +37,15 @@ type periodBody struct {
 	End   time.Time `json:"end"`
 }
 
-// asOfBody reports when the answer was true and how much of the log it contains.
+// asOfBody is the time of an answer and the positions of the log that
+// it counts.
 type asOfBody struct {
 	Time      time.Time          `json:"time"`
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
 }
 
-// bookedBody is asOfBody with how far the log was booked; null where that is
-// not known, or of an instant that is past.
+// bookedBody is asOfBody with the progress of booking; null where
+// unknown or of a past instant.
 type bookedBody struct {
 	asOfBody
 	Behind          *int64             `json:"behind"`
@@ -75,7 +76,7 @@ func newBalanceBody(b balances.Balance) balanceBody {
 	}
 }
 
-// balance answers with the balance of now, or of the instant at.
+// balance answers with the balance of now or of the instant at.
 func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil, "at", "wait", "min_offset", "batch"); err != nil {
 		return err
@@ -102,8 +103,8 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// await waits for what the client wants to be booked, and returns whether
-// its batch is charged; nil where it named none.
+// await waits for what the client wants booked, and returns whether its
+// batch is charged; nil: it named none.
 func (a *API) await(r *http.Request, organization string) (charged *bool, err error) {
 	query := r.URL.Query()
 	through, err := positionsOf(query.Get("min_offset"))
@@ -124,10 +125,11 @@ func (a *API) await(r *http.Request, organization string) (charged *bool, err er
 	return charged, answer(err, organization)
 }
 
-// idLength is that of the usual form of a UUID: uuid.Parse takes others.
+// idLength is the length of a UUID's usual form; uuid.Parse accepts
+// others.
 const idLength = 36
 
-// batchOf reads the id of a batch; uuid.Nil for none.
+// batchOf parses the id of a batch; uuid.Nil for none.
 func batchOf(text string) (batch uuid.UUID, err error) {
 	if text == "" {
 		return uuid.Nil, nil
@@ -139,7 +141,7 @@ func batchOf(text string) (batch uuid.UUID, err error) {
 	return batch, nil
 }
 
-// positionsOf reads positions such as 0:17,3:5.
+// positionsOf parses positions such as 0:17,3:5.
 func positionsOf(text string) (contract.Positions, error) {
 	positions := contract.Positions{}
 	for position := range strings.SplitSeq(text, ",") {

@@ -10,8 +10,8 @@ import (
 )
 
 type budgetBody struct {
-	Project   *string   `json:"project"` // null: it is that of a key
-	Key       *string   `json:"key"`     // null: it is that of a project
+	Project   *string   `json:"project"` // null: a key's
+	Key       *string   `json:"key"`     // null: a project's
 	Bytes     int64     `json:"bytes"`
 	Used      int64     `json:"used"`
 	Remaining int64     `json:"remaining"`
@@ -40,7 +40,7 @@ func writeBudgets(w http.ResponseWriter, found budgets.Budgets) {
 	httpapi.WriteJSON(w, http.StatusOK, list)
 }
 
-// budgets lists what projects and keys of an organization may use, and have used.
+// budgets lists the budgets of an organization and their use.
 func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
@@ -57,14 +57,14 @@ func (a *API) budgets(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// setBudgetBody is one of the budgets that somebody wants.
+// setBudgetBody is one of the budgets to set.
 type setBudgetBody struct {
 	Project string `json:"project"`
 	Key     string `json:"key"`
 	Bytes   int64  `json:"bytes"`
 }
 
-// setBudgets has an organization have the budgets of the body and no others.
+// setBudgets replaces an organization's budgets by those of the body.
 func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 	var body []setBudgetBody
 	organization, request, err := requestWith(w, r, &body)
@@ -86,7 +86,7 @@ func (a *API) setBudgets(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// removeBudget has the project or key of the query have no budget.
+// removeBudget removes the budget of the query's project or key.
 func (a *API) removeBudget(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil, "project", "key"); err != nil {
 		return err

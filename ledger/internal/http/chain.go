@@ -16,8 +16,8 @@ type linkBody struct {
 	Charges   int64     `json:"charges"`
 	Bytes     int64     `json:"bytes"`
 	Charged   string    `json:"charged"`   // hash of the charges
-	Decisions int64     `json:"decisions"` // how many there were by the end of the hour
-	Decided   string    `json:"decided"`   // hash of those that the link before does not have
+	Decisions int64     `json:"decisions"` // number by the end of the hour
+	Decided   string    `json:"decided"`   // hash of those since the link before
 	Previous  string    `json:"previous"`
 	Hash      string    `json:"hash"`
 }
@@ -30,7 +30,7 @@ func newLinkBody(l ledger.Link) linkBody {
 	}
 }
 
-// linkPlace is where a list of links goes on.
+// linkPlace is where a list of links continues.
 type linkPlace struct {
 	Before int64 `json:"b"`
 }

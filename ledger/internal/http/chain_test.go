@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/integrity"
 )
 
-// Sealed hours are links that follow from each other, of which the
-// verification has the last; it says what does not add up.
+// Sealed hours are linked to each other, the verification has the last
+// link, and it lists violations.
 func TestChain(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

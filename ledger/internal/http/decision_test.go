@@ -12,8 +12,8 @@ import (
 
 const ofAcme = "/v1/organizations/acme/"
 
-// must sends a request below acme, wants a status, and returns
-// the body's members.
+// must sends a request below acme, expects a status, and returns the
+// body's members.
 func (a *api) must(t *testing.T, want int, method, path, body string) map[string]any {
 	t.Helper()
 	status, answer := a.send(t, method, ofAcme+path, body)
@@ -23,8 +23,8 @@ func (a *api) must(t *testing.T, want int, method, path, body string) map[string
 	return answer
 }
 
-// refuses checks that requests below acme, "METHOD path body",
-// are refused for what a pointer names.
+// refuses checks that requests below acme, "METHOD path body", are
+// refused with a pointer.
 func (a *api) refuses(t *testing.T, requests map[string]string) {
 	t.Helper()
 	for request, pointer := range requests {
@@ -43,8 +43,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// Each route about an organization answers for another's as for
-// one that does not exist.
+// Each route answers for another's organization as for a missing one.
 func TestOthersAreNotThere(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "evil", ledger.Indie)

@@ -1,4 +1,4 @@
-// Package http translates between HTTP and the service: balances, transfers and
-// usage of an organization, and the ledger's part of the OpenAPI document. It
-// reads no table and decides nothing but who may ask.
+// Package http maps HTTP to the services: balances, transfers and usage of an
+// organization, and the ledger's part of the OpenAPI document. It reads no
+// table and decides only who has access.
 package http

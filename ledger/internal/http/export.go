@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// An export is a list that is answered whole, as lines of JSON or as CSV.
+// An export is a whole list, as lines of JSON or as CSV.
 type export[T any] struct {
 	pages   iter.Seq2[[]T, error]
 	columns []string
@@ -17,8 +17,8 @@ type export[T any] struct {
 	body    func(T) any      // of a line of JSON
 }
 
-// write answers page by page, and holds one at a time. A failure
-// behind the first page cuts the answer off.
+// write writes page by page and holds one at a time. A failure after
+// the first page truncates the answer.
 func (e export[T]) write(w http.ResponseWriter, mediaType string) error {
 	out := httpapi.NewPacedWriter(w)
 	var line func(T) error
@@ -39,7 +39,8 @@ func (e export[T]) write(w http.ResponseWriter, mediaType string) error {
 	return out.Flush()
 }
 
-// lines writes the head, if there is one, and returns what writes an item.
+// lines writes the header of a CSV and returns the function that writes
+// an item.
 func (e export[T]) lines(out *httpapi.PacedWriter, mediaType string) func(T) error {
 	if mediaType == httpapi.TypeLines {
 		encoder := json.NewEncoder(out)

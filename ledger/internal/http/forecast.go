@@ -13,7 +13,7 @@ type forecastBody struct {
 	Organization string     `json:"organization"`
 	Period       periodBody `json:"period"`
 	Used         int64      `json:"used"`
-	Method       *string    `json:"method"` // null: too little is known, and so all that follows from it
+	Method       *string    `json:"method"` // null: too little is known, and the following are null too
 	Confidence   float64    `json:"confidence"`
 	Days         int        `json:"days"`
 	PerDay       int64      `json:"per_day"`
@@ -28,7 +28,7 @@ type rangeBody struct {
 	High     int64 `json:"high"`
 }
 
-// A dayRange has null for what does not happen until the period's end.
+// A dayRange has null for what does not happen in the period.
 type dayRange struct {
 	Earliest *string `json:"earliest"`
 	Expected *string `json:"expected"`
@@ -49,7 +49,7 @@ func newForecastBody(f forecasts.Forecast) forecastBody {
 	return body
 }
 
-// dayText is a day; nil for none.
+// dayText formats a day; nil for none.
 func dayText(day time.Time) *string {
 	if day.IsZero() {
 		return nil
@@ -58,7 +58,7 @@ func dayText(day time.Time) *string {
 	return &text
 }
 
-// forecast answers what the running period is going to come to.
+// forecast answers with the expected end of the running period.
 func (a *API) forecast(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err

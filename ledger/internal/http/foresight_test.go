@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 )
 
-// A forecast says what is known only: nothing of a new
-// organization, and when the quota of a used one runs out.
+// A forecast is empty for a new organization, and dates the end of a
+// used one's quota.
 func TestForecast(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -32,8 +32,8 @@ func TestForecast(t *testing.T) {
 	a.refuses(t, map[string]string{"GET forecast?days=3 ": "?days"})
 }
 
-// A simulation shows what a subscription would change and would
-// have made of past periods, and changes nothing.
+// A simulation shows the effect of a subscription, now and on past
+// periods, and changes nothing.
 func TestSimulation(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -42,7 +42,7 @@ func TestSimulation(t *testing.T) {
 	a.SetClock(ledgertest.November)
 	simulated := a.must(t, 200, "POST", "simulation", `{"tier":"indie","quota":50,"on_exhausted":"overage","overage_cap":30}`)
 	before, after := simulated["before"].(map[string]any), simulated["after"].(map[string]any)
-	next, _ := after["subscription"].(map[string]any)["next"].(map[string]any) // what is less than now begins with a period
+	next, _ := after["subscription"].(map[string]any)["next"].(map[string]any) // a reduction begins with a period
 	if before["subscription"].(map[string]any)["next"] != nil || next["quota"] != 50.0 || before["remaining"] != 100.0 || after["remaining"] != 100.0 {
 		t.Errorf("before %v, after %v", before, after)
 	}
@@ -58,8 +58,8 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// A dry run says what would become of a request, by which rule
-// and what would help, and charges nothing.
+// A dry run returns the outcome of a request, its rule and the remedy,
+// and charges nothing.
 func TestDryRun(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

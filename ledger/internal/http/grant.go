@@ -47,7 +47,7 @@ func newGrantBody(g ledger.Grant) grantBody {
 	return body
 }
 
-// grantState is where a grant stands, in a word.
+// grantState names the state of a grant.
 func grantState(g ledger.Grant) string {
 	switch {
 	case g.Status == ledger.GrantScheduled:
@@ -62,7 +62,7 @@ func grantState(g ledger.Grant) string {
 	return "active"
 }
 
-// grants lists what an organization may use beside its plan, the latest first.
+// grants lists an organization's grants, the latest first.
 func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil, "limit", "cursor"); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *API) grants(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// grantSpecBody is a grant that is asked for.
+// grantSpecBody is a requested grant.
 type grantSpecBody struct {
 	Amount      int64      `json:"amount"`
 	Reason      string     `json:"reason"`
@@ -111,7 +111,8 @@ func (b grantSpecBody) spec() (spec ledger.Grant, err error) {
 	return spec, err
 }
 
-// kept is a time of a field as the database keeps it; zero where there is none.
+// kept rounds a field's time as the database stores it; zero where it
+// is absent.
 func kept(field string, t *time.Time) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil
@@ -149,7 +150,7 @@ func (a *API) void(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := chi.URLParam(r, "grant")
-	if strings.ContainsRune(id, 0) || !utf8.ValidString(id) { // the database has no such text
+	if strings.ContainsRune(id, 0) || !utf8.ValidString(id) { // the database can't store it
 		return httpapi.NotFound("grant", id)
 	}
 	made, err := a.Grants.Void(r.Context(), organization, request, id)

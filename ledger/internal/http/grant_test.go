@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// A grant is listed with what became of it, and what is left of
-// it is taken back once.
+// A grant is listed with its use, and its remainder voided once.
 func TestGrants(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -38,7 +37,7 @@ func TestGrants(t *testing.T) {
 	a.refuses(t, map[string]string{
 		`POST grants {"amount":0,"reason":"x"}`: "/amount", `POST grants {"amount":1,"expires_at":"2026-11-19T00:00:00Z"}`: "/expires_at",
 		`GET grants?state=active `:                                     "?state",
-		`POST grants {"amount":1,"starts_at":"0001-01-01T00:00:00Z"}`:  "/starts_at", // Go's zero, and not none
+		`POST grants {"amount":1,"starts_at":"0001-01-01T00:00:00Z"}`:  "/starts_at", // Go's zero time, not absent
 		`POST grants {"amount":1,"expires_at":"0001-01-01T00:00:00Z"}`: "/expires_at",
 		`POST grants {"amount":1,"expires_at":"9999-12-31T23:59:59Z"}`: "/expires_at",
 		`POST grants {"amount":1,"expires_at":"2026-12-31T23:59:60Z"}`: "/expires_at",
@@ -47,8 +46,8 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// An adjustment gives back what was charged wrongly, of the period
-// that was wrong, and says which transfers it made.
+// An adjustment credits a wrong charge to its period and lists its
+// transfers.
 func TestAdjustments(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

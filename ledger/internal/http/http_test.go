@@ -23,8 +23,8 @@ import (
 
 var token = identity.ServiceTokenPrefix + strings.Repeat("a", 48)
 
-// An api is the routes on a ledger, and one service token of acme that
-// may read its books and decide about them.
+// An api is the routes on a ledger, with a service token of acme that
+// may read and decide.
 type api struct {
 	*ledgertest.Ledger
 	handler nethttp.Handler
@@ -36,8 +36,8 @@ func newAPI(t *testing.T) *api {
 	return newAPIFor(t, map[string]string{token: "acme"})
 }
 
-// newAPIFor is newAPI with these tokens, each of an
-// organization, or with "" of the installation.
+// newAPIFor is newAPI with these tokens by organization; "" is the
+// installation.
 func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	t.Helper()
 	credentials := identity.NewCredentials(time.Now)
@@ -58,7 +58,7 @@ func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	return a
 }
 
-// projectsOf has one project of acme and one of evil.
+// projectsOf returns one project of acme and one of evil.
 func projectsOf(t *testing.T) *identity.Directory {
 	t.Helper()
 	projects := identity.NewDirectory()
@@ -71,7 +71,7 @@ func projectsOf(t *testing.T) *identity.Directory {
 	return projects
 }
 
-// get answers with the status and the body's members.
+// get returns the status and the body's members.
 func (a *api) get(t *testing.T, path string) (int, map[string]any) {
 	t.Helper()
 	return a.send(t, nethttp.MethodGet, path, "")
@@ -93,7 +93,7 @@ func (a *api) send(t *testing.T, method, path, body string) (int, map[string]any
 	return answer.Code, members
 }
 
-// The balance is that of now, or of the instant that is asked for.
+// The balance is that of now or of the requested instant.
 func TestBalance(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -110,7 +110,7 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// Pages of entries follow each other by their cursors, the latest first, and end.
+// Pages of entries continue by cursor, the latest first, and end.
 func TestEntries(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -136,7 +136,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// Usage is by day and project, and can be asked for of one project.
+// Usage is by day and project, or of one project.
 func TestUsage(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -149,8 +149,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Another organization, and one that no one can be, looks like one that does
-// not exist; what is not understood is refused.
+// Another's organization and an impossible one look missing. Invalid
+// parameters are refused.
 func TestRefusals(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

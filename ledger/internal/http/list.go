@@ -9,15 +9,15 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A page is what a request asks of a list whose places are of type C.
+// A page is the requested part of a list with cursors of type C.
 type page[C any] struct {
 	from, to time.Time // half-open
-	after    C         // behind which place it begins; zero: at the start
+	after    C         // where it continues; zero: the start
 	limit    int
 }
 
-// pageOf reads the page that r asks for. A parameter that is
-// none of filters is refused.
+// pageOf parses the requested page of r. Parameters besides filters are
+// refused.
 func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters, "from", "to", "limit", "cursor")...); err != nil {
 		return asked, err
@@ -33,7 +33,7 @@ func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error
 	return asked, httpapi.DecodeCursor(r, parsed.Cursor, &asked.after)
 }
 
-// instant reads a time of the query; fallback where it is absent.
+// instant parses a time of the query; fallback where it is absent.
 func instant(r *http.Request, name string, fallback time.Time) (time.Time, error) {
 	at, err := httpapi.QueryTime(r.URL.Query(), name)
 	switch {
@@ -48,11 +48,12 @@ func instant(r *http.Request, name string, fallback time.Time) (time.Time, error
 	return at, nil
 }
 
-// The span of a list that names none.
+// The default span of a list.
 func earliest() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) }
 func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// span reads from and to of the query: half-open, all time where absent.
+// span parses from and to of the query: half-open, all time where
+// absent.
 func span(r *http.Request) (from, to time.Time, err error) {
 	from, errFrom := instant(r, "from", earliest())
 	to, errTo := instant(r, "to", latest())

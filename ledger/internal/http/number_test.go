@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// A number that is not whole, or out of its bounds, is refused wherever there is
-// one; nothing is rounded, cut off or taken for another, and nothing decided.
+// A number that is not whole or out of bounds is refused everywhere:
+// none is rounded, truncated or misread.
 func TestNumbersAreWholeAndBounded(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

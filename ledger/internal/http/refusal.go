@@ -44,12 +44,12 @@ type shareBody struct {
 }
 
 type remedyBody struct {
-	Grant  int64    `json:"grant"` // 0: none ends it
+	Grant  int64    `json:"grant"` // 0: no grant ends it
 	Tiers  []string `json:"tiers"`
-	Budget int64    `json:"budget,omitempty"` // 0: it is no budget that refuses
+	Budget int64    `json:"budget,omitempty"` // 0: no budget refused it
 }
 
-// The reasons of refusals, beside those that ingest names.
+// A reason besides those of ingest.
 const reasonExhausted = "exhausted"
 
 func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
@@ -75,7 +75,8 @@ func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
 	return body
 }
 
-// refusals lists requests that the quota did not cover, the latest first, and why.
+// refusals lists requests that the quota refused, the latest first,
+// with reasons.
 func (a *API) refusals(w http.ResponseWriter, r *http.Request) error {
 	page, err := pageOf[postgres.RefusalCursor](r)
 	if err != nil {

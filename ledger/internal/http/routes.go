@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// What a service token needs to read books, and to decide about them.
+// Scopes of service tokens: to read books, and to change them.
 const (
 	ScopeRead  = "billing:read"
 	ScopeWrite = "billing:write"
@@ -24,7 +24,7 @@ const (
 //go:embed openapi.json
 var openAPI []byte
 
-// An API answers service tokens.
+// An API serves service tokens.
 type API struct {
 	*services.Services
 	Guard *identity.Guard
@@ -67,7 +67,7 @@ func (a *API) Mount(router chi.Router) {
 	})
 }
 
-// requestOf is a request that decides something about an organization.
+// requestOf returns a deciding request and its organization.
 func requestOf(r *http.Request) (organization string, request unitofwork.Request, err error) {
 	if organization, err = reached(r); err != nil {
 		return "", request, err
@@ -78,7 +78,7 @@ func requestOf(r *http.Request) (organization string, request unitofwork.Request
 	}, err
 }
 
-// requestWith is requestOf with the body read into body.
+// requestWith is requestOf that decodes the body into body.
 func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization string, request unitofwork.Request, err error) {
 	if organization, request, err = requestOf(r); err != nil {
 		return organization, request, err
@@ -86,8 +86,8 @@ func requestWith(w http.ResponseWriter, r *http.Request, body any) (organization
 	return organization, request, httpapi.ReadJSON(w, r, body)
 }
 
-// reached is the path's organization. One out of the token's reach is
-// answered like one that does not exist.
+// reached returns the path's organization. One outside the token's
+// reach looks missing.
 func reached(r *http.Request) (string, error) {
 	organization := chi.URLParam(r, "organization")
 	if organization == "" || !identity.FromContext(r.Context()).Reaches(organization) {
@@ -96,7 +96,7 @@ func reached(r *http.Request) (string, error) {
 	return organization, nil
 }
 
-// answer turns an error of the service about an organization into the answer.
+// answer maps a service's error about an organization to the answer.
 func answer(err error, organization string) error {
 	var invalid ledger.Invalid
 	var full ledger.LimitReached

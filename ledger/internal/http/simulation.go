@@ -14,7 +14,7 @@ type simulationBody struct {
 	Periods []simulatedPeriod `json:"periods"`
 }
 
-// A simulatedState is a subscription and what the running period has with it.
+// A simulatedState is a subscription and the running period under it.
 type simulatedState struct {
 	Subscription subscriptionBody `json:"subscription"`
 	Granted      int64            `json:"granted"`
@@ -44,8 +44,8 @@ func newSimulationBody(s forecasts.Simulation) simulationBody {
 	return body
 }
 
-// simulate answers what a subscription would change, and would have
-// made of past periods. It changes nothing.
+// simulate answers with a subscription's effect now and on past
+// periods. It changes nothing.
 func (a *API) simulate(w http.ResponseWriter, r *http.Request) error {
 	organization, err := reached(r)
 	if err != nil {

@@ -100,7 +100,7 @@ func newStatementBody(s ledger.Statement) statementBody {
 	return body
 }
 
-// statementPlace is where a list of statements goes on.
+// statementPlace is where a list of statements continues.
 type statementPlace struct {
 	Number int64 `json:"n"`
 }

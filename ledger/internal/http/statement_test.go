@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// Statements are listed with their totals; one by its number has
-// all of it, and as CSV too.
+// Statements are listed with totals; a single one has everything, also
+// as CSV.
 func TestStatements(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

@@ -9,20 +9,20 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// What becomes of requests beyond the quota.
+// Values for requests beyond the quota.
 const (
 	refuse  = "refuse"
 	overage = "overage"
 )
 
-// termsBody is what a plan allows.
+// termsBody is the terms of a plan.
 type termsBody struct {
 	Tier              string `json:"tier"`
 	Quota             int64  `json:"quota"`
 	RequestsPerMinute int    `json:"requests_per_minute"`
 	RetentionDays     int    `json:"retention_days"`
 	OnExhausted       string `json:"on_exhausted"`
-	OverageCap        *int64 `json:"overage_cap"` // null: overage has none, or there is none
+	OverageCap        *int64 `json:"overage_cap"` // null: no cap or no overage
 }
 
 type subscriptionBody struct {
@@ -32,8 +32,8 @@ type subscriptionBody struct {
 	State         string     `json:"state"`
 	Since         time.Time  `json:"since"`
 	Period        periodBody `json:"period"`
-	AnchorDay     int        `json:"anchor_day"`      // on which periods begin
-	NextAnchorDay *int       `json:"next_anchor_day"` // from the end of the period on; null: as it is
+	AnchorDay     int        `json:"anchor_day"`      // the day periods begin
+	NextAnchorDay *int       `json:"next_anchor_day"` // from the next period on; null: unchanged
 	Next          *nextBody  `json:"next"`            // null: nothing is scheduled
 }
 
@@ -69,8 +69,8 @@ func newSubscriptionBody(s plans.Subscription) subscriptionBody {
 	return body
 }
 
-// subscribeBody is what somebody wants an organization to subscribe to. What is
-// left out is as the tier has it; suspended and anchor_day: as they are.
+// subscribeBody is a requested subscription. Absent fields get the
+// tier's value; suspended and anchor_day keep theirs.
 type subscribeBody struct {
 	Tier              string `json:"tier"`
 	Effective         string `json:"effective"`
@@ -109,7 +109,7 @@ func (b subscribeBody) wanted() (ledger.Subscription, error) {
 	return wanted, nil
 }
 
-// subscription answers with what is in force and what comes next.
+// subscription answers with the current plan and the next.
 func (a *API) subscription(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (a *API) subscription(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// subscribe changes what an organization subscribes to.
+// subscribe changes an organization's subscription.
 func (a *API) subscribe(w http.ResponseWriter, r *http.Request) error {
 	var body subscribeBody
 	organization, request, err := requestWith(w, r, &body)

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// A subscription is changed at once or at the end of the period,
-// and shown as it is and as it will be.
+// A subscription changes at once or at the end of the period; both
+// states are shown.
 func TestSubscription(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -39,8 +39,8 @@ func TestSubscription(t *testing.T) {
 	})
 }
 
-// Thresholds are those of the installation until an organization has
-// its own, none included, and again when it wants no own ones.
+// An organization has the installation's thresholds unless it sets its
+// own, even an empty list.
 func TestThresholds(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

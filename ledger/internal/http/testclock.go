@@ -16,8 +16,8 @@ type clockBody struct {
 	At           time.Time `json:"at"`
 }
 
-// testClock answers with what time it is for an organization,
-// and whether it is a test.
+// testClock answers with an organization's time and whether it is a
+// test.
 func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// advanceClockBody is the instant that it is to be; without one the
-// organization becomes a test, and nothing else.
+// advanceClockBody is the new time; without one the organization only
+// becomes a test.
 type advanceClockBody struct {
 	At *time.Time `json:"at"`
 }
 
-// advanceTestClock has it be later for a test.
+// advanceTestClock advances the clock of a test.
 func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
 	var body advanceClockBody
 	organization, request, err := requestWith(w, r, &body)
@@ -59,7 +59,7 @@ func (a *API) advanceTestClock(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// useBody is a request that nobody sends.
+// useBody is a rehearsed request.
 type useBody struct {
 	Bytes       int64  `json:"bytes"`
 	Entries     *int   `json:"entries"`
@@ -78,7 +78,7 @@ type rehearsalBody struct {
 	At        time.Time `json:"at"`
 	Bytes     int64     `json:"bytes"`
 	Accepted  bool      `json:"accepted"`
-	Rule      *string   `json:"rule"` // by which it was refused; null: it was accepted
+	Rule      *string   `json:"rule"` // that refused it; null: it was accepted
 	Covered   int64     `json:"covered"`
 	Overage   int64     `json:"overage"`
 	Remaining int64     `json:"remaining"`
@@ -95,7 +95,7 @@ func newRehearsalBody(u rehearsals.Use) rehearsalBody {
 	return body
 }
 
-// rehearseUse charges a test, or refuses it, as if it had sent a request.
+// rehearseUse charges or refuses a rehearsed request.
 func (a *API) rehearseUse(w http.ResponseWriter, r *http.Request) error {
 	var body useBody
 	organization, request, err := requestWith(w, r, &body)

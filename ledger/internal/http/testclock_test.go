@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 )
 
-// An organization that was never charged becomes a test, whose requests
-// nobody sends and whose time is set forward, never back.
+// An organization without charges becomes a test: its requests are
+// rehearsed and its time only advances.
 func TestTestClock(t *testing.T) {
 	a := newAPI(t)
 	a.SetClock(ledgertest.November.AddDate(0, -2, 1)) // a day after it began

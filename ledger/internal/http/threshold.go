@@ -10,19 +10,20 @@ import (
 type thresholdsBody struct {
 	Organization string `json:"organization"`
 	Percents     []int  `json:"percents"`
-	Own          bool   `json:"own"` // else they are those of the installation
+	Own          bool   `json:"own"` // false: the installation's
 }
 
 func newThresholdsBody(organization string, t plans.Thresholds) thresholdsBody {
 	return thresholdsBody{Organization: organization, Percents: append([]int{}, t.Percents...), Own: t.Own}
 }
 
-// thresholdsSpecBody are null for those of the installation, and empty for none.
+// thresholdsSpecBody is null for the installation's thresholds, and
+// empty for none.
 type thresholdsSpecBody struct {
 	Percents *[]int `json:"percents"`
 }
 
-// thresholds answers with what is announced when it is reached.
+// thresholds answers with the thresholds of an organization.
 func (a *API) thresholds(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (a *API) thresholds(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// setThresholds changes what is announced when it is reached.
+// setThresholds changes the thresholds of an organization.
 func (a *API) setThresholds(w http.ResponseWriter, r *http.Request) error {
 	var body thresholdsSpecBody
 	organization, request, err := requestWith(w, r, &body)

@@ -27,7 +27,7 @@ type transferBody struct {
 	APIKey      string    `json:"api_key,omitempty"`
 	Event       string    `json:"event"`
 	Grant       string    `json:"grant,omitempty"`
-	OfPeriod    time.Time `json:"of_period,omitzero"` // start of the period that it makes good
+	OfPeriod    time.Time `json:"of_period,omitzero"` // start of the corrected period
 }
 
 func newTransferBody(t postgres.BookedTransfer) transferBody {
@@ -39,8 +39,8 @@ func newTransferBody(t postgres.BookedTransfer) transferBody {
 	}
 }
 
-// transfers lists the transfers of an organization, the latest
-// first; there they are called entries.
+// transfers lists the transfers of an organization, the latest first.
+// The API calls them entries.
 func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	query, err := transferQueryOf(r)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 		return a.exportTransfers(w, r, organization, query, mediaType)
 	}
 	limit := query.Limit
-	query.Limit++ // so that it shows whether the list goes on
+	query.Limit++ // one more shows whether the list continues
 	found, err := a.Balances.Transfers(r.Context(), organization, query)
 	if err != nil {
 		return answer(err, organization)
@@ -63,7 +63,7 @@ func (a *API) transfers(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// transferQueryOf reads which transfers a request asks for.
+// transferQueryOf parses the query of a request.
 func transferQueryOf(r *http.Request) (query postgres.TransferQuery, err error) {
 	page, err := pageOf[postgres.TransferCursor](r, "reason", "project", "api_key", "grant")
 	if err != nil {
@@ -83,7 +83,7 @@ func transferQueryOf(r *http.Request) (query postgres.TransferQuery, err error) 
 	return query, nil
 }
 
-// transferColumns are the columns of a row of cells.
+// transferColumns are the columns of cells.
 var transferColumns = []string{"id", "effective_at", "booked_at", "period_start", "from", "to", "amount", "entries", "reason",
 	"project", "api_key", "event", "grant", "of_period"}
 
@@ -110,8 +110,8 @@ func (a *API) exportTransfers(w http.ResponseWriter, r *http.Request, organizati
 	}.write(w, mediaType)
 }
 
-// transferPages are the pages of a list, each of its own instant; left
-// bounds the items unless it is negative.
+// transferPages yields the pages of a list, each read at its own
+// instant; left bounds the items unless negative.
 func (a *API) transferPages(ctx context.Context, organization string, query postgres.TransferQuery, left int) iter.Seq2[[]postgres.BookedTransfer, error] {
 	return func(yield func([]postgres.BookedTransfer, error) bool) {
 		for more := true; more && left != 0; {
@@ -128,13 +128,13 @@ func (a *API) transferPages(ctx context.Context, organization string, query post
 				return
 			}
 			left -= len(found.Transfers)
-			query.After, more = goesOn(found, query.Limit)
+			query.After, more = nextPage(found, query.Limit)
 		}
 	}
 }
 
-// goesOn is where the page after one begins, if there may be one.
-func goesOn(page postgres.TransferPage, limit int) (after postgres.TransferCursor, more bool) {
+// nextPage returns where the next page begins, if there may be one.
+func nextPage(page postgres.TransferPage, limit int) (after postgres.TransferCursor, more bool) {
 	switch {
 	case page.Next != nil:
 		return *page.Next, true

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// Entries are listed by what they are about, and answered whole as CSV and as
-// lines, over more than a page.
+// Entries are filtered, and exported whole as CSV and as lines over
+// several pages.
 func TestEntriesBy(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Scale)

@@ -9,8 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// tryBody is a request that might be sent: how many bytes it would be
-// charged, and whose budgets it would use.
+// tryBody is a possible request: its bytes and its spenders.
 type tryBody struct {
 	Bytes   int64  `json:"bytes"`
 	Project string `json:"project"`
@@ -21,7 +20,7 @@ type trialBody struct {
 	Organization string      `json:"organization"`
 	Bytes        int64       `json:"bytes"`
 	Accepted     bool        `json:"accepted"`
-	Rule         *string     `json:"rule"` // by which it would be refused; null: it would be accepted
+	Rule         *string     `json:"rule"` // that would refuse it; null: it would be accepted
 	Covered      int64       `json:"covered"`
 	Overage      int64       `json:"overage"`
 	Remaining    int64       `json:"remaining"`
@@ -60,7 +59,7 @@ func newRemedyBody(r ledger.Remedy) remedyBody {
 	return body
 }
 
-// dryRun answers what would become of a request. It changes nothing.
+// dryRun answers with the outcome of a request. It changes nothing.
 func (a *API) dryRun(w http.ResponseWriter, r *http.Request) error {
 	organization, err := reached(r)
 	if err != nil {

@@ -29,13 +29,13 @@ type usageBody struct {
 	KeyInBody   int64     `json:"key_in_body"`
 }
 
-// A usageList is the usage that a request asks for.
+// A usageList is the requested usage.
 type usageList struct {
 	postgres.UsageQuery
 	organization string
 }
 
-// body shows the dimensions of the list, empty or not, and nothing else.
+// body has the dimensions of the list, even if empty, and no others.
 func (l usageList) body(u ledger.Use) usageBody {
 	body := usageBody{At: u.Hour, Requests: u.Requests, Entries: u.Entries, Bytes: u.Bytes, Errors: u.Errors, KeyInBody: u.KeyInBody}
 	if l.Bucket == postgres.ByDay {
@@ -73,8 +73,8 @@ func (l usageList) cells(u ledger.Use) []string {
 	return cells
 }
 
-// usage lists what became of requests by the dimensions asked for, the latest
-// first; by default what was accepted, by day and project.
+// usage lists requests by the requested dimensions, the latest first;
+// by default accepted ones by day and project.
 func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	list, err := usageListOf(r)
 	if err != nil {
@@ -91,8 +91,8 @@ func (a *API) usage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// usageListOf reads what a request asks for, and one item more than fits, so
-// that it shows whether the list goes on.
+// usageListOf parses a request. It queries one item more than fits,
+// which shows whether the list continues.
 func usageListOf(r *http.Request) (list usageList, err error) {
 	page, err := pageOf[postgres.UsageCursor](r, "project", "by", "bucket")
 	if err != nil {
@@ -115,7 +115,7 @@ func usageListOf(r *http.Request) (list usageList, err error) {
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		if name != "" && !slices.Contains(postgres.Dimensions(), postgres.Dimension(name)) {
-			return list, httpapi.Invalid("?by", httpapi.CodeInvalidRequest, "Usage can't be told apart by that.",
+			return list, httpapi.Invalid("?by", httpapi.CodeInvalidRequest, "Usage can't be split by that.",
 				"Use any of project, key, environment, outcome and reason, with commas between.")
 		}
 		list.By[postgres.Dimension(name)] = true
@@ -136,8 +136,8 @@ func (a *API) exportUsage(w http.ResponseWriter, r *http.Request, list usageList
 	}.write(w, mediaType)
 }
 
-// usagePages are the pages of a list, each of its own instant; left
-// bounds the items unless it is negative.
+// usagePages yields the pages of a list, each read at its own instant;
+// left bounds the items unless negative.
 func (a *API) usagePages(ctx context.Context, list usageList, left int) iter.Seq2[[]ledger.Use, error] {
 	query := list.UsageQuery
 	query.Limit = httpapi.MaxLimit

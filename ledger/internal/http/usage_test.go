@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 )
 
-// getAs answers with the text, in the media type that the client accepts.
+// getAs returns the body as text, in the accepted media type.
 func (a *api) getAs(t *testing.T, path, accept string) (int, string, string) {
 	t.Helper()
 	request := httptest.NewRequest(nethttp.MethodGet, path, nil)
@@ -29,8 +29,8 @@ func (a *api) getAs(t *testing.T, path, accept string) (int, string, string) {
 	return answer.Code, answer.Header().Get("Content-Type"), answer.Body.String()
 }
 
-// used books charges of two keys over three days of two months,
-// and rejections beside them.
+// used books charges of two keys over three days of two months, and
+// rejections.
 func (a *api) used(t *testing.T) {
 	t.Helper()
 	a.Start(t, "acme", ledger.Scale)
@@ -50,8 +50,8 @@ func (a *api) used(t *testing.T) {
 	}
 }
 
-// Usage is split by the dimensions asked for, and adds up to the same at each
-// level of time; what was not accepted only shows by outcome.
+// Usage is split by the requested dimensions and has the same sum at
+// each level of time. Rejections show only by outcome.
 func TestUsageBy(t *testing.T) {
 	a := newAPI(t)
 	a.used(t)
@@ -100,7 +100,7 @@ func TestUsageBy(t *testing.T) {
 	a.CheckSound(t)
 }
 
-// Who asked for usage by day before is answered as before.
+// The first form of usage by day still works.
 func TestUsageAsItWas(t *testing.T) {
 	a := newAPI(t)
 	a.used(t)
@@ -113,8 +113,8 @@ func TestUsageAsItWas(t *testing.T) {
 	}
 }
 
-// All of a list comes as CSV or as lines, over as many pages as it
-// takes, and as much of it as is asked for.
+// A whole list is exported as CSV or lines, over as many pages as it
+// takes, up to the requested limit.
 func TestUsageExported(t *testing.T) {
 	a := newAPI(t)
 	a.used(t)
@@ -147,14 +147,14 @@ func TestUsageExported(t *testing.T) {
 	}
 }
 
-// refusal is that of a request of acme, now.
+// refusal returns a refusal of a request of acme, now.
 func (a *api) refusal(request string, bytes, remaining int64, exhausts bool) ledger.Refusal {
 	return ledger.Refusal{Organization: "acme", Environment: "prod", Bytes: bytes, Remaining: remaining, Quota: 100, Exhausts: exhausts, Requests: 1,
 		PeriodStart: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Cause: ledger.Cause{Event: request, Source: ledger.FromOutcomes, At: a.Now(), Project: "project", Key: "key"}}
 }
 
-// A refusal explains which request crossed the line, who had used how much by
-// then, when it ends and what would end it.
+// A refusal names the request that crossed the limit, the usage by
+// then, when it ends and the remedy.
 func TestWhyARequestWasRefused(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -203,7 +203,7 @@ func TestWhyARequestWasRefused(t *testing.T) {
 	}
 }
 
-// usedBy is who had used how much by an explained refusal.
+// usedBy returns the usage listed by an explained refusal.
 func usedBy(refusal map[string]any) string {
 	var shares []string
 	for _, share := range refusal["used_by"].([]any) {
@@ -213,8 +213,8 @@ func usedBy(refusal map[string]any) string {
 	return strings.Join(shares, ", ")
 }
 
-// What is charged after the crossing, of the same hour, the same day or later,
-// changes nothing in who had used how much by then.
+// Charges after the crossing, in the same hour, day or later, don't
+// change its usage.
 func TestWhyStaysAsItIs(t *testing.T) {
 	a := newAPI(t)
 	a.SetClock(ledgertest.November.Add(-36 * time.Hour))
@@ -240,7 +240,7 @@ func TestWhyStaysAsItIs(t *testing.T) {
 	const exact, hours = "project project 60, key key 60, environment prod %d", "hour 2026-11-20T12:00:00Z 30, hour 2026-11-20T10:00:00Z 20, hour 2026-11-19T00:00:00Z 10"
 	for _, step := range []struct {
 		later       time.Duration
-		environment int // its last hour counts as a whole
+		environment int // the last hour counts whole
 	}{{0, 60}, {time.Minute, 5060}, {time.Hour, 5060}, {24 * time.Hour, 5060}} {
 		if a.Pass(step.later); step.later > 0 {
 			book(5000)
@@ -252,7 +252,7 @@ func TestWhyStaysAsItIs(t *testing.T) {
 	}
 }
 
-// Where the allowance was used up to its last byte, the batch that did it is named.
+// An allowance used up exactly names the batch that did it.
 func TestWhyAllIsUsedUp(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)
@@ -273,7 +273,7 @@ func TestWhyAllIsUsedUp(t *testing.T) {
 	}
 }
 
-// Where the last bytes were a grant's that was voided, no batch is named.
+// An allowance that ended with a voided grant names no batch.
 func TestWhyNothingIsLeftOfAGrant(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

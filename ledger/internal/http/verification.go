@@ -15,7 +15,7 @@ type verificationBody struct {
 	At           time.Time          `json:"at"`
 	Sound        bool               `json:"sound"`
 	Violations   []violationBody    `json:"violations"`
-	Chain        *headBody          `json:"chain"` // null where there is none yet
+	Chain        *headBody          `json:"chain"` // null: none yet
 	Sealed       *time.Time         `json:"sealed_through"`
 	Verified     contract.Positions `json:"verified_through"` // next offset of weir.logs.v1 by partition
 }
@@ -47,7 +47,8 @@ func newVerificationBody(organization string, v integrity.Verification) verifica
 	return body
 }
 
-// verify checks an organization's books, and says what it has found.
+// verify checks an organization's books and answers with the
+// violations.
 func (a *API) verify(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err

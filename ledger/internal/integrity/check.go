@@ -26,11 +26,11 @@ import (
 // Bounds of what is claimed at once, so that checking stays a
 // small part of the work.
 const (
-	rangesAtOnce = 100
-	booksAtOnce  = 20
+	claimedRanges = 100
+	checkedBooks  = 20
 )
 
-// A Report counts what the checks have looked at, and lists what they have found.
+// A Report counts the checks and lists their violations.
 type Report struct {
 	Rounds     int64              // of this process
 	Ranges     int64              // compared with their transfers
@@ -39,16 +39,17 @@ type Report struct {
 	At         time.Time          // of the last round; zero before it
 }
 
-// A Log compares ranges of one partition, in the order of their
-// offsets, with the log itself.
+// A Log compares ranges of one partition, in offset order, with the
+// log.
 type Log interface {
 	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
 }
 
-// A Checker compares what was applied: each range with its transfers; of what
-// it claims of a partition, the books of the latest range with their transfers
-// (see postgres.BookCheck); and single ranges with the log, until a hundredth
-// is read again. Replicas share the ranges. Findings are logged as errors.
+// A Checker checks what was applied: each range against its transfers;
+// for each partition it claims, the books of the latest range against
+// their transfers (see postgres.BookCheck); and single ranges against
+// the log, up to a hundredth of the records. Replicas share the ranges.
+// Violations are logged as errors.
 type Checker struct {
 	CheckerConfig
 	metrics *checkMetrics
@@ -58,7 +59,7 @@ type Checker struct {
 	report Report
 }
 
-// CheckerConfig is what a Checker works with.
+// CheckerConfig configures a Checker.
 type CheckerConfig struct {
 	Pool     *pgxpool.Pool
 	Log      Log
@@ -68,65 +69,65 @@ type CheckerConfig struct {
 	Metrics  prometheus.Registerer
 }
 
-// NewChecker makes a checker that has checked nothing yet.
+// NewChecker returns a Checker.
 func NewChecker(config CheckerConfig) *Checker {
 	return &Checker{CheckerConfig: config, metrics: newCheckMetrics(config.Metrics)}
 }
 
-// Report is what was found so far.
+// Report returns the results so far.
 func (c *Checker) Report() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.report
 }
 
-// Run checks what nobody has checked every Interval until ctx ends.
+// Run checks new ranges every Interval until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, c.Interval, c.runOnce, lifecycle.Warn(c.Logger, "cannot check the books"))
 }
 
-// runOnce is a round: it checks until nothing is left that nobody else is at,
-// but for what is booked while it is at the last of it.
+// runOnce is a round. It checks until no unclaimed range is left,
+// except those booked during its last claim.
 func (c *Checker) runOnce(ctx context.Context) error {
 	if err := pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error { return postgres.FollowRanges(ctx, tx) }); err != nil {
 		return fmt.Errorf("cannot begin to check ranges: %w", err)
 	}
 	for {
-		if more, err := c.checkSome(ctx); !more || err != nil {
+		if more, err := c.checkClaimed(ctx); !more || err != nil {
 			return errors.Join(err, c.endRound(ctx))
 		}
 	}
 }
 
-// checkSome claims ranges and checks them, and reports whether it had to leave
-// some. Whatever fails behind the claim, nobody looks at them again.
-func (c *Checker) checkSome(ctx context.Context) (more bool, err error) {
+// checkClaimed claims ranges and checks them, and reports whether there
+// are more. Claimed ranges are not checked again, even after a failure.
+func (c *Checker) checkClaimed(ctx context.Context) (more bool, err error) {
 	ranges, found, err := c.checkRanges(ctx)
 	if err != nil || len(ranges) == 0 {
 		return false, err
 	}
 	partitions := byPartition(ranges)
-	ofBooks, err := c.checkBooks(ctx, lastsOf(partitions))
+	ofBooks, err := c.checkBooks(ctx, latestOf(partitions))
 	ofLog, reread, failed := c.reread(ctx, partitions)
 	c.note(len(ranges), reread, slices.Concat(found, ofBooks, ofLog))
 	return hasFull(partitions), errors.Join(err, failed)
 }
 
-// hasFull reports whether a partition has as many ranges as are claimed at
-// once. Where none has, the round is over: on a busy ledger, another
-// claim would find what was booked meanwhile, and one after that.
+// hasFull reports whether a partition has as many ranges as a claim
+// takes. Where none has, the round ends: on a busy ledger there would
+// always be more.
 func hasFull(partitions map[int][]ledger.Range) bool {
 	for _, ranges := range partitions {
-		if len(ranges) == rangesAtOnce {
+		if len(ranges) == claimedRanges {
 			return true
 		}
 	}
 	return false
 }
 
-// lastsOf are the last ranges of partitions, one of each transaction: the
-// others of it would lead to the same books.
-func lastsOf(partitions map[int][]ledger.Range) []ledger.Range {
+// latestOf returns the last range of each partition, one for each
+// transaction: its other ranges lead to the same books.
+func latestOf(partitions map[int][]ledger.Range) []ledger.Range {
 	lasts := map[int64]ledger.Range{}
 	for _, ranges := range partitions {
 		last := ranges[len(ranges)-1]
@@ -135,11 +136,11 @@ func lastsOf(partitions map[int][]ledger.Range) []ledger.Range {
 	return slices.Collect(maps.Values(lasts))
 }
 
-// checkRanges compares ranges with their transfers, in the
-// transaction that claims them.
+// checkRanges compares ranges with their transfers, in the claiming
+// transaction.
 func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
 	err = pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error {
-		if ranges, err = postgres.ClaimRanges(ctx, tx, rangesAtOnce); err != nil {
+		if ranges, err = postgres.ClaimRanges(ctx, tx, claimedRanges); err != nil {
 			return err
 		}
 		if err = postgres.HoldDays(ctx, tx); err != nil {
@@ -151,8 +152,8 @@ func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found
 	return ranges, found, err
 }
 
-// checkBooks compares books that the transactions of ranges wrote to
-// with their transfers, and so the usage.
+// checkBooks compares books of the ranges' transactions with their
+// transfers, and their usage.
 func (c *Checker) checkBooks(ctx context.Context, of []ledger.Range) (found []ledger.Violation, err error) {
 	now := c.Clock()
 	err = pg.Snapshot(ctx, c.Pool, func(tx pgx.Tx) error {
@@ -175,7 +176,7 @@ func (c *Checker) checkBooks(ctx context.Context, of []ledger.Range) (found []le
 }
 
 func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, now time.Time) ([]ledger.Violation, error) {
-	keys, err := postgres.TouchedBy(ctx, tx, r, booksAtOnce)
+	keys, err := postgres.TouchedBy(ctx, tx, r, checkedBooks)
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +188,15 @@ func (c *Checker) checkBooksOf(ctx context.Context, tx pgx.Tx, r ledger.Range, n
 	return append(found, usage...), err
 }
 
-// fewReread records are always read again: of more, a hundredth.
-const fewReread = 1000
+// alwaysReread is how many records are always read again. Beyond them
+// it is a hundredth.
+const alwaysReread = 1000
 
-// reread compares one range of each partition with the log, whichever,
-// and returns how many it has compared. After the first, it ends once it
-// has read a hundredth of the records, in the random order of a map: to
-// read them costs as much as to apply them.
+// reread compares a random range of each partition with the log and
+// returns how many it compared. After the first it stops at a hundredth
+// of the records, as reading costs as much as applying.
 func (c *Checker) reread(ctx context.Context, partitions map[int][]ledger.Range) (found []ledger.Violation, reread int, err error) {
-	records, most := 0, max(fewReread, recordsOf(partitions)/100)
+	records, most := 0, max(alwaysReread, recordsOf(partitions)/100)
 	for _, ranges := range partitions {
 		if records >= most {
 			break
@@ -210,7 +211,7 @@ func (c *Checker) reread(ctx context.Context, partitions map[int][]ledger.Range)
 	return found, reread, nil
 }
 
-// recordsOf is how many records the ranges of partitions have.
+// recordsOf counts the records of ranges.
 func recordsOf(partitions map[int][]ledger.Range) (n int) {
 	for _, ranges := range partitions {
 		for _, r := range ranges {
@@ -234,7 +235,7 @@ func (c *Checker) note(ranges, reread int, found []ledger.Violation) {
 	}
 }
 
-// endRound shows how far all replicas are.
+// endRound publishes the progress of all replicas.
 func (c *Checker) endRound(ctx context.Context) error {
 	var through contract.Positions
 	var oldest time.Time
@@ -253,8 +254,8 @@ func (c *Checker) endRound(ctx context.Context) error {
 	return nil
 }
 
-// Verify checks all of the database, and the log as far as it is kept, and
-// returns what does not hold. It reads everything.
+// Verify checks the whole database, and the log as far as it is kept,
+// and returns the violations.
 func Verify(ctx context.Context, pool *pgxpool.Pool, log Log, kept ledger.Retention, now time.Time) ([]ledger.Violation, error) {
 	found, ranges, err := verifyDatabase(ctx, pool, kept, now)
 	if err != nil {
@@ -288,7 +289,7 @@ func verifyDatabase(ctx context.Context, pool *pgxpool.Pool, kept ledger.Retenti
 	return found, ranges, err
 }
 
-// byPartition splits ranges by their partitions, in the order of their offsets.
+// byPartition groups ranges by partition, in offset order.
 func byPartition(ranges []ledger.Range) map[int][]ledger.Range {
 	split := map[int][]ledger.Range{}
 	for _, r := range ranges {
@@ -307,7 +308,7 @@ func allRanges(ctx context.Context, tx pgx.Tx) (all []ledger.Range, err error) {
 	}
 	for partition := range positions {
 		for from := int64(0); ; {
-			ranges, err := postgres.RangesOf(ctx, tx, partition, from, rangesAtOnce)
+			ranges, err := postgres.RangesOf(ctx, tx, partition, from, claimedRanges)
 			if err != nil {
 				return nil, err
 			}

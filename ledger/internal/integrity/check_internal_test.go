@@ -18,10 +18,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// logThatIsAway can't be read.
-type logThatIsAway struct{}
+// unreachableLog can't be read.
+type unreachableLog struct{}
 
-func (logThatIsAway) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) {
+func (unreachableLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, error) {
 	return nil, errors.New("no broker answers")
 }
 
@@ -38,8 +38,8 @@ func (l *countedLog) Check(context.Context, []ledger.Range) ([]ledger.Violation,
 	return nil, nil
 }
 
-// Two replicas check each range once, whichever of them, to the end of what
-// there is and in one round, and a third goes on where they ended.
+// Two replicas check each range once, and all in one round; a third
+// continues where they ended.
 func TestCheckersShareRanges(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	now, log := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), &countedLog{}
@@ -64,7 +64,7 @@ func TestCheckersShareRanges(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if err := replicas[0].runOnce(t.Context()); err != nil { // each leaves what the other is at
+	if err := replicas[0].runOnce(t.Context()); err != nil { // each skips the other's claims
 		t.Fatal(err)
 	}
 	one, other := replicas[0].Report(), replicas[1].Report()
@@ -97,7 +97,7 @@ func book(t *testing.T, pool *pgxpool.Pool, now time.Time, partitions, first, n 
 	}
 }
 
-// busyLog grows, and is booked, whenever it is read.
+// busyLog grows, booked, whenever it is read.
 type busyLog struct {
 	grow func(length int)
 	next int
@@ -112,8 +112,8 @@ func (l *busyLog) Check(context.Context, []ledger.Range) ([]ledger.Violation, er
 	return nil, nil
 }
 
-// A round has an end although there is always more to check: what is booked
-// while it looks at the last of what there was is left to the next.
+// A round ends while bookings continue: those of its last claim are
+// left to the next.
 func TestRoundsEndUnderLoad(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -135,8 +135,8 @@ func TestRoundsEndUnderLoad(t *testing.T) {
 	}
 }
 
-// Where ranges are large, a hundredth of the records is read
-// again, and not a range of each partition.
+// With large ranges a hundredth of the records is read again, not a
+// range of each partition.
 func TestLittleIsReadAgain(t *testing.T) {
 	log := &countedLog{}
 	checker := NewChecker(CheckerConfig{Log: log, Metrics: prometheus.NewRegistry()})
@@ -154,13 +154,13 @@ func TestLittleIsReadAgain(t *testing.T) {
 	}
 }
 
-// What the database shows to be wrong is noted, and when, although the log
-// can't be read: the next round looks elsewhere.
+// A violation in the database is recorded at once even if the log can't
+// be read: the next round checks other ranges.
 func TestCheckerNotesWithoutTheLog(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	checker := NewChecker(CheckerConfig{
-		Pool: pool, Log: logThatIsAway{}, Clock: func() time.Time { return now }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
+		Pool: pool, Log: unreachableLog{}, Clock: func() time.Time { return now }, Logger: testenv.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err := checker.runOnce(t.Context()); err != nil {
 		t.Fatal(err)

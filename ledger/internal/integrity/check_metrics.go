@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// checkMetrics count what the running checks looked at and found.
+// checkMetrics count the checks and their violations.
 type checkMetrics struct {
 	rounds, ranges, reread prometheus.Counter
 	violations             *prometheus.CounterVec
@@ -39,12 +39,12 @@ func newCheckMetrics(registerer prometheus.Registerer) *checkMetrics {
 		}),
 	}
 	for _, invariant := range ledger.Invariants() {
-		m.violations.WithLabelValues(invariant) // shown as 0, so that the first one is a step that an alarm can see
+		m.violations.WithLabelValues(invariant) // starts at 0, so that an alert sees the first increase
 	}
 	return m
 }
 
-// checked notes what was checked at once.
+// checked records one claim.
 func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation) {
 	m.ranges.Add(float64(ranges))
 	m.reread.Add(float64(reread))
@@ -53,8 +53,8 @@ func (m *checkMetrics) checked(ranges, reread int, found []ledger.Violation) {
 	}
 }
 
-// ended notes a round: through which offsets all is checked, and
-// when the oldest was booked that is not.
+// ended records a round: the offsets through which all is checked, and
+// when the oldest unchecked range was booked.
 func (m *checkMetrics) ended(through contract.Positions, oldest, now time.Time) {
 	m.rounds.Inc()
 	for partition, next := range through {

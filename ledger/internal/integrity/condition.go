@@ -14,19 +14,19 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Condition is how far the running checks and the chains are, and what
-// a look at the latest of both has found.
+// A Condition is the progress of the running checks and the chains, and
+// the violations in the latest of both.
 type Condition struct {
 	Verified   contract.Positions // through which offsets ranges are checked
-	Unchecked  time.Time          // when the oldest range was booked that is not; zero: all are
-	Sealed     time.Time          // through which instant chains are sealed; zero: none is
-	Overdue    bool               // an hour is not, though it ended long enough ago
+	Unchecked  time.Time          // booking of the oldest unchecked range; zero: none
+	Sealed     time.Time          // end of the last sealed hour; zero: none
+	Overdue    bool               // an hour that should be sealed is not
 	Violations []ledger.Violation
 }
 
-// Examine takes the time of a few questions, however large the
-// books are. An hour that ended before due has to be sealed;
-// what is of before since is not compared.
+// Examine takes a few queries, however large the books are. An hour
+// that ended before due must be sealed. Nothing before since is
+// compared.
 func Examine(ctx context.Context, pool *pgxpool.Pool, log Log, due, since time.Time) (found Condition, err error) {
 	var last []ledger.Range
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
@@ -85,8 +85,8 @@ func (c *Condition) compare(ctx context.Context, tx pgx.Tx, last []ledger.Range)
 	return err
 }
 
-// byBooking splits ranges by their transactions: between the last of a silent
-// partition and that of a busy one may lie months of transfers.
+// byBooking groups ranges by transaction: between the last of a silent
+// partition and of a busy one may lie months of transfers.
 func byBooking(ranges []ledger.Range) map[int64][]ledger.Range {
 	split := map[int64][]ledger.Range{}
 	for _, r := range ranges {

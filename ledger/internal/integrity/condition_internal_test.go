@@ -16,13 +16,13 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// bookings counts the questions about transfers, and those that
-// span more than one booking.
-type bookings struct{ asked, spanning atomic.Int64 }
+// bookings counts the queries of transfers, and those over more than
+// one booking.
+type bookings struct{ queries, spanning atomic.Int64 }
 
 func (b *bookings) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
 	if strings.Contains(query.SQL, "booked_at BETWEEN $1 AND $2") {
-		b.asked.Add(1)
+		b.queries.Add(1)
 		if from, to := query.Args[0].(time.Time), query.Args[1].(time.Time); !from.Equal(to) {
 			b.spanning.Add(1)
 		}
@@ -32,8 +32,8 @@ func (b *bookings) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.T
 
 func (*bookings) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A partition that has been silent for months doesn't have the transfers of
-// these months added up; those of one transaction are looked at together.
+// A partition silent for months doesn't cause a sum over these months;
+// each transaction is checked alone.
 func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	config := pgtest.Open(t, postgres.Schema, postgres.Migrations()...).Config()
 	traced := &bookings{}
@@ -60,7 +60,7 @@ func TestExamineReadsOnlyTheLastBookings(t *testing.T) {
 	if err != nil || len(found.Violations) != 3 || found.Violations[0].Invariant != ledger.RangeIsTransfers {
 		t.Errorf("found %+v, %v, want that no range has transfers", found.Violations, err)
 	}
-	if asked, spanning := traced.asked.Load(), traced.spanning.Load(); asked != 4 || spanning != 0 {
-		t.Errorf("%d questions, %d of them about more than one booking, want for each of two one about where they lie and one about all", asked, spanning)
+	if queries, spanning := traced.queries.Load(), traced.spanning.Load(); queries != 4 || spanning != 0 {
+		t.Errorf("%d questions, %d of them about more than one booking, want for each of two one about where they lie and one about all", queries, spanning)
 	}
 }

@@ -1,4 +1,4 @@
-// Package integrity makes the chains, checks the books all the
-// time, and verifies them on request. It stands on the tables,
+// Package integrity seals the chains, checks the books
+// continuously, and verifies them on request. It stands on the tables,
 // and reads the log through an interface.
 package integrity

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-// A ledger that is made again from the log has the balances and chains
-// of the one whose transfers have folded.
+// A ledger that is booked again from the log has the balances and
+// chains of one whose transfers have folded.
 func TestAFoldedLedgerIsTheOneMadeAgain(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -35,12 +35,12 @@ func TestAFoldedLedgerIsTheOneMadeAgain(t *testing.T) {
 		found = append(found, balancesAndHeads(t, l))
 	}
 	if found[0] == "" || found[0] != found[1] {
-		t.Errorf("the folded ledger has\n%s, the one made again\n%s", found[0], found[1])
+		t.Errorf("the folded ledger has\n%s, the one booked again\n%s", found[0], found[1])
 	}
 }
 
-// foldAll lets 26 months pass without a record, and removes what is past
-// by then: every day of transfers folds.
+// foldAll passes 26 months without a record and prunes: every day of
+// transfers folds.
 func foldAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge) {
 	t.Helper()
 	for partition, records := range log {
@@ -65,7 +65,7 @@ func foldAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge) {
 	})
 }
 
-// balancesAndHeads are those of all organizations, as text.
+// balancesAndHeads returns those of all organizations as text.
 func balancesAndHeads(t *testing.T, l *ledgertest.Ledger) (found string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

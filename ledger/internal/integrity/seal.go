@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Sealer makes links of the chains, hour by hour, once everything is booked
-// that was accepted in an hour. Of several one does.
+// A Sealer links the chains hour by hour, once everything accepted in
+// an hour is booked. One replica does so at a time.
 type Sealer struct {
 	Pool     *pgxpool.Pool
 	Time     unitofwork.DatabaseTime
@@ -31,10 +31,10 @@ type Sealer struct {
 	Sealed prometheus.Gauge
 
 	booked  horizon.Horizon
-	through time.Time // what Sealed shows
+	through time.Time // the value of Sealed
 }
 
-// NewSealed is the metric of how far everything is sealed, by whichever replica.
+// NewSealed returns the metric of how far all replicas have sealed.
 func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
 		Name: "weir_ledger_sealed_timestamp_seconds",
@@ -42,13 +42,14 @@ func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
 	})
 }
 
-// Run seals until ctx ends. A failure is logged, and tried again after Interval.
+// Run seals until ctx ends. It logs a failure and retries after
+// Interval.
 func (s *Sealer) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, s.Interval, s.RunOnce, lifecycle.Warn(s.Logger, "cannot seal an hour"))
 }
 
-// RunOnce seals all hours that are over and booked. The brokers are asked only
-// while there is one that may not be sealed.
+// RunOnce seals all hours that are over and booked. It reads the log's
+// end only if an hour may be due.
 func (s *Sealer) RunOnce(ctx context.Context) error {
 	now, due, err := s.look(ctx)
 	if err != nil || !due {
@@ -66,8 +67,8 @@ func (s *Sealer) RunOnce(ctx context.Context) error {
 	return nil
 }
 
-// look reads the time, how far any replica has sealed, and
-// whether there is an hour that may be due.
+// look reads the time, the progress of sealing, and whether an hour may
+// be due.
 func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) {
 	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		if now, err = s.Time(ctx, tx); err != nil {
@@ -86,8 +87,8 @@ func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) 
 	return now, due, err
 }
 
-// isDue reports whether an hour ended by an instant that is not
-// sealed, or may hold what is not booked yet.
+// isDue reports whether an hour ended by an instant that is not sealed
+// or may have unbooked records.
 func (s *Sealer) isDue(ctx context.Context, tx pgx.Tx, by time.Time) (bool, error) {
 	if by.Truncate(time.Hour).After(s.through) {
 		return true, nil
@@ -95,9 +96,9 @@ func (s *Sealer) isDue(ctx context.Context, tx pgx.Tx, by time.Time) (bool, erro
 	return postgres.HasUnsealed(ctx, tx, by)
 }
 
-// sealDue seals the hours that ended by an instant. To look first
-// spares those who book the lock of a cut. Charges of an hour are
-// found by their booking.
+// sealDue seals the hours that ended by an instant. Checking first
+// avoids the lock of a cut, for which bookings wait. Charges of an hour
+// are found by their booking.
 func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 	var first time.Time
 	var due bool
@@ -108,7 +109,7 @@ func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 	if err != nil || !due {
 		return err
 	}
-	from := calendar.Earlier(first, by.Add(-24*time.Hour)) // what was replayed may be of before
+	from := calendar.Earlier(first, by.Add(-24*time.Hour)) // replays may be older
 	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error { return postgres.Summarize(ctx, tx, from, by) })
 	if err != nil {
 		return err
@@ -116,8 +117,8 @@ func (s *Sealer) sealDue(ctx context.Context, by time.Time) error {
 	return Seal(ctx, s.Pool, by)
 }
 
-// advance shows through when nothing is left to seal: an hour in which nothing
-// was accepted or decided has no seal, and is done all the same.
+// advance raises the metric through an instant: an hour without charges
+// or decisions needs no seal.
 func (s *Sealer) advance(through time.Time) {
 	if through.After(s.through) {
 		s.through = through
@@ -125,8 +126,8 @@ func (s *Sealer) advance(through time.Time) {
 	}
 }
 
-// Seal seals the hours that ended by an instant. What was
-// accepted by then has to be booked.
+// Seal seals the hours that ended by an instant. Everything accepted by
+// then must be booked.
 func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 	for more := true; more; {
 		err := pg.InTxAsSystem(ctx, pool, func(tx pgx.Tx) error {
@@ -147,8 +148,8 @@ func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 	return nil
 }
 
-// sealNext writes the links of the hour that is cut, also where whoever cut it
-// is gone; found is false where there is none.
+// sealNext links the cut hour, even after a crash of whoever cut it;
+// found is false where there is none.
 func sealNext(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 	hour, found, err := postgres.UnsealedHour(ctx, tx)
 	if err == nil && found {

@@ -18,15 +18,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// logged is a record of the log that charges an organization.
+// logged is a charge of an organization by a record of the log.
 func logged(organization string, partition int, offset int64, at time.Time) ledger.Charge {
 	return ledger.Charge{Organization: organization, Bytes: 10 + offset%7, Entries: 1, Cause: ledger.Cause{
 		Event: fmt.Sprintf("%d-%d/1", partition, offset), Partition: partition, Offset: offset, At: at, Project: "project", Key: "key",
 	}}
 }
 
-// aLog has partitions of records, accepted in the course of some hours and not
-// quite in that order; one partition ends early.
+// aLog returns partitions of records accepted over some hours, slightly
+// out of order; one partition ends early.
 func aLog(random *rand.Rand) (log [][]ledger.Charge) {
 	for partition := range 3 {
 		at, records := ledgertest.November, []ledger.Charge{}
@@ -40,7 +40,7 @@ func aLog(random *rand.Rand) (log [][]ledger.Charge) {
 	return log
 }
 
-// applyAll applies a log in transactions that end anywhere.
+// applyAll applies a log in transactions of random sizes.
 func applyAll(t *testing.T, l *ledgertest.Ledger, log [][]ledger.Charge, random *rand.Rand) {
 	t.Helper()
 	left := append([][]ledger.Charge{}, log...)
@@ -71,7 +71,7 @@ func seal(t *testing.T, l *ledgertest.Ledger, by time.Time) {
 	}
 }
 
-// chains are all heads and the roots, as text.
+// chains returns all heads and roots as text.
 func chains(t *testing.T, l *ledgertest.Ledger) (found string) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -81,8 +81,8 @@ func chains(t *testing.T, l *ledgertest.Ledger) (found string) {
 	return found
 }
 
-// The same log and decisions make the same chains and roots, however
-// the log was divided into transactions.
+// The same log and decisions give the same chains and roots, whatever
+// the transactions.
 func TestTheSameLogMakesTheSameChain(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -106,8 +106,8 @@ func TestTheSameLogMakesTheSameChain(t *testing.T) {
 	}
 }
 
-// An hour is sealed once and for all: what is booked before its end later,
-// as it was parked, is in the next link.
+// An hour is sealed once: a parked record of it that is booked later is
+// in the next link.
 func TestReplaysAreInTheNextLink(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November
 	l.Apply(t, logged("acme", 0, 0, noon))
@@ -137,7 +137,7 @@ func links(t *testing.T, l *ledgertest.Ledger, organization string) (found []led
 	return found
 }
 
-// What became of a grant is compared with its transfers.
+// A grant's use is compared with its transfers.
 func TestVerifyFindsGrants(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -163,8 +163,8 @@ func TestVerifyFindsGrants(t *testing.T) {
 	}
 }
 
-// Nothing is sealed before its hour ends, and who dies between cutting an hour
-// and writing its links leaves it to the next.
+// Nothing is sealed before its hour ends. After a crash between cut and
+// links the next replica links it.
 func TestSealGoesOn(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November
 	l.Start(t, "acme", ledger.Scale)
@@ -188,8 +188,8 @@ func TestSealGoesOn(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A replica that comes while another writes the links of an hour does not take
-// what was decided in that for the next one's, which is empty.
+// A replica that starts while another links an hour does not put that
+// hour's decisions into the next.
 func TestAnEmptyHourIsNotCut(t *testing.T) {
 	l, noon := ledgertest.Acme(t), ledgertest.November
 	suspend(t, l, "acme")
@@ -214,8 +214,8 @@ func TestAnEmptyHourIsNotCut(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// What was decided in an hour that is sealed, and is committed only then, is in
-// the next one's link, also where nobody has sent anything.
+// A decision of a sealed hour that commits later is in the next link,
+// even without charges.
 func TestADecisionThatComesLateIsInTheNextLink(t *testing.T) {
 	l := ledgertest.Acme(t)
 	for range 2 {
@@ -228,7 +228,7 @@ func TestADecisionThatComesLateIsInTheNextLink(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Whoever changes a chain, what it stands for, or the roots, is found.
+// A change to a chain, to its content or to the roots is found.
 func TestChainsFindWhatWasChanged(t *testing.T) {
 	for tamper, invariant := range map[string]string{
 		`UPDATE links SET bytes = bytes + 1 WHERE sequence = 1`:                                   ledger.ChainHolds,
@@ -266,8 +266,8 @@ func TestChainsFindWhatWasChanged(t *testing.T) {
 	}
 }
 
-// What is left of a chain whose beginning is gone holds, and is
-// still compared with what was charged.
+// A chain without its beginning still verifies and is compared with its
+// charges.
 func TestTheRestOfAChainHolds(t *testing.T) {
 	l := sealed(t)
 	forget := func(ctx context.Context, tx pgx.Tx) error {
@@ -292,7 +292,8 @@ func TestTheRestOfAChainHolds(t *testing.T) {
 	})
 }
 
-// sealed is a ledger with three links of an organization, and one of another.
+// sealed is a ledger with three links of one organization and one of
+// another.
 func sealed(t *testing.T) *ledgertest.Ledger {
 	t.Helper()
 	l, noon := ledgertest.New(t), ledgertest.November
@@ -316,8 +317,8 @@ func suspend(t *testing.T, l *ledgertest.Ledger, organization string) {
 	}
 }
 
-// A charge that was parked for days is in the link of the hour in which it was
-// replayed, also where only the latest links are looked at.
+// A charge parked for days is in the link of the hour of its replay,
+// even in a check of the latest links.
 func TestChecksFindWhatWasParkedForDays(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November
 	l.Start(t, "acme", ledger.Scale)

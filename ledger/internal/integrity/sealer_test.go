@@ -15,9 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Hours without anything to seal are as good as sealed; those
-// are not of which the log holds something that is not booked.
-// The brokers are asked once an hour.
+// Empty hours count as sealed, except while the log holds unbooked
+// records. The log's end is read once an hour.
 func TestQuietHoursAreNotBehind(t *testing.T) {
 	l, noon := ledgertest.New(t), ledgertest.November.Truncate(time.Hour)
 	l.SetClock(noon)

@@ -2,7 +2,7 @@ package integrity
 
 import "github.com/weirlog/weir/ledger/internal/snapshot"
 
-// A Service shows an organization that its books are sound.
+// A Service verifies an organization's books.
 type Service struct {
 	Reads *snapshot.Reader
 }

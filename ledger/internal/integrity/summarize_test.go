@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/ledgertest"
 )
 
-// What an hour is sealed with is found by its booking, and not by reading its
-// day whole: also where an outage left days to seal.
+// The charges of an hour are found by their booking, without reading
+// the whole day, even after an outage of days.
 func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 	for name, pauses := range map[string]int{"each day": 1, "after an outage": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestChargesOfAnHourAreFoundByBooking(t *testing.T) {
 	}
 }
 
-// wantSummarized looks for what the indexes by booking of some days don't cover.
+// wantSummarized counts the unindexed stretches of some days.
 func wantSummarized(t *testing.T, l *ledgertest.Ledger, days int) {
 	t.Helper()
 	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {

@@ -15,22 +15,22 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// chargesVerified is for how long back a verification makes the links of a
-// chain again from the charges: ledger-verify does so for all.
+// chargesVerified is how far back a verification compares links with
+// charges; ledger-verify compares all.
 const chargesVerified = 24 * time.Hour
 
-// A Verification is what a look at the books of one organization has found.
+// A Verification is the result of checking one organization's books.
 type Verification struct {
 	At         time.Time
 	Violations []ledger.Violation
-	Head       ledger.Link        // of its chain; its sequence is zero where there is none yet
-	Sealed     time.Time          // through which instant chains are sealed; zero: none is
+	Head       ledger.Link        // of its chain; sequence 0: none yet
+	Sealed     time.Time          // end of the last sealed hour; zero: none
 	Verified   contract.Positions // through which offsets the ranges of the log are checked
 }
 
-// Verify checks an organization's books: those of the running period and the
-// one before, its usage and the grants since then, its budgets and statements,
-// and its chain.
+// Verify checks an organization's books: the running period and the one
+// before, usage and grants since then, budgets, statements and the
+// chain.
 func (s *Service) Verify(ctx context.Context, organization string) (found Verification, err error) {
 	found.At = s.Reads.Clock().UTC()
 	leave, err := s.Reads.Turns.Enter(ctx, organization)
@@ -79,7 +79,7 @@ func (v *Verification) check(ctx context.Context, tx pgx.Tx, o ledger.Organizati
 	return v.checkDecided(ctx, tx, o.ID)
 }
 
-// checkDecided checks budgets and statements, of which there are few.
+// checkDecided checks budgets and statements, which are few.
 func (v *Verification) checkDecided(ctx context.Context, tx pgx.Tx, organization string) error {
 	budgets, err := postgres.CheckBudgets(ctx, tx, organization)
 	if err != nil {
@@ -90,7 +90,7 @@ func (v *Verification) checkDecided(ctx context.Context, tx pgx.Tx, organization
 	return err
 }
 
-// reach notes how far chains and checks go.
+// reach reads the progress of chains and checks.
 func (v *Verification) reach(ctx context.Context, tx pgx.Tx, organization pg.Organization) (err error) {
 	if v.Head, err = postgres.Head(ctx, tx, organization); err != nil {
 		return err

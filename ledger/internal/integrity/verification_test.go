@@ -14,7 +14,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// decided is a sealed ledger in which acme has a grant, a budget and statements.
+// decided is a sealed ledger where acme has a grant, a budget and
+// statements.
 func decided(t *testing.T) *ledgertest.Ledger {
 	t.Helper()
 	l := sealed(t)
@@ -27,8 +28,8 @@ func decided(t *testing.T) *ledgertest.Ledger {
 	return l
 }
 
-// A look at the books of one organization finds what is wrong
-// with them, and nothing of others.
+// A verification finds the violations of one organization, and none of
+// others.
 func TestVerifyOneOrganization(t *testing.T) {
 	l := decided(t)
 	found, err := l.Integrity.Verify(t.Context(), "acme")
@@ -65,7 +66,7 @@ func TestVerifyOneOrganization(t *testing.T) {
 	}
 }
 
-// tamper changes what is kept of acme.
+// tamper changes stored rows of acme.
 func tamper(t *testing.T, l *ledgertest.Ledger, statement string) {
 	t.Helper()
 	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {

@@ -1,4 +1,3 @@
-// Package rebuild makes a ledger anew from what it was made of, the log and the
-// decisions, beside the one that there is, and compares the two. Of that it
-// only reads.
+// Package rebuild builds a ledger again from the log and the decisions, beside
+// the running one, and compares the two. It only reads the running one.
 package rebuild

@@ -17,16 +17,16 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Rebuild makes the ledger of Anew, which is empty, of what that of Before
-// was made of.
+// A Rebuild builds the ledger of Target, which is empty, from the same
+// records and decisions as that of Source.
 type Rebuild struct {
-	Before, Anew *pgxpool.Pool
-	Log          Log // applies to Anew
-	Work         *unitofwork.Writer
-	Names        postgres.Names
+	Source, Target *pgxpool.Pool
+	Log            Log // applies to Target
+	Work           *unitofwork.Writer
+	Names          postgres.Names
 }
 
-// A Log has what was published.
+// A Log replays published records.
 type Log interface {
 	// Open opens the log for Logs. It fails unless the log still has
 	// every record below positions.
@@ -38,57 +38,57 @@ type Log interface {
 	Logs(ctx context.Context, through contract.Positions) error
 }
 
-// A Report is what came of it.
+// A Report is the result of a rebuild.
 type Report struct {
 	Decisions   int
-	Things      int // that were compared
+	Things      int // number compared
 	Differences []postgres.Difference
 }
 
-// mostDifferences are as many as one looks at.
-const mostDifferences = 100
+// maxDifferences is the most differences reported.
+const maxDifferences = 100
 
-// ErrForgotten means that decisions of which a ledger was made are gone, as the
-// books of their time are.
-var ErrForgotten = errors.New("decisions are not kept any more")
+// ErrPruned means that decisions behind the ledger have been removed,
+// as have the books of their time.
+var ErrPruned = errors.New("decisions are gone")
 
-// Run makes the ledger and compares it with that of before as it was when this
-// began. That may go on meanwhile.
+// Run rebuilds the ledger and compares it with a snapshot of Source,
+// which may continue meanwhile.
 func (r *Rebuild) Run(ctx context.Context) (report Report, err error) {
-	err = pg.Snapshot(ctx, r.Before, func(before pgx.Tx) (err error) {
-		report, err = r.run(ctx, before)
+	err = pg.Snapshot(ctx, r.Source, func(source pgx.Tx) (err error) {
+		report, err = r.run(ctx, source)
 		return err
 	})
 	return report, err
 }
 
-func (r *Rebuild) run(ctx context.Context, before pgx.Tx) (report Report, err error) {
-	if err := pg.AsSystem(ctx, before); err != nil {
+func (r *Rebuild) run(ctx context.Context, source pgx.Tx) (report Report, err error) {
+	if err := pg.AsSystem(ctx, source); err != nil {
 		return report, err
 	}
-	progress, err := postgres.ProgressOf(ctx, before, r.Names)
+	progress, err := postgres.ProgressOf(ctx, source, r.Names)
 	if err != nil {
-		return report, fmt.Errorf("cannot read how far the ledger is: %w", err)
+		return report, fmt.Errorf("cannot read the progress of the ledger: %w", err)
 	}
-	if report.Decisions, err = r.make(ctx, before, progress); err != nil {
+	if report.Decisions, err = r.make(ctx, source, progress); err != nil {
 		return report, err
 	}
-	err = pg.Snapshot(ctx, r.Anew, func(anew pgx.Tx) (err error) {
-		if err := pg.AsSystem(ctx, anew); err != nil {
+	err = pg.Snapshot(ctx, r.Target, func(target pgx.Tx) (err error) {
+		if err := pg.AsSystem(ctx, target); err != nil {
 			return err
 		}
-		report.Differences, report.Things, err = postgres.Differences(ctx, before, anew, mostDifferences)
+		report.Differences, report.Things, err = postgres.Differences(ctx, source, target, maxDifferences)
 		return err
 	})
 	return report, err
 }
 
-// make brings the new ledger to where the other stands.
-func (r *Rebuild) make(ctx context.Context, before pgx.Tx, progress postgres.Progress) (decisions int, err error) {
+// make brings the target to the progress of the source.
+func (r *Rebuild) make(ctx context.Context, source pgx.Tx, progress postgres.Progress) (decisions int, err error) {
 	if err := r.Log.Open(ctx, progress.Topic, progress.Logs); err != nil {
 		return 0, err
 	}
-	err = pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.CopyKept(ctx, tx, progress.Decision) })
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyKept(ctx, tx, progress.Decision) })
 	if err != nil {
 		return 0, err
 	}
@@ -96,43 +96,42 @@ func (r *Rebuild) make(ctx context.Context, before pgx.Tx, progress postgres.Pro
 	if err != nil {
 		return 0, err
 	}
-	if decisions, err = r.replay(ctx, before, progress); err != nil {
+	if decisions, err = r.replay(ctx, source, progress); err != nil {
 		return decisions, err
 	}
-	err = pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.SetProgress(ctx, tx, r.Names, progress, tenants) })
+	err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.SetProgress(ctx, tx, r.Names, progress, tenants) })
 	if err != nil || len(progress.Sealed) == 0 {
 		return decisions, err
 	}
 	return decisions, r.seal(ctx, progress.Sealed)
 }
 
-// seal writes the links of all hours, of those first whose seals are not kept
-// any more.
+// seal writes the links of all hours, first of those without a seal.
 func (r *Rebuild) seal(ctx context.Context, hours []time.Time) error {
-	if err := integrity.Seal(ctx, r.Anew, hours[0]); err != nil {
+	if err := integrity.Seal(ctx, r.Target, hours[0]); err != nil {
 		return err
 	}
-	err := pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.CopyCuts(ctx, tx, hours[len(hours)-1]) })
+	err := pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.CopyCuts(ctx, tx, hours[len(hours)-1]) })
 	for _, hour := range hours {
 		if err != nil {
 			break
 		}
-		err = pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error { return postgres.SealCut(ctx, tx, hour) })
+		err = pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error { return postgres.SealCut(ctx, tx, hour) })
 	}
 	return err
 }
 
-// replay has each decision take its effect between the entries that were booked
-// before it and those behind.
-func (r *Rebuild) replay(ctx context.Context, before pgx.Tx, progress postgres.Progress) (decisions int, err error) {
+// replay repeats each decision between the entries booked before and
+// after it.
+func (r *Rebuild) replay(ctx context.Context, source pgx.Tx, progress postgres.Progress) (decisions int, err error) {
 	last := map[string]int64{}
-	for decided, err := range postgres.AllDecided(ctx, before, r.Work.Decisions) {
+	for decided, err := range postgres.AllDecided(ctx, source, r.Work.Decisions) {
 		if err != nil {
 			return decisions, err
 		}
 		if last[decided.Organization]++; decided.Number != last[decided.Organization] {
-			return decisions, fmt.Errorf("%w: of organization %q there is number %d where %d is next",
-				ErrForgotten, decided.Organization, decided.Number, last[decided.Organization])
+			return decisions, fmt.Errorf("%w: organization %q has number %d where %d is next",
+				ErrPruned, decided.Organization, decided.Number, last[decided.Organization])
 		}
 		if err := r.Log.Logs(ctx, decided.Behind); err != nil {
 			return decisions, err
@@ -146,13 +145,13 @@ func (r *Rebuild) replay(ctx context.Context, before pgx.Tx, progress postgres.P
 }
 
 func (r *Rebuild) redo(ctx context.Context, decided postgres.Decided) error {
-	return pg.InTxAsSystem(ctx, r.Anew, func(tx pgx.Tx) error {
+	return pg.InTxAsSystem(ctx, r.Target, func(tx pgx.Tx) error {
 		books, err := r.Work.Redo(ctx, tx, decided)
 		if err != nil {
 			return err
 		}
-		for _, made := range books.Rehearsals {
-			if err := rehearsals.Explain(ctx, tx, made); err != nil {
+		for _, rehearsal := range books.Rehearsals {
+			if err := rehearsals.Explain(ctx, tx, rehearsal); err != nil {
 				return err
 			}
 		}
