@@ -2,19 +2,20 @@ package ledger
 
 import "fmt"
 
-// An Account is one side of a transfer in the books of one organization and period.
+// An Account is one side of a transfer in an organization's books of
+// one period.
 type Account uint8
 
-// The accounts. What leaves one arrives at another, so together
-// they hold zero. Their numbers are stored.
+// The accounts. Each transfer moves bytes between two, so they sum to
+// zero. Their numbers are stored.
 const (
-	Issuer    Account = iota // where allowances and overdrafts come from: never above zero
+	Issuer    Account = iota // source of allowances and overdrafts: never positive
 	Allowance                // what is left of the plan's allowance for the period
-	Consumed                 // used, and covered by an allowance or a grant
-	Overage                  // used, and covered by nothing
-	Credit                   // what the period added to the organization's grants; below zero where it used those of before
-	Expired                  // granted, and gone unused
-	Voided                   // granted, and taken back
+	Consumed                 // used and covered by an allowance or a grant
+	Overage                  // used and uncovered
+	Credit                   // added to the grants; negative: it used earlier grants
+	Expired                  // granted and expired
+	Voided                   // granted and taken back
 	accounts
 )
 

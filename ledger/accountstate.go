@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// An AccountState is what an organization may send: what other
-// services need of its books.
+// An AccountState is what other services need of an organization's
+// books.
 type AccountState struct {
 	Organization      Organization
 	Book              Book // of the latest period
 	Tier              Tier
 	State             string
 	RequestsPerMinute int
-	RetentionDays     int      // of what is accepted now
-	Overage           int64    // how much overage is accepted in a period
-	NextQuota         int64    // of the period after Book's, its plan's alone: what will be left of grants is not certain
+	RetentionDays     int      // of new logs
+	Overage           int64    // most overage of a period
+	NextQuota         int64    // of the next period's plan, without grants
 	NextOverage       int64    // in that period
 	Version           int64    // grows with every change
 	Budgets           []Budget // as they are in Book's period
@@ -39,7 +39,7 @@ func (t Tiers) AccountState(o Organization, book Book, budgets []Budget, version
 		NextQuota: o.share(nextTerms.Quota, o.PeriodAt(book.Period.End)), NextOverage: next.overageAllowed(), Version: version,
 	}
 	if o.IsTest() {
-		state.State = Suspended // nothing is accepted of it
+		state.State = Suspended // none is accepted
 	}
 	for _, budget := range budgets {
 		state.Budgets = append(state.Budgets, budget.In(book.Period.Start))

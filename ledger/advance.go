@@ -7,11 +7,11 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// instant is the least time between two things.
+// instant is the smallest difference between two times.
 const instant = time.Microsecond
 
-// Due is when something happens next by itself: a period ends, or a grant
-// starts, expires or is about to. Zero where nothing ever does, as for a test.
+// Due returns when something is next due: a period ends, or a grant
+// starts, expires or is about to. Zero: never, as for a test.
 func (b *Books) Due() (due time.Time) {
 	if b.Organization.Provisional() || b.Organization.IsTest() {
 		return due
@@ -19,11 +19,11 @@ func (b *Books) Due() (due time.Time) {
 	return b.next()
 }
 
-// next is when something is due next.
+// next returns the next due time.
 func (b *Books) next() (due time.Time) {
 	due = b.periodAt(b.Organization.ClosedThrough).End
 	for _, g := range b.Grants {
-		for _, at := range g.instants() {
+		for _, at := range g.dueTimes() {
 			if !at.IsZero() && at.Before(due) {
 				due = at
 			}
@@ -32,8 +32,8 @@ func (b *Books) next() (due time.Time) {
 	return due
 }
 
-// instants are when something becomes of the grant by itself.
-func (g *Grant) instants() []time.Time {
+// dueTimes are when something is due about the grant.
+func (g *Grant) dueTimes() []time.Time {
 	switch {
 	case g.Status == GrantScheduled:
 		return []time.Time{g.Starts}
@@ -43,8 +43,8 @@ func (g *Grant) instants() []time.Time {
 	return nil
 }
 
-// decide does what was due until an instant, in the order in which it
-// was: each at its own time, however late.
+// decide does everything due until an instant in order, each at its own
+// time, however late.
 func (d Advanced) decide(b *Books, cause Cause) error {
 	for due := b.next(); !due.After(d.Through); due = b.next() {
 		cause.Event, cause.At = fmt.Sprintf("decision/%d/%d", cause.Offset, due.UnixMicro()), due
@@ -55,7 +55,7 @@ func (d Advanced) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// pass does what is due at an instant: what ends there ends before anything begins.
+// pass does everything due at an instant. Ends come before starts.
 func (b *Books) pass(due time.Time, cause Cause) error {
 	for _, g := range b.Grants {
 		if g.live() && g.Status == GrantActive && !g.Expires.IsZero() && !g.Expires.After(due) {
@@ -78,7 +78,7 @@ func (b *Books) pass(due time.Time, cause Cause) error {
 	return nil
 }
 
-// begin starts a grant whose time has come, or announces that it expires soon.
+// begin starts a grant or announces its coming expiry.
 func (b *Books) begin(g *Grant, due time.Time, cause Cause) error {
 	if g.Status == GrantScheduled && !g.Starts.After(due) {
 		if err := b.start(g, Issued, cause); err != nil {
@@ -92,7 +92,7 @@ func (b *Books) begin(g *Grant, due time.Time, cause Cause) error {
 	return nil
 }
 
-// expire ends a grant. It does so in the period that ends with it, if one does.
+// expire ends a grant, in the period that ends with it, if any.
 func (b *Books) expire(g *Grant, cause Cause) error {
 	cause.At = cause.At.Add(-instant)
 	book, err := b.touch(cause.At, cause)
@@ -105,11 +105,11 @@ func (b *Books) expire(g *Grant, cause Cause) error {
 	return nil
 }
 
-// close ends the earliest period that is open, and opens the
-// next: what is left of the plan's allowance, and of grants
-// beyond what they may carry over, expires.
+// close ends the earliest open period and opens the next. What is left
+// of the allowance expires, and of grants what exceeds their rollover
+// cap.
 func (b *Books) close(due time.Time, cause Cause) error {
-	if b.unseen(b.periodAt(due.Add(-instant))) {
+	if b.beforeLedger(b.periodAt(due.Add(-instant))) {
 		b.Organization.ClosedThrough = due
 		return nil
 	}
@@ -119,40 +119,40 @@ func (b *Books) close(due time.Time, cause Cause) error {
 	if err != nil {
 		return err
 	}
-	wasOut, pool := b.isOut(book, last.At), b.Organization.Pool
+	wasOut, pool := b.isExhausted(book, last.At), b.Organization.Pool
 	b.apply(book, last, b.lapses(book)...)
 	b.announceAhead(book, pool, last)
 	b.Organization.ClosedThrough = book.Period.End
-	if b.Organization.knows(book.Period) {
+	if b.Organization.sawWhole(book.Period) {
 		b.emit(PeriodClosed, book, last)
 	}
-	if b.unseen(b.periodAt(due)) {
+	if b.beforeLedger(b.periodAt(due)) {
 		return nil
 	}
 	next, err := b.touch(due, cause)
 	if err != nil {
 		return err
 	}
-	if wasOut && !b.isOut(next, due) {
+	if wasOut && !b.isExhausted(next, due) {
 		b.emit(QuotaRestored, next, cause)
 	}
 	b.changeTier(next, b.Organization.Plans.At(last.At).Tier, b.Organization.Plans.At(due).Tier, cause)
 	return nil
 }
 
-// unseen reports whether a period lies before this ledger knew of the
-// organization, and nothing was booked in it since: it is passed over.
-func (b *Books) unseen(period calendar.Period) bool {
+// beforeLedger reports whether a period lies before this ledger saw the
+// organization and has no bookings: it is skipped.
+func (b *Books) beforeLedger(period calendar.Period) bool {
 	_, booked := b.books[period.Start.Unix()]
-	return !booked && !b.Organization.knows(period)
+	return !booked && !b.Organization.sawWhole(period)
 }
 
-// lapses are what nobody can use behind the end of a period.
+// lapses are the moves that expire at the end of a period.
 func (b *Books) lapses(book *Book) []move {
 	lapses := []move{{from: Allowance, to: Expired, amount: book.Balances[Allowance], reason: Lapsed}}
 	for _, g := range b.Grants {
 		lapses = append(lapses, move{from: Credit, to: Expired, amount: g.excess(book.Period), reason: Lapsed, grant: g})
-		g.catchUp(book.Period.End)
+		g.dropAhead(book.Period.End)
 	}
 	return lapses
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// An Anchor is the day of the month on which periods begin, from
-// an instant on at which a period ends.
+// An Anchor is the day of the month on which periods begin, from the
+// end of a period on.
 type Anchor struct {
 	From time.Time
 	Day  int // 1..31
 }
 
-// An Anchoring says when the periods of an organization begin.
+// An Anchoring holds when an organization's periods begin.
 type Anchoring struct {
 	AnchorDay int      // the first, 1..31
-	Anchors   []Anchor // those that followed it, in the order of their instants
+	Anchors   []Anchor // later ones, by time
 }
 
-// maxAnchors bounds a timeline: what was before is long closed.
+// maxAnchors bounds a timeline: older periods are long closed.
 const maxAnchors = 100
 
-// PeriodAt is the organization's period that holds an instant.
-// After a change of the anchor day the first period begins where
-// the last one ends, and is shorter.
+// PeriodAt returns the organization's period of an instant. The first
+// period after a change of the anchor day is shortened to start at the
+// end of the last.
 func (d Anchoring) PeriodAt(t time.Time) calendar.Period {
 	period := calendar.PeriodAt(t, d.AnchorDay)
 	for _, anchor := range d.Anchors {
@@ -40,7 +40,7 @@ func (d Anchoring) PeriodAt(t time.Time) calendar.Period {
 	return period
 }
 
-// AnchorDayAt is the anchor day in force at an instant.
+// AnchorDayAt returns the anchor day in force at an instant.
 func (d Anchoring) AnchorDayAt(t time.Time) int {
 	day := d.AnchorDay
 	for _, anchor := range d.Anchors {
@@ -51,20 +51,19 @@ func (d Anchoring) AnchorDayAt(t time.Time) int {
 	return day
 }
 
-// whole is the period of which one is a part.
+// whole returns the length of the full period of a part.
 func (d Anchoring) whole(part calendar.Period) time.Duration {
 	whole := calendar.PeriodAt(part.End.Add(-instant), d.AnchorDayAt(part.Start))
 	return whole.End.Sub(whole.Start)
 }
 
-// share is what of a quota a period has: all of it, or of a part of a
-// period its part, rounded up to a byte.
+// share returns a period's quota: whole, or for a shortened period its
+// part, rounded up to a byte.
 func (d Anchoring) share(quota int64, of calendar.Period) int64 {
 	return mulDivUp(quota, int64(of.End.Sub(of.Start)), int64(d.whole(of)))
 }
 
-// AnchorSet says on which day of the month periods begin from
-// the end of the running one on.
+// AnchorSet sets the anchor day from the end of the running period on.
 type AnchorSet struct{ Anchor Anchor }
 
 func (d AnchorSet) decide(b *Books, cause Cause) error {
@@ -76,8 +75,7 @@ func (d AnchorSet) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// changeAnchor is what has to be decided for periods to begin on
-// a day: nothing where they do.
+// changeAnchor decides an anchor day; nothing if it is unchanged.
 func (b *Books) changeAnchor(day int, at time.Time) ([]Decision, error) {
 	if day < 1 || day > 31 {
 		return nil, Invalid{"anchor_day", fmt.Sprintf("The anchor day is %d.", day), "Use a day of the month, 1 to 31: shorter months have their last day instead."}

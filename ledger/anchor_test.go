@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// anchored has periods begin on a day, from the end of the running one on.
+// anchored sets an anchor day from the end of the running period on.
 func anchored(at string, day int) step {
 	return func(b *Books) error {
 		decisions, err := b.Subscribe(Subscription{Plan: b.Organization.Plans.At(date(at)), AnchorDay: &day}, date(at))
@@ -19,8 +19,9 @@ func anchored(at string, day int) step {
 	}
 }
 
-// Given a plan of 100 bytes a period on the first of each month, when another
-// day is set and time passes, then these periods are closed, and got so much.
+// Given a plan of 100 bytes a period on the first of each month, when
+// another day is set and time passes, then these periods close with
+// these allowances.
 func TestAnchorDays(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -8,25 +8,25 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// Books are one organization's books, open for one writer. Its methods collect
-// the transfers and events to store with the changed books.
+// Books are one organization's books, open for one writer. Methods
+// collect the transfers and events to store with them.
 type Books struct {
-	Organization Organization
-	Grants       []*Grant // those that are live
-	Budgets      []*Budget
-	Unbudgeted   []Spender // whose budgets were removed
-	Transfers    []Transfer
-	Events       []Event
-	Rehearsals   []Rehearsal
+	Organization   Organization
+	Grants         []*Grant // live ones
+	Budgets        []*Budget
+	RemovedBudgets []Spender // whose budgets were removed
+	Transfers      []Transfer
+	Events         []Event
+	Rehearsals     []Rehearsal
 
 	tiers Tiers
-	usual Thresholds      // of the installation
-	books map[int64]*Book // by the period's start, Unix seconds; bounded by the periods that are open
+	usual Thresholds      // the installation's
+	books map[int64]*Book // by period start, Unix seconds; bounded by the open periods
 	lines int
 }
 
-// OpenBooks opens an organization's books: of every existing period that
-// will be written to, with the live grants.
+// OpenBooks opens an organization's books: those of every existing
+// period to write to, and the live grants.
 func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...Book) *Books {
 	opened := make(map[int64]*Book, len(books)+1)
 	for _, book := range books {
@@ -39,30 +39,29 @@ func OpenBooks(organization Organization, tiers Tiers, grants []Grant, books ...
 	return b
 }
 
-// All lists the books by their periods' starts.
+// All returns the books by period start.
 func (b *Books) All() []Book {
 	all := make([]Book, 0, len(b.books))
 	for _, book := range b.books {
-		all = append(all, b.seen(book))
+		all = append(all, b.withPool(book))
 	}
 	slices.SortFunc(all, func(x, y Book) int { return x.Period.Start.Compare(y.Period.Start) })
 	return all
 }
 
-// seen is a book with what is left of the grants.
-func (b *Books) seen(book *Book) Book {
-	seen := *book
-	seen.Pool = b.Organization.Pool
-	return seen
+// withPool returns a book with what is left of the grants.
+func (b *Books) withPool(book *Book) Book {
+	withPool := *book
+	withPool.Pool = b.Organization.Pool
+	return withPool
 }
 
-// Expect makes room for the transfers of so many charges: almost every charge
-// is one.
-func (b *Books) Expect(charges int) { b.Transfers = slices.Grow(b.Transfers, charges) }
+// Reserve allocates transfers for so many charges, mostly one for each.
+func (b *Books) Reserve(charges int) { b.Transfers = slices.Grow(b.Transfers, charges) }
 
-// Charge books accepted logs in the period of their acceptance
-// or, where that is closed, the earliest open one. The first
-// charge of a period issues its allowance.
+// Charge books accepted logs in the period of their acceptance or, if
+// it is closed, the earliest open one. The first charge of a period
+// issues its allowance.
 func (b *Books) Charge(c Charge) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -88,27 +87,27 @@ func (b *Books) Charge(c Charge) error {
 	return nil
 }
 
-// late has the transfers of a charge, from the first on, name the
-// period that was closed before it came.
+// late marks transfers of a charge, from first on, as late for a closed
+// period.
 func (b *Books) late(book *Book, c Charge, first int) {
 	of := b.periodAt(c.Cause.At).Start
-	b.concern(first, of)
+	b.correct(first, of)
 	if len(b.Transfers) > first {
 		b.Events = append(b.Events, Event{
-			Kind: BooksAdjusted, Organization: b.Organization.ID, Book: b.seen(book), Cause: c.Cause, Subject: c.Cause.Event, Amount: -c.Bytes, Of: of,
+			Kind: BooksAdjusted, Organization: b.Organization.ID, Book: b.withPool(book), Cause: c.Cause, Subject: c.Cause.Event, Amount: -c.Bytes, Of: of,
 		})
 	}
 }
 
-// concern has the transfers from first on name the period that they make good.
-func (b *Books) concern(first int, of time.Time) {
+// correct sets the period that transfers from first on correct.
+func (b *Books) correct(first int, of time.Time) {
 	for i := range b.Transfers[first:] {
 		b.Transfers[first+i].Of = of
 	}
 }
 
-// burn splits bytes between what is left of the plan's allowance and of grants,
-// in the order in which they are used, and overage.
+// burn splits bytes between the allowance, the grants and overage, in
+// order of use.
 func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []move {
 	moves, left := make([]move, 0, 2), bytes
 	for _, grant := range inOrder(b.Grants, at, book.Period.End) {
@@ -121,9 +120,8 @@ func (b *Books) burn(book *Book, bytes int64, at time.Time, reason Reason) []mov
 	return append(moves, move{from: Issuer, to: Overage, amount: left, reason: reason})
 }
 
-// StartPlan gives a provisional organization its first plan, and each
-// period that has charges its allowance. Where there is a plan it
-// does nothing: the event may come twice.
+// StartPlan sets a provisional organization's first plan and issues the
+// allowance of each period with charges. It ignores a second event.
 func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	if !b.Organization.Provisional() {
 		return nil
@@ -145,37 +143,37 @@ func (b *Books) StartPlan(plan Plan, cause Cause) error {
 	return err
 }
 
-// firstSeen is an instant of the first period that begins with its allowance:
-// the first plan's or, in a rebuilt ledger, the one running then.
+// firstSeen is an instant of the first period with an allowance: that
+// of the first plan or, in a rebuilt ledger, the period then running.
 func (b *Books) firstSeen(first Plan) time.Time {
-	if b.Organization.knows(b.periodAt(first.From)) {
+	if b.Organization.sawWhole(b.periodAt(first.From)) {
 		return first.From
 	}
 	return b.Organization.Opened
 }
 
-// At is the book of the period of t as it would be if it were
-// touched then. It changes nothing.
+// At returns the book of t's period as a touch would make it. It
+// changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
-		return b.seen(book), nil
+		return b.withPool(book), nil
 	}
 	untouched := OpenBooks(b.Organization, b.tiers, nil)
-	untouched.Organization.ClosedThrough = time.Time{} // which is as it was
+	untouched.Organization.ClosedThrough = time.Time{} // unchanged
 	book, err := untouched.touch(t, Cause{At: t})
 	if err != nil {
 		return Book{}, err
 	}
-	return b.seen(book), nil
+	return b.withPool(book), nil
 }
 
 func (b *Books) periodAt(t time.Time) calendar.Period {
 	return b.Organization.PeriodAt(t)
 }
 
-// touch opens the book of the period that holds t, with its allowance, if it is
-// not open. A closed one was not read: opening would overwrite it.
+// touch opens the book of t's period with its allowance. A closed one
+// was not read: opening would overwrite it.
 func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
@@ -192,8 +190,8 @@ func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	return book, b.grantAllowance(book, cause)
 }
 
-// grantAllowance issues the allowance of the plan that is in
-// force when the period starts.
+// grantAllowance issues the allowance of the plan at the period's
+// start.
 func (b *Books) grantAllowance(book *Book, cause Cause) error {
 	terms, err := b.Organization.Plans.At(book.Period.Start).Terms(b.tiers)
 	if err != nil {
@@ -213,17 +211,17 @@ func (b *Books) grant(id string) *Grant {
 	return nil
 }
 
-// post books the moves that move anything, and notes what became true by them.
+// post books nonzero moves and emits their events.
 func (b *Books) post(book *Book, cause Cause, moves ...move) {
-	wasOut, before := b.isOut(book, cause.At), *book
+	wasOut, before := b.isExhausted(book, cause.At), *book
 	allowed, pool := b.allowed(book, cause.At), b.Organization.Pool
 	b.apply(book, cause, moves...)
-	book.weigh(allowed, b.allowed(book, cause.At))
+	book.countRaise(allowed, b.allowed(book, cause.At))
 	b.announce(book, before, wasOut, cause)
 	b.announceAhead(book, pool, cause)
 }
 
-// apply is post without saying anything.
+// apply is post without events.
 func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 	for _, m := range moves {
 		if m.amount == 0 {
@@ -237,7 +235,7 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 			transfer.Grant = m.grant.ID
 			b.Organization.Pool += m.grant.take(m)
 			m.grant.end(cause.At)
-			b.goAhead(book, m)
+			b.addAhead(book, m)
 		}
 		book.Balances.Apply(transfer)
 		b.Transfers = append(b.Transfers, transfer)
@@ -245,24 +243,27 @@ func (b *Books) apply(book *Book, cause Cause, moves ...move) {
 	}
 }
 
-// goAhead notes what goes of a grant while a period is open
-// before the one that takes it.
-func (b *Books) goAhead(book *Book, m move) {
+// addAhead records use of a grant in a period after an open one.
+func (b *Books) addAhead(book *Book, m move) {
 	if m.from == Credit && m.grant.RolloverCap != nil && book.Period.Start.After(b.Organization.ClosedThrough) {
-		m.grant.goAhead(book.Period.Start, m.amount)
+		m.grant.addAhead(book.Period.Start, m.amount)
 	}
 }
 
-// isOut reports whether nothing of a book is left at an instant, nor allowed.
-func (b *Books) isOut(book *Book, at time.Time) bool { return b.seen(book).isOut(b.planIn(book, at)) }
-
-// allowed is how much of a book may be used, by the plan of an instant.
-func (b *Books) allowed(book *Book, at time.Time) int64 {
-	return b.seen(book).limit(b.planIn(book, at))
+// isExhausted reports whether a book accepts nothing more at an
+// instant.
+func (b *Books) isExhausted(book *Book, at time.Time) bool {
+	return b.withPool(book).isExhausted(b.planIn(book, at))
 }
 
-// planIn is the plan by which a book is used at an instant: what came
-// late is no business of the plan of then.
+// allowed returns how much of a book may be used by the plan of an
+// instant.
+func (b *Books) allowed(book *Book, at time.Time) int64 {
+	return b.withPool(book).limit(b.planIn(book, at))
+}
+
+// planIn returns the plan of a book at an instant. A late charge uses
+// the open period's plan.
 func (b *Books) planIn(book *Book, at time.Time) Plan {
 	if at.Before(book.Period.Start) {
 		at = book.Period.Start
@@ -270,30 +271,29 @@ func (b *Books) planIn(book *Book, at time.Time) Plan {
 	return b.Organization.Plans.At(at)
 }
 
-// announce notes each threshold once in a period, and each
-// exhaustion, restoration and beginning of overage.
+// announce emits each threshold once in a period, and each exhaustion,
+// restoration and start of overage.
 func (b *Books) announce(book *Book, before Book, wasOut bool, cause Cause) {
-	seen := b.seen(book)
-	for _, percent := range b.thresholds().crossed(seen.Reached, seen.Used(), seen.Allowance()) {
+	withPool := b.withPool(book)
+	for _, percent := range b.thresholds().crossed(withPool.Reached, withPool.Used(), withPool.Allowance()) {
 		book.Reached = percent
 		b.Events = append(b.Events, Event{
-			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.seen(book), Percent: percent, Cause: cause,
+			Kind: ThresholdReached, Organization: b.Organization.ID, Book: b.withPool(book), Percent: percent, Cause: cause,
 		})
 	}
 	if before.Balances[Overage] == 0 && book.Balances[Overage] > 0 && b.planIn(book, cause.At).Overage {
 		b.emit(OverageBegun, book, cause)
 	}
-	switch isOut := b.isOut(book, cause.At); {
-	case isOut && !wasOut:
+	switch isExhausted := b.isExhausted(book, cause.At); {
+	case isExhausted && !wasOut:
 		b.emit(QuotaExhausted, book, cause)
-	case wasOut && !isOut:
+	case wasOut && !isExhausted:
 		b.emit(QuotaRestored, book, cause)
 	}
 }
 
-// announceAhead is announce for the periods that are open already behind
-// the one of a book, where that took of the grants or added to them:
-// they had a pool of so many bytes before.
+// announceAhead announces for later open periods whose grants a change
+// of book has used or raised. pool was their pool before.
 func (b *Books) announceAhead(of *Book, pool int64, cause Cause) {
 	if pool == b.Organization.Pool || len(b.books) < 2 {
 		return
@@ -305,16 +305,16 @@ func (b *Books) announceAhead(of *Book, pool int64, cause Cause) {
 		before, book := ahead, b.books[ahead.Period.Start.Unix()]
 		before.Pool = pool
 		plan := b.planIn(book, cause.At)
-		book.weigh(before.limit(plan), b.allowed(book, cause.At))
-		b.announce(book, before, before.isOut(plan), cause)
+		book.countRaise(before.limit(plan), b.allowed(book, cause.At))
+		b.announce(book, before, before.isExhausted(plan), cause)
 	}
 }
 
 func (b *Books) emit(kind EventKind, book *Book, cause Cause) {
-	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Book: b.seen(book), Cause: cause})
+	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Book: b.withPool(book), Cause: cause})
 }
 
-// emitGrant is emit for what became of a grant.
+// emitGrant is emit for a grant.
 func (b *Books) emitGrant(kind EventKind, g *Grant, cause Cause) {
 	b.Events = append(b.Events, Event{Kind: kind, Organization: b.Organization.ID, Cause: cause, Grant: *g})
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A Spender is who has a budget: one project, or one API key. The zero
-// Spender is the organization as a whole.
+// A Spender has a budget: one project or one API key. The zero Spender
+// is the whole organization.
 type Spender struct{ Project, Key string }
 
-// String names it in ids of events.
+// String names it in event ids.
 func (s Spender) String() string {
 	if s.Key != "" {
 		return "key:" + s.Key
@@ -20,34 +20,35 @@ func (s Spender) String() string {
 	return "project:" + s.Project
 }
 
-// sent reports whether what a cause is about was sent by the spender.
-func (s Spender) sent(c Cause) bool {
+// spentBy reports whether a cause is the spender's.
+func (s Spender) spentBy(c Cause) bool {
 	if s.Key != "" {
 		return s.Key == c.Key
 	}
 	return s.Project == c.Project
 }
 
-// A Budget is how much of each period a project or key may use, and what
-// it has used of the running one. It counts bytes charged to the
-// organization; no transfer moves by it.
+// A Budget is how much of each period a project or key may use, and how
+// much of the running one it has used. It counts bytes charged to the
+// organization and causes no transfer.
 type Budget struct {
 	Spender
-	Bytes   int64 // that may be used in a period
-	Used    int64 // charged of what was accepted in the period
+	Bytes   int64 // allowed in each period
+	Used    int64 // accepted bytes of the period
 	Period  time.Time
-	Reached int   // the highest threshold already announced in the period, in percent
-	Refused int64 // the largest Bytes that did not cover a request in the period since the last raise; 0: none
-	Since   int64 // number of the decision with which it began, or was last raised
+	Reached int   // highest announced threshold of the period, in percent
+	Refused int64 // largest Bytes that refused a request of the period since the last raise; 0: none
+	Since   int64 // number of the decision that created or last raised it
 }
 
-// IsOut reports whether nothing more is accepted in the period.
-func (b Budget) IsOut() bool { return b.Used >= b.Bytes || b.Refused >= b.Bytes }
+// IsExhausted reports whether the period accepts nothing more.
+func (b Budget) IsExhausted() bool { return b.Used >= b.Bytes || b.Refused >= b.Bytes }
 
-// Remaining is what is left in the period, in bytes, never below zero.
+// Remaining returns what is left in the period, in bytes, never
+// negative.
 func (b Budget) Remaining() int64 { return max(0, b.Bytes-b.Used) }
 
-// In is the budget as it is in the period that begins at an instant.
+// In returns the budget in the period that begins at an instant.
 func (b Budget) In(start time.Time) Budget {
 	if start.After(b.Period) {
 		b.Period, b.Used, b.Reached, b.Refused = start, 0, 0, 0
@@ -55,27 +56,27 @@ func (b Budget) In(start time.Time) Budget {
 	return b
 }
 
-// MaxBudgets is how many budgets an organization may have: all
-// of them are published with its account.
+// MaxBudgets is the most budgets of an organization: all are published
+// with its account.
 const MaxBudgets = 100
 
-// maxSpender is how long the id of a project or key may be.
+// maxSpender is the longest id of a project or key.
 const maxSpender = 64
 
-// ErrNoBudget is the error for a budget that the organization does not have.
+// ErrNoBudget is the error for an unknown budget.
 var ErrNoBudget = errors.New("no such budget")
 
-// BudgetSet lets a project or key use Bytes of each period. Used
-// is what it had used of the running one.
+// BudgetSet lets a project or key use Bytes of each period. Used is its
+// use of the running one so far.
 type BudgetSet struct {
 	Spender
 	Bytes, Used int64
 }
 
-// BudgetRemoved says that a project or key has no budget of its own any more.
+// BudgetRemoved removes a project's or key's budget.
 type BudgetRemoved struct{ Spender }
 
-// WithBudgets gives opened books the organization's budgets.
+// WithBudgets adds the organization's budgets to opened books.
 func (b *Books) WithBudgets(budgets []Budget) *Books {
 	for _, budget := range budgets {
 		b.Budgets = append(b.Budgets, &budget)
@@ -83,7 +84,7 @@ func (b *Books) WithBudgets(budgets []Budget) *Books {
 	return b
 }
 
-// budget finds a spender's; nil where there is none.
+// budget finds a spender's budget; nil where there is none.
 func (b *Books) budget(of Spender) *Budget {
 	for _, budget := range b.Budgets {
 		if budget.Spender == of {
@@ -93,50 +94,50 @@ func (b *Books) budget(of Spender) *Budget {
 	return nil
 }
 
-// spend counts a charge of the running period in the budgets of its sender.
+// spend counts a charge of the running period in its sender's budgets.
 func (b *Books) spend(c Charge) {
 	if len(b.Budgets) == 0 {
 		return
 	}
 	start := b.periodAt(c.Cause.At).Start
 	for _, budget := range b.Budgets {
-		if !budget.sent(c.Cause) || start.Before(budget.Period) {
+		if !budget.spentBy(c.Cause) || start.Before(budget.Period) {
 			continue
 		}
 		b.renew(budget, start, c.Cause)
-		wasOut := budget.IsOut()
+		wasOut := budget.IsExhausted()
 		budget.Used += c.Bytes
 		b.announceBudget(budget, wasOut, c.Cause)
 	}
 }
 
-// renew begins a period of a budget, unless that has begun.
+// renew starts a budget's period, unless it has started.
 func (b *Books) renew(budget *Budget, start time.Time, cause Cause) {
 	if !start.After(budget.Period) {
 		return
 	}
-	wasOut := budget.IsOut()
+	wasOut := budget.IsExhausted()
 	*budget = budget.In(start)
 	b.announceBudget(budget, wasOut, cause)
 }
 
-// renewAll begins a period of all budgets.
+// renewAll starts a period of all budgets.
 func (b *Books) renewAll(start time.Time, cause Cause) {
 	for _, budget := range b.Budgets {
 		b.renew(budget, start, cause)
 	}
 }
 
-// announceBudget notes what became true of a budget.
+// announceBudget emits the changes of a budget.
 func (b *Books) announceBudget(budget *Budget, wasOut bool, cause Cause) {
 	for _, percent := range b.thresholds().crossed(budget.Reached, budget.Used, budget.Bytes) {
 		budget.Reached = percent
 		b.emitBudget(BudgetThresholdReached, budget, percent, cause)
 	}
-	switch isOut := budget.IsOut(); {
-	case isOut && !wasOut:
+	switch isExhausted := budget.IsExhausted(); {
+	case isExhausted && !wasOut:
 		b.emitBudget(BudgetExhausted, budget, 0, cause)
-	case wasOut && !isOut:
+	case wasOut && !isExhausted:
 		b.emitBudget(BudgetRestored, budget, 0, cause)
 	}
 }
@@ -159,12 +160,12 @@ func (d BudgetSet) decide(b *Books, cause Cause) error {
 		b.Organization.Budgets++
 	} else {
 		b.renew(budget, book.Period.Start, cause)
-		wasOut = budget.IsOut()
+		wasOut = budget.IsExhausted()
 	}
 	if d.Bytes > budget.Bytes {
 		budget.Refused, budget.Since = 0, cause.Offset
 	}
-	budget.Bytes, budget.Refused = d.Bytes, min(budget.Refused, d.Bytes) // so that any raise counts as one
+	budget.Bytes, budget.Refused = d.Bytes, min(budget.Refused, d.Bytes) // any raise then counts
 	b.announceBudget(budget, wasOut, cause)
 	return nil
 }
@@ -174,19 +175,19 @@ func (d BudgetRemoved) decide(b *Books, _ Cause) error {
 	if at < 0 {
 		return ErrNoBudget
 	}
-	b.Budgets, b.Unbudgeted = slices.Delete(b.Budgets, at, at+1), append(b.Unbudgeted, d.Spender)
+	b.Budgets, b.RemovedBudgets = slices.Delete(b.Budgets, at, at+1), append(b.RemovedBudgets, d.Spender)
 	b.Organization.Budgets--
 	return nil
 }
 
-// A BudgetSpec is a budget that somebody wants a project or key to have.
+// A BudgetSpec is a requested budget.
 type BudgetSpec struct {
 	Spender
 	Bytes int64
 }
 
-// SetBudget decides that a project or key has a budget: nothing where it has
-// that one. used is what it has used of the running period.
+// SetBudget decides a budget; nothing if it is unchanged. used is its
+// use of the running period.
 func (b *Books) SetBudget(spec BudgetSpec, used int64) ([]Decision, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
@@ -201,7 +202,7 @@ func (b *Books) SetBudget(spec BudgetSpec, used int64) ([]Decision, error) {
 	return []Decision{BudgetSet{Spender: spec.Spender, Bytes: spec.Bytes, Used: used}}, nil
 }
 
-// RemoveBudget is what has to be decided for a project or key to have no budget.
+// RemoveBudget decides to remove a budget.
 func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 	if err := of.validate(); err != nil {
 		return nil, err
@@ -212,8 +213,8 @@ func (b *Books) RemoveBudget(of Spender) ([]Decision, error) {
 	return []Decision{BudgetRemoved{of}}, nil
 }
 
-// SetBudgets decides that an organization has these budgets alone. used is what
-// their spenders have used of the running period, in their order.
+// SetBudgets decides an organization's whole list of budgets. used are
+// its spenders' uses of the running period, in order.
 func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decision, err error) {
 	if err := CheckBudgets(specs); err != nil {
 		return nil, err
@@ -234,8 +235,8 @@ func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decisi
 	return append(decisions, set...), nil
 }
 
-// CheckBudgets refuses what no organization can have, before
-// anything is read for it.
+// CheckBudgets refuses invalid budgets before anything is read for
+// them.
 func CheckBudgets(specs []BudgetSpec) error {
 	if len(specs) > MaxBudgets {
 		return tooManyBudgets
@@ -286,20 +287,20 @@ func isURLSafe(id string) bool {
 	return true
 }
 
-// CompareSpenders puts projects before keys, each by their ids.
+// CompareSpenders orders projects before keys, each by id.
 func CompareSpenders(a, b Spender) int {
 	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Project, b.Project))
 }
 
-// refuseBudget notes that a budget did not cover a request: it is exhausted
-// until it is larger, or its next period.
+// refuseBudget records a refusal: the budget is exhausted until it is
+// raised or its next period.
 func (b *Books) refuseBudget(r Refusal) {
 	budget, start := b.budget(r.Spender), b.periodAt(r.Cause.At).Start
 	if budget == nil || start.Before(budget.Period) || !start.Equal(r.PeriodStart) || r.outdated(budget.Since) {
 		return
 	}
 	b.renew(budget, start, r.Cause)
-	wasOut := budget.IsOut()
+	wasOut := budget.IsExhausted()
 	budget.Refused = max(budget.Refused, min(r.Quota, budget.Bytes))
 	b.announceBudget(budget, wasOut, r.Cause)
 }

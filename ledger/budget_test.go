@@ -9,22 +9,24 @@ import (
 
 var shop, key = Spender{Project: "shop"}, Spender{Key: "k"}
 
-// allow sets a budget of who had used so much.
+// allow sets a budget whose spender has used so much.
 func allow(at string, of Spender, bytes, used int64) step {
 	return decide(at, BudgetSet{Spender: of, Bytes: bytes, Used: used})
 }
 
-// send is a charge of the key k of the project shop.
+// send is a charge of key k of project shop.
 func send(at string, bytes int64) step {
 	return func(b *Books) error {
 		return b.Charge(Charge{Organization: "acme", Bytes: bytes, Entries: 1, Cause: Cause{Event: at, At: date(at), Project: "shop", Key: "k"}})
 	}
 }
 
-// overBudget is a refusal by a replica that knew of a budget of so many bytes.
+// overBudget is a refusal by a replica that has a budget of so many
+// bytes.
 func overBudget(at string, of Spender, bytes int64) step { return overBudgetSince(at, of, bytes, 0) }
 
-// overBudgetSince is one by a replica that knew of its last raise.
+// overBudgetSince is a refusal by a replica that has the budget's last
+// raise.
 func overBudgetSince(at string, of Spender, bytes, since int64) step {
 	return func(b *Books) error {
 		cause := Cause{Event: at, Source: FromOutcomes, At: date(at)}
@@ -36,7 +38,7 @@ func describeBudgets(b *Books) string {
 	var lines []string
 	for _, budget := range b.Budgets {
 		line := fmt.Sprintf("%s %d of %d", budget.Spender, budget.Used, budget.Bytes)
-		if budget.IsOut() {
+		if budget.IsExhausted() {
 			line += " out"
 		}
 		lines = append(lines, line)
@@ -59,8 +61,8 @@ func describeBudgetEvents(events []Event) string {
 	return strings.Join(lines, "; ")
 }
 
-// Given a plan of 100 bytes a period, when something happens, then budgets
-// have used so much, and these facts follow.
+// Given a plan of 100 bytes a period, when something happens, then
+// budgets have this use and these events follow.
 func TestBudgets(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -131,7 +133,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// What no budget may be, and what needs no decision.
+// Invalid budgets are refused; unchanged ones need no decision.
 func TestBudgetSpecs(t *testing.T) {
 	full := newBooks(Indie)
 	for i := range MaxBudgets {

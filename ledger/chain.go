@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// CheckLinks checks each of an organization's links by the one
-// before, and the last by hash and sequence of the chain's head.
-// What came before the first may be gone.
+// CheckLinks checks each link of an organization against the one
+// before, and the last against the hash and sequence of the chain's
+// head. Links before the first may be gone.
 func CheckLinks(links []Link, head Link) (violations []Violation) {
 	broken := func(l Link, what string) {
 		violations = append(violations, Violation{Invariant: ChainHolds, Detail: fmt.Sprintf("organization %q, link %d of %s: %s",
@@ -15,7 +15,7 @@ func CheckLinks(links []Link, head Link) (violations []Violation) {
 	}
 	for i, link := range links {
 		if link.Sealed().Hash != link.Hash {
-			broken(link, "its hash is not that of what it says")
+			broken(link, "its hash is not that of its content")
 		}
 		if link.Sequence == 1 && link.Previous != (Hash{}) {
 			broken(link, "it is the first, and follows another")

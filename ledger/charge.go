@@ -4,18 +4,18 @@ import "fmt"
 
 // MaxGrant and MaxCharge keep sums far from the limits of int64.
 const (
+	// MaxGrant and MaxCharge keep sums far below the limits of int64.
 	MaxGrant  = int64(1) << 56
 	MaxCharge = int64(1) << 40
 )
 
-// FirstYear and LastYear bound the years in which anything can happen.
-// An instant outside of them is a defect.
+// FirstYear and LastYear bound all times. One outside is a defect.
 const (
 	FirstYear = 2020
 	LastYear  = 2200
 )
 
-// A Charge is the cost of one LogsAccepted, in the period of its
+// A Charge is the cost of one LogsAccepted in the period of its
 // acceptance, however late it is booked.
 type Charge struct {
 	Organization string
@@ -27,7 +27,7 @@ type Charge struct {
 	Cause        Cause
 }
 
-// Validate refuses a charge that no accepted request can have caused.
+// Validate refuses a charge that no accepted request can cause.
 func (c Charge) Validate() error {
 	switch {
 	case c.Organization == "":

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A Decision is what people, or time, decided about an organization. It is
-// kept: books are rebuilt from the log and the decisions.
+// A Decision about an organization is made by people or by time.
+// Decisions are stored: books are rebuilt from the log and them.
 type Decision interface {
 	decide(b *Books, cause Cause) error
 }
 
-// PlanChanged says that the organization subscribes to Plan from its instant on.
+// PlanChanged sets the plan from its instant on.
 type PlanChanged struct{ Plan Plan }
 
-// ChangeCancelled says that what was scheduled is dropped.
+// ChangeCancelled cancels the scheduled plan.
 type ChangeCancelled struct{}
 
-// SuspensionChanged says whether the organization may send anything.
+// SuspensionChanged suspends the organization or ends that.
 type SuspensionChanged struct{ Suspended bool }
 
-// Granted says that the organization got a grant.
+// Granted adds a grant.
 type Granted struct{ Grant Grant }
 
-// Revoked says that what is left of a grant was taken back.
+// Revoked takes back what is left of a grant.
 type Revoked struct{ Grant string }
 
-// Adjusted corrects charges, of the period that began at Of unless it is zero:
-// Bytes above zero are given back, below zero charged.
+// Adjusted corrects charges, of the period that began at Of unless it
+// is zero: positive Bytes are credited, negative charged.
 type Adjusted struct {
 	ID     string
 	Bytes  int64
@@ -35,19 +35,19 @@ type Adjusted struct {
 	Of     time.Time
 }
 
-// Advanced says that everything is done that was due until an instant.
+// Advanced does everything due until an instant.
 type Advanced struct{ Through time.Time }
 
-// An Invalid says why something can't be decided, and what to do about it.
+// An Invalid is why a decision is refused, and how to correct it.
 type Invalid struct {
-	Field  string // as the API calls it
+	Field  string // its name in the API
 	Detail string
 	Fix    string
 }
 
 func (i Invalid) Error() string { return i.Detail }
 
-// Decide books a decision, whose cause has to be the organization's next.
+// Decide books a decision. Its cause must be the organization's next.
 func (b *Books) Decide(d Decision, cause Cause) error {
 	if b.Organization.Provisional() {
 		return ErrNoOrganization
@@ -63,7 +63,7 @@ func (b *Books) Decide(d Decision, cause Cause) error {
 	return nil
 }
 
-// DecisionCause is the cause of what follows from an organization's next decision.
+// DecisionCause returns the cause of the organization's next decision.
 func (b *Books) DecisionCause(at time.Time) Cause {
 	next := b.Organization.Decisions + 1
 	return Cause{Event: fmt.Sprintf("decision/%d", next), Source: FromDecisions, Offset: next, At: at}
@@ -79,21 +79,21 @@ func (d PlanChanged) decide(b *Books, cause Cause) error {
 		b.Organization.Plans = b.Organization.Plans.Then(d.Plan, at)
 		return nil
 	}
-	book, err := b.touch(at, cause) // with the allowance of the plan before
+	book, err := b.touch(at, cause) // with the old plan's allowance
 	if err != nil {
 		return err
 	}
-	wasOut, was, allowed := b.isOut(book, at), *book, b.allowed(book, at)
+	wasOut, was, allowed := b.isExhausted(book, at), *book, b.allowed(book, at)
 	b.Organization.Plans = b.Organization.Plans.Then(d.Plan, at)
 	b.apply(book, cause, book.issue(prorated, Prorated)...)
-	book.weigh(allowed, b.allowed(book, at))
-	b.announce(book, was, wasOut, cause) // against what the plan before allowed
+	book.countRaise(allowed, b.allowed(book, at))
+	b.announce(book, was, wasOut, cause) // against the old plan's limit
 	b.changeTier(book, before.Tier, d.Plan.Tier, cause)
 	return nil
 }
 
-// prorated is how much more than the one before a plan allows for the rest of
-// the period, rounded up to a byte; never below zero.
+// prorated returns how much more a plan allows for the rest of the
+// period than the one before, rounded up to a byte; never negative.
 func (t Tiers) prorated(o Organization, before, after Plan, at time.Time) (int64, error) {
 	old, err := before.Terms(t)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t Tiers) prorated(o Organization, before, after Plan, at time.Time) (int64
 func (b *Books) changeTier(book *Book, before, after Tier, cause Cause) {
 	if before != after {
 		b.Events = append(b.Events, Event{
-			Kind: TierChanged, Organization: b.Organization.ID, Book: b.seen(book), Cause: cause, Before: before, After: after,
+			Kind: TierChanged, Organization: b.Organization.ID, Book: b.withPool(book), Cause: cause, Before: before, After: after,
 		})
 	}
 }
@@ -151,7 +151,7 @@ func (d Revoked) decide(b *Books, cause Cause) error {
 	if grant == nil {
 		return ErrNoGrant
 	}
-	if grant.Status == GrantScheduled { // nothing of it was ever there
+	if grant.Status == GrantScheduled { // it was never in force
 		grant.Status, grant.Voided, grant.Ended = GrantVoided, grant.Amount, cause.At
 		return nil
 	}
@@ -164,8 +164,8 @@ func (d Revoked) decide(b *Books, cause Cause) error {
 	return nil
 }
 
-// decide gives bytes back as a grant that is used before anything else and
-// lasts as long as the period, or charges them.
+// decide credits bytes as a grant that is used first and ends with the
+// period, or charges them.
 func (d Adjusted) decide(b *Books, cause Cause) error {
 	book, err := b.touch(cause.At, cause)
 	if err != nil {
@@ -184,9 +184,9 @@ func (d Adjusted) decide(b *Books, cause Cause) error {
 			return err
 		}
 	}
-	b.concern(first, d.Of)
+	b.correct(first, d.Of)
 	b.Events = append(b.Events, Event{
-		Kind: BooksAdjusted, Organization: b.Organization.ID, Book: b.seen(book), Cause: cause, Subject: d.ID, Amount: d.Bytes, Of: d.Of,
+		Kind: BooksAdjusted, Organization: b.Organization.ID, Book: b.withPool(book), Cause: cause, Subject: d.ID, Amount: d.Bytes, Of: d.Of,
 	})
 	return nil
 }

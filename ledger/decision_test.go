@@ -7,8 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// date is an instant of the year in which the tables take place,
-// such as 11-16 or 11-16T06.
+// date parses an instant of the tests' year, such as 11-16 or 11-16T06.
 func date(text string) time.Time {
 	for _, layout := range []string{"2006-01-02", "2006-01-02T15", "2006-01-02T15:04:05"} {
 		if at, err := time.Parse(layout, "2026-"+text); err == nil {
@@ -24,14 +23,13 @@ func decide(at string, d Decision) step {
 
 func advance(through string) step { return decide(through, Advanced{Through: date(through)}) }
 
-// to subscribes to a plan at once, or, where it names a later
-// instant, from then on.
+// to subscribes to a plan at once or from a later instant on.
 func to(at, from string, plan Plan) step {
 	plan.From = date(from)
 	return decide(at, PlanChanged{Plan: plan})
 }
 
-// give is a grant of now, which form may change.
+// give adds a grant of now, changed by form.
 func give(at, id string, amount int64, form ...func(*Grant)) step {
 	grant := Grant{ID: id, Amount: amount, Priority: PlanPriority, Starts: date(at), Created: date(at), Source: FromBilling}
 	for _, change := range form {
@@ -52,8 +50,8 @@ func use(at string, bytes int64) step {
 	}
 }
 
-// Given a plan of 100 bytes a period that is in force since January, when
-// something is decided or becomes due, then these transfers and events follow.
+// Given a plan of 100 bytes a period since January, when something is
+// decided or due, then these transfers and events follow.
 func TestDecisions(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -202,8 +200,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// Periods of an anchor day end where the calendar has them: on a
-// leap day, and in months that lack the day.
+// Periods of an anchor day end by the calendar: on a leap day, and in
+// months that lack the day.
 func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 	for _, test := range []struct {
 		anchor   int
@@ -237,9 +235,8 @@ func TestPeriodsEndOnTheirAnchor(t *testing.T) {
 	}
 }
 
-// A ledger made anew in November has logs since the end of October.
-// It publishes only periods that it has seen whole, and books
-// nothing in those that it has seen nothing of.
+// A ledger rebuilt in November has logs since the end of October. It
+// publishes only whole periods, and books nothing in earlier ones.
 func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
 	organization := Organization{ID: "acme", Anchoring: Anchoring{AnchorDay: 1}, Opened: date("11-03")}
 	books := OpenBooks(organization, smallTiers(), nil)
@@ -262,8 +259,8 @@ func TestPeriodsOfBeforeAreNotPublished(t *testing.T) {
 	}
 }
 
-// A timeline is bounded: of too many plans the oldest go, but the first, by
-// which it is known since when there is one.
+// A timeline is bounded: the oldest plans go, except the first, which
+// dates the organization.
 func TestPlansAreBounded(t *testing.T) {
 	plans := Plans{{From: date("01-01"), Tier: Indie}}
 	for i := range 3 * maxPlans {
@@ -276,7 +273,7 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
-// When something is due next: the end of the period, unless a grant comes first.
+// The next due time is the period's end, unless a grant comes first.
 func TestDue(t *testing.T) {
 	november := calendar.PeriodAt(date("11-01"), 1)
 	for name, test := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An EventKind is what an Event is about.
+// An EventKind is the subject of an Event.
 type EventKind uint8
 
 // The kinds of events.
@@ -26,7 +26,7 @@ const (
 	eventKindsEnd
 )
 
-// EventKinds are all of them.
+// EventKinds returns all kinds.
 func EventKinds() (kinds []EventKind) {
 	for kind := ThresholdReached; kind < eventKindsEnd; kind++ {
 		kinds = append(kinds, kind)
@@ -34,25 +34,25 @@ func EventKinds() (kinds []EventKind) {
 	return kinds
 }
 
-// An Event is what others are to be informed of.
+// An Event is to be published.
 type Event struct {
 	Kind         EventKind
 	Organization string
-	Book         Book // after the transfers that made it true; zero where it is about a grant
+	Book         Book // after the causing transfers; zero for an event about a grant
 	Percent      int  // of a threshold
-	Test         bool // billing only rehearses with the organization
+	Test         bool // of a test organization
 	Cause        Cause
 
 	Before, After Tier      // of a TierChanged
-	Grant         Grant     // of what became of one
-	Budget        Budget    // of what became of one, after what made it true
+	Grant         Grant     // of an event about one
+	Budget        Budget    // of an event about one, after its cause
 	Subject       string    // id of a BooksAdjusted
-	Amount        int64     // of a BooksAdjusted: the bytes that the organization got back, or below zero was charged
-	Of            time.Time // start of the period that was wrong; zero: no other than the Book's
+	Amount        int64     // of a BooksAdjusted: bytes credited; negative: charged
+	Of            time.Time // start of the corrected period; zero: the Book's
 	Number        int64     // of the statement of a StatementReady
 }
 
-// ID identifies an event: the same whenever it is decided again.
+// ID returns the event's id, the same for a repeated decision.
 func (e Event) ID() string {
 	start := e.Book.Period.Start.Format(time.DateOnly)
 	switch e.Kind {

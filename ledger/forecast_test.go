@@ -10,8 +10,8 @@ import (
 
 func onDay(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
 
-// What is the same each day goes on, and is used up on the day
-// that follows from it.
+// Constant daily use continues, and is used up on the day that follows
+// from it.
 func TestForecastOfSteadyUse(t *testing.T) {
 	now := onDay(20).Add(12 * time.Hour)
 	f := NewForecast(slices.Repeat([]int64{10}, 28), calendar.PeriodAt(now, 1), 200, 47, now)
@@ -29,7 +29,7 @@ func TestForecastOfSteadyUse(t *testing.T) {
 	}
 }
 
-// Weekdays are told apart: who sends nothing on weekends sends nothing on the next.
+// Weekdays are distinguished: idle weekends stay idle.
 func TestForecastOfWeekdays(t *testing.T) {
 	now := onDay(20) // a Friday
 	var history []int64
@@ -46,7 +46,8 @@ func TestForecastOfWeekdays(t *testing.T) {
 	}
 }
 
-// The more days differ, the wider is the interval; it holds what is expected.
+// The more days vary, the wider the interval; it holds the expected
+// value.
 func TestForecastInterval(t *testing.T) {
 	now := onDay(10)
 	f := NewForecast([]int64{0, 20, 0, 20, 0, 20}, calendar.PeriodAt(now, 1), 0, 100, now)
@@ -58,7 +59,7 @@ func TestForecastInterval(t *testing.T) {
 	}
 }
 
-// Of two days nothing follows.
+// Two days are too few.
 func TestNoForecast(t *testing.T) {
 	now := onDay(10)
 	if f := NewForecast([]int64{5, 5}, calendar.PeriodAt(now, 1), 10, 1, now); f.Method != "" || f.Runs != (Exhaustion{}) || f.Used != (Estimate{}) {

@@ -9,16 +9,16 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A GrantSource says what a grant is for. Its numbers are stored.
+// A GrantSource is what a grant is for. Its numbers are stored.
 type GrantSource uint8
 
 // The sources of grants.
 const (
-	FromBilling    GrantSource = 1 // somebody decided to give it
-	FromAdjustment GrantSource = 2 // it makes good what was charged wrongly
+	FromBilling    GrantSource = 1 // added by a decision
+	FromAdjustment GrantSource = 2 // credits a wrong charge
 )
 
-// A GrantStatus is where a grant stands. Its numbers are stored.
+// A GrantStatus is the state of a grant. Its numbers are stored.
 type GrantStatus uint8
 
 // The statuses.
@@ -29,25 +29,24 @@ const (
 	GrantVoided
 )
 
-// PlanPriority is the priority of a plan's allowance, and of a grant that
-// names none: lower ones are used first.
+// PlanPriority is the priority of a plan's allowance and the default of
+// grants: lower ones are used first.
 const (
 	PlanPriority = 100
 	MaxPriority  = 1000
 )
 
-// MaxGrants is how many grants of an organization may be
-// scheduled or have something left.
+// MaxGrants is the most scheduled or unused grants of an organization.
 const MaxGrants = 100
 
-// ExpiryNotice is how long before a grant expires that is announced.
+// ExpiryNotice is how long before its expiry a grant is announced.
 const ExpiryNotice = 7 * 24 * time.Hour
 
-// ErrNoGrant is the error for a grant that the organization does not have.
+// ErrNoGrant is the error for an unknown grant.
 var ErrNoGrant = errors.New("no such grant")
 
-// A Grant is what an organization may use beside its plan. Its bytes are an
-// account: Amount is the sum of those left, used, expired and voided.
+// A Grant is what an organization may use besides its plan. Amount is
+// the sum of its bytes left, used, expired and voided.
 type Grant struct {
 	ID          string
 	Amount      int64
@@ -58,25 +57,25 @@ type Grant struct {
 	Priority    int
 	Starts      time.Time
 	Expires     time.Time // zero: never
-	RolloverCap *int64    // how much of it outlives the end of a period; nil: all
+	RolloverCap *int64    // most that outlives a period; nil: all
 	Source      GrantSource
 	Reason      string
 	Created     time.Time
 	Status      GrantStatus
-	Announced   bool      // that it expires soon
-	Ended       time.Time // when nothing was left of it; zero before
+	Announced   bool      // its coming expiry is published
+	Ended       time.Time // when nothing was left; zero before
 	Ahead       []Ahead   // of one with a RolloverCap
 }
 
-// An Ahead is what of a grant went in a period while an earlier one was still
-// open: at the end of that, it was there.
+// An Ahead is what was used of a grant in a later period while an
+// earlier one was open, at whose end it was still there.
 type Ahead struct {
 	Start time.Time // of the period
 	Bytes int64
 }
 
-// goAhead notes what goes in a period that begins then.
-func (g *Grant) goAhead(start time.Time, bytes int64) {
+// addAhead adds bytes used in a period that begins at start.
+func (g *Grant) addAhead(start time.Time, bytes int64) {
 	for i := range g.Ahead {
 		if g.Ahead[i].Start.Equal(start) {
 			g.Ahead[i].Bytes += bytes
@@ -86,8 +85,8 @@ func (g *Grant) goAhead(start time.Time, bytes int64) {
 	g.Ahead = append(g.Ahead, Ahead{start, bytes})
 }
 
-// excess is what of the grant does not outlive a period that ends then, in
-// which it was in force: of what was left at the end, what is beyond its cap.
+// excess returns the part beyond the grant's cap at the end of a period
+// in which it was in force.
 func (g *Grant) excess(period calendar.Period) int64 {
 	if g.Status != GrantActive || g.RolloverCap == nil || !g.Starts.Before(period.End) || !g.Created.Before(period.End) {
 		return 0
@@ -99,24 +98,25 @@ func (g *Grant) excess(period calendar.Period) int64 {
 	return min(g.Remaining, max(0, left-*g.RolloverCap))
 }
 
-// catchUp forgets what went in the period that begins then: it
-// is the earliest that is open.
-func (g *Grant) catchUp(start time.Time) {
+// dropAhead drops the use ahead of a period that is now the earliest
+// open one.
+func (g *Grant) dropAhead(start time.Time) {
 	g.Ahead = slices.DeleteFunc(g.Ahead, func(a Ahead) bool { return !a.Start.After(start) })
 }
 
-// live reports whether anything may still become of the grant.
+// live reports whether the grant can still change.
 func (g *Grant) live() bool {
 	return g.Status == GrantScheduled || g.Status == GrantActive && g.Remaining > 0
 }
 
-// covers reports whether the grant pays for what was accepted at an instant.
+// covers reports whether the grant pays for logs accepted at an
+// instant.
 func (g *Grant) covers(at time.Time) bool {
 	return g.Status == GrantActive && g.Remaining > 0 && !at.Before(g.Starts) && (g.Expires.IsZero() || at.Before(g.Expires))
 }
 
-// notice is when it is to be announced that the grant expires soon;
-// zero where that was done, or it does not.
+// notice returns when to announce the coming expiry; zero: done or not
+// needed.
 func (g *Grant) notice() time.Time {
 	if g.Announced || g.Expires.IsZero() || g.Status != GrantActive {
 		return time.Time{}
@@ -124,14 +124,13 @@ func (g *Grant) notice() time.Time {
 	return g.Expires.Add(-ExpiryNotice)
 }
 
-// before reports whether a grant is used before another: by
-// priority, then by expiry, then by age.
+// before compares grants in order of use: by priority, expiry, age.
 func (g *Grant) before(other *Grant) int {
 	return cmp.Or(cmp.Compare(g.Priority, other.Priority), compareExpiry(g.Expires, other.Expires), g.Starts.Compare(other.Starts),
 		g.Created.Compare(other.Created), cmp.Compare(g.ID, other.ID))
 }
 
-// compareExpiry puts what never expires last.
+// compareExpiry orders what never expires last.
 func compareExpiry(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -144,13 +143,14 @@ func compareExpiry(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// beforePlan reports whether a grant is used before what the plan allows in a
-// period that ends then. Of equals the plan is older.
+// beforePlan reports whether a grant is used before the plan's
+// allowance in a period that ends then. Of equals the plan is older.
 func (g *Grant) beforePlan(end time.Time) bool {
 	return cmp.Or(cmp.Compare(g.Priority, PlanPriority), compareExpiry(g.Expires, end)) < 0
 }
 
-// take books a move on the grant, and returns by how much what is left of it grows.
+// take books a move on the grant and returns by how much its rest
+// grows.
 func (g *Grant) take(m move) (grown int64) {
 	switch {
 	case m.to == Credit:
@@ -167,15 +167,14 @@ func (g *Grant) take(m move) (grown int64) {
 	return -m.amount
 }
 
-// end notes when nothing was left of the grant.
+// end sets when nothing was left of the grant.
 func (g *Grant) end(at time.Time) {
 	if g.Remaining == 0 && g.Ended.IsZero() {
 		g.Ended = at
 	}
 }
 
-// burnOrder are the grants that cover what was accepted at an
-// instant, in the order in which they are used.
+// burnOrder returns the grants that cover an instant, in order of use.
 func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
 	for _, g := range grants {
 		if g.covers(at) {
@@ -186,8 +185,7 @@ func burnOrder(grants []*Grant, at time.Time) (order []*Grant) {
 	return order
 }
 
-// inOrder is burnOrder with the allowance of a plan, as nil, in its place:
-// that of a period which ends at an instant.
+// inOrder is burnOrder with the plan's allowance, as nil, in its place.
 func inOrder(grants []*Grant, at, end time.Time) []*Grant {
 	order := burnOrder(grants, at)
 	plan := slices.IndexFunc(order, func(g *Grant) bool { return !g.beforePlan(end) })
@@ -197,14 +195,14 @@ func inOrder(grants []*Grant, at, end time.Time) []*Grant {
 	return slices.Insert(order, plan, nil)
 }
 
-// A Fund is something that covers what is used: a grant, or the plan's allowance.
+// A Fund covers use: a grant or the plan's allowance.
 type Fund struct {
 	Grant *Grant // nil: the plan's allowance
 	Left  int64
 }
 
-// Funds are what covers what is accepted at an instant, in the order in which
-// it is used, and then the grants that start later, by their start.
+// Funds returns what covers an instant in order of use, and then later
+// grants by their start.
 func (b Book) Funds(grants []Grant, at time.Time) (funds []Fund) {
 	live := make([]*Grant, len(grants))
 	for i := range grants {

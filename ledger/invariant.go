@@ -1,6 +1,6 @@
 package ledger
 
-// The invariants of sound books.
+// The invariants of books.
 const (
 	SumIsZero          = "the balances of a book sum to zero"
 	BalanceIsTransfers = "a book's balances are the sum of its transfers"
@@ -17,13 +17,13 @@ const (
 	RootIsChains       = "the root of an hour is that of all chains"
 )
 
-// Invariants are all of them.
+// Invariants returns all of them.
 func Invariants() []string {
 	return []string{SumIsZero, BalanceIsTransfers, UsageIsCharges, HoursAreDays, BudgetIsUsage, RangeIsTransfers, RangesFollow, StatementIsBook, LedgerIsLog,
 		GrantIsTransfers, ChainHolds, ChainIsCharges, RootIsChains}
 }
 
-// A Violation is an invariant that does not hold. There should never be one.
+// A Violation is a broken invariant. There should never be one.
 type Violation struct {
 	Invariant string
 	Detail    string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A LimitReached says that there is as much of something as there may be.
+// A LimitReached is the error for a reached limit.
 type LimitReached struct {
 	Limit int
 	Text  string // with a place for the limit
@@ -13,7 +13,7 @@ type LimitReached struct {
 
 func (l LimitReached) Error() string { return fmt.Sprintf(l.Text, l.Limit) }
 
-// What an organization has as many of as it may.
+// The limits of an organization.
 var (
 	tooManyGrants    = LimitReached{MaxGrants, "The organization has %d grants of which something is left, which is as many as it may. Void one first."}
 	tooManyBudgets   = LimitReached{MaxBudgets, "An organization may have %d budgets. Remove one first."}
@@ -21,21 +21,21 @@ var (
 		"More can be made in the next one."}
 )
 
-// MaxDecisions bounds the decisions about an organization in a
-// period: its stream, its grants, and its statement, which is
-// made while others wait for the books.
+// MaxDecisions bounds an organization's decisions in a period, and so
+// its stream, its grants and its statement, which is made while others
+// wait for the books.
 const MaxDecisions = 10_000
 
-// RoomForDecisions refuses so many decisions beyond MaxDecisions
-// in the period of an instant. madeAt is when a decision was made,
-// by its number; zero: it is kept no more.
+// RoomForDecisions refuses more decisions than MaxDecisions in the
+// period of an instant. madeAt returns a decision's time by its number;
+// zero: it is gone.
 func (o Organization) RoomForDecisions(more int, at time.Time, madeAt func(number int64) (time.Time, error)) error {
-	first := o.Decisions + int64(more) - MaxDecisions // that makes the last one too many if it is of the period
+	first := o.Decisions + int64(more) - MaxDecisions // if it is of the period, the last new one is too many
 	if first < 1 {
 		return nil
 	}
 	period := o.BookedIn(at)
-	if o.IsTest() { // what it decides is of the real month, whatever its clock says
+	if o.IsTest() { // tests use the real month, not their clock
 		period = o.PeriodAt(at)
 	}
 	made, err := madeAt(first)

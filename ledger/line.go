@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A LineKind is what a Line adds up. Its numbers are stored.
+// A LineKind is what a Line sums. Its numbers are stored.
 type LineKind uint8
 
 // The kinds of lines.
@@ -18,22 +18,21 @@ const (
 	GrantUsed         LineKind = 4
 	GrantLapsed       LineKind = 5
 	GrantTakenBack    LineKind = 6
-	ChargedLate       LineKind = 7 // what was accepted in a closed period
+	ChargedLate       LineKind = 7 // accepted in a closed period
 	AdjustmentMade    LineKind = 8
 )
 
-// A Line is what a period came to beside the use of its allowance.
-// Lines that differ in Bytes alone are one.
+// A Line is a sum of a period besides the use of its allowance. Lines
+// that differ only in Bytes are added up.
 type Line struct {
 	Kind    LineKind
 	Start   time.Time // of the period
 	Subject string    // id of the grant or the adjustment; empty: of none
-	Of      time.Time // start of the period that it makes good; else Start
-	Bytes   int64     // of an AdjustmentMade below zero where they were charged
+	Of      time.Time // start of the corrected period; else Start
+	Bytes   int64     // negative for a charging AdjustmentMade
 }
 
-// Lines are what the transfers and events of opened books add to
-// statements, in one order.
+// Lines returns what opened books add to statements, in one order.
 func (b *Books) Lines() []Line {
 	sums := map[Line]int64{}
 	for _, t := range b.Transfers {
@@ -52,8 +51,8 @@ func (b *Books) Lines() []Line {
 	return sorted(sums)
 }
 
-// lineKind is 0 for the use of the plan's allowance and of
-// overage: charges say more of it.
+// lineKind is 0 for use of the allowance and overage, which charges
+// detail.
 func lineKind(t Transfer) LineKind {
 	switch {
 	case t.From == Issuer && t.To == Allowance && t.Reason == Prorated:
@@ -72,8 +71,8 @@ func lineKind(t Transfer) LineKind {
 	return 0
 }
 
-// line is that of a BooksAdjusted. What came late is one line
-// for each period in which it was accepted.
+// line returns the line of a BooksAdjusted. Late charges are one line
+// for each period of acceptance.
 func (e Event) line() Line {
 	line := Line{Kind: AdjustmentMade, Start: e.Book.Period.Start, Subject: e.Subject, Of: e.Of, Bytes: e.Amount}
 	if line.Of.IsZero() {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// A Hash is SHA-256 of something in its canonical form: numbers are eight
-// bytes, big-endian, and texts follow their length.
+// A Hash is the SHA-256 of canonical bytes: numbers are eight bytes,
+// big-endian, and texts follow their length.
 type Hash [sha256.Size]byte
 
-// What is hashed begins with the name of its form, which is data.
+// Each hash begins with the name of its form, which is stored.
 const (
-	formOfLink      = "weir.ledger.link.v1"
-	formOfCharges   = "weir.ledger.charges.v1"
-	formOfDecisions = "weir.ledger.decisions.v1"
-	formOfRoot      = "weir.ledger.root.v1"
+	linkForm      = "weir.ledger.link.v1"
+	chargesForm   = "weir.ledger.charges.v1"
+	decisionsForm = "weir.ledger.decisions.v1"
+	rootForm      = "weir.ledger.root.v1"
 )
 
-// A Link is what was charged to an organization in an hour of the log, and
-// decided about it by the hour's end. Its hash covers the one before, so it
-// stands for the whole history. It does not depend on how the log was divided
-// into transactions: the same log and decisions make the same chain.
+// A Link has an organization's charges in an hour of the log, and the
+// decisions by the hour's end. Its hash covers the link before, and so
+// the whole history. It does not depend on transactions: the same log
+// and decisions give the same chain.
 type Link struct {
 	Organization string
 	Sequence     int64 // from 1
@@ -30,15 +30,15 @@ type Link struct {
 	Charges      int64 // requests
 	Bytes        int64
 	Charged      Hash  // of the charges
-	Decisions    int64 // how many there were by the end of the hour
-	Decided      Hash  // of those that the link before does not have
+	Decisions    int64 // number by the end of the hour
+	Decided      Hash  // of those since the link before
 	Previous     Hash
 	Hash         Hash
 }
 
-// Sealed is the link with its hash.
+// Sealed returns the link with its hash.
 func (l Link) Sealed() Link {
-	d := newDigest(formOfLink)
+	d := newDigest(linkForm)
 	d.hash(l.Previous)
 	d.text(l.Organization)
 	d.number(l.Sequence, l.Hour.Unix(), l.Charges, l.Bytes, l.Decisions)
@@ -48,7 +48,7 @@ func (l Link) Sealed() Link {
 	return l
 }
 
-// A LinkedCharge is a charge as a link has it.
+// A LinkedCharge is a charge as it is hashed.
 type LinkedCharge struct {
 	Partition    int
 	Offset       int64
@@ -58,16 +58,17 @@ type LinkedCharge struct {
 	Entries      int64
 }
 
-// A ChargesDigest is made of charges in the order of their partitions and offsets.
+// A ChargesDigest hashes charges in the order of partitions and
+// offsets.
 type ChargesDigest struct {
 	digest
 	Charges, Bytes int64
 }
 
-// NewChargesDigest has no charges yet.
-func NewChargesDigest() *ChargesDigest { return &ChargesDigest{digest: newDigest(formOfCharges)} }
+// NewChargesDigest returns an empty digest.
+func NewChargesDigest() *ChargesDigest { return &ChargesDigest{digest: newDigest(chargesForm)} }
 
-// Add takes the next charge.
+// Add adds the next charge.
 func (d *ChargesDigest) Add(c LinkedCharge) {
 	d.number(int64(c.Partition), c.Offset, c.Bytes, c.Entries)
 	d.text(c.Event)
@@ -76,7 +77,7 @@ func (d *ChargesDigest) Add(c LinkedCharge) {
 	d.Charges, d.Bytes = d.Charges+1, d.Bytes+c.Bytes
 }
 
-// Sum is the hash of the charges so far.
+// Sum returns the hash so far.
 func (d *ChargesDigest) Sum() Hash { return d.sum() }
 
 // A LinkedDecision is a decision as it is stored.
@@ -86,18 +87,19 @@ type LinkedDecision struct {
 	Data, Metadata string
 }
 
-// A DecisionsDigest is made of decisions in their order.
+// A DecisionsDigest hashes decisions in order.
 type DecisionsDigest struct {
 	digest
-	Through int64 // the number of the last
+	Through int64 // number of the last
 }
 
-// NewDecisionsDigest has none of the decisions behind a number.
+// NewDecisionsDigest returns an empty digest of decisions after a
+// number.
 func NewDecisionsDigest(behind int64) *DecisionsDigest {
-	return &DecisionsDigest{digest: newDigest(formOfDecisions), Through: behind}
+	return &DecisionsDigest{digest: newDigest(decisionsForm), Through: behind}
 }
 
-// Add takes the next decision.
+// Add adds the next decision.
 func (d *DecisionsDigest) Add(decided LinkedDecision) {
 	d.number(decided.Number)
 	d.text(decided.Name)
@@ -106,21 +108,20 @@ func (d *DecisionsDigest) Add(decided LinkedDecision) {
 	d.Through = decided.Number
 }
 
-// Sum is the hash of the decisions so far.
+// Sum returns the hash so far.
 func (d *DecisionsDigest) Sum() Hash { return d.sum() }
 
-// A Root stands for the chains of all organizations as they were
-// at the end of an hour.
+// A Root hashes the chains of all organizations at the end of an hour.
 type Root struct {
 	digest
 	Organizations int64
 }
 
-// NewRoot has no organizations yet.
-func NewRoot() *Root { return &Root{digest: newDigest(formOfRoot)} }
+// NewRoot returns an empty root.
+func NewRoot() *Root { return &Root{digest: newDigest(rootForm)} }
 
-// Add takes the head of the next organization's chain, in the
-// order of the bytes of their ids.
+// Add adds the head of the next organization's chain, in byte order of
+// their ids.
 func (r *Root) Add(organization string, sequence int64, head Hash) {
 	r.text(organization)
 	r.number(sequence)
@@ -128,10 +129,10 @@ func (r *Root) Add(organization string, sequence int64, head Hash) {
 	r.Organizations++
 }
 
-// Sum is the hash of the heads so far.
+// Sum returns the hash so far.
 func (r *Root) Sum() Hash { return r.sum() }
 
-// A digest takes values in their canonical form.
+// A digest hashes values in canonical form.
 type digest struct{ state hash.Hash }
 
 func newDigest(form string) digest {
@@ -143,7 +144,7 @@ func newDigest(form string) digest {
 func (d digest) number(numbers ...int64) {
 	var encoded [8]byte
 	for _, n := range numbers {
-		binary.BigEndian.PutUint64(encoded[:], uint64(n)) //nolint:gosec // the bits are what counts
+		binary.BigEndian.PutUint64(encoded[:], uint64(n)) //nolint:gosec // only the bits matter
 		d.state.Write(encoded[:])
 	}
 }

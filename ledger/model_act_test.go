@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An act is one thing that happened to an organization.
+// An act is one step of an organization's history.
 type act struct {
 	kind      actKind
 	at        time.Time // when it was decided or accepted; of an advance: through when

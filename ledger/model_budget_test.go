@@ -8,18 +8,18 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A purse is a budget of the model: what it has used is what its spender has
-// sent in a period, whenever the budget was set.
-type purse struct {
+// A budgetModel is a budget of the model. Its use is what its spender
+// has sent in a period, whenever the budget was set.
+type budgetModel struct {
 	spender Spender
 	bytes   int64
-	period  time.Time // the latest that was seen
+	period  time.Time // the latest one
 	reached int
 	refused int64
 }
 
-func (m *model) purse(of Spender) *purse {
-	for _, p := range m.purses {
+func (m *model) budgetModel(of Spender) *budgetModel {
+	for _, p := range m.budgets {
 		if p.spender == of {
 			return p
 		}
@@ -27,7 +27,7 @@ func (m *model) purse(of Spender) *purse {
 	return nil
 }
 
-// sentIn adds up what a spender has sent of acts that were accepted in a period.
+// sentIn adds up a spender's accepted bytes of a period.
 func sentIn(acts []act, of Spender, period calendar.Period) (bytes int64) {
 	for _, a := range acts {
 		if a.kind == actCharge && period.Contains(a.at) && (of.Key != "" && of.Key == a.by.Key || of.Key == "" && of.Project == a.by.Project) {
@@ -37,99 +37,99 @@ func sentIn(acts []act, of Spender, period calendar.Period) (bytes int64) {
 	return bytes
 }
 
-func (m *model) used(p *purse) int64 {
+func (m *model) used(p *budgetModel) int64 {
 	period, _ := m.span(p.period)
 	return sentIn(m.seen, p.spender, period)
 }
 
-func (m *model) purseIsOut(p *purse) bool { return m.used(p) >= p.bytes || p.refused >= p.bytes }
+func (m *model) purseIsOut(p *budgetModel) bool { return m.used(p) >= p.bytes || p.refused >= p.bytes }
 
-// spend notes a charge, and what becomes true of the budgets that it counts in.
+// spend adds a charge to the budgets in which it counts.
 func (m *model) spend(a act) {
 	start := m.period(a.at)
-	for _, p := range m.purses {
+	for _, p := range m.budgets {
 		if (p.spender.Project != a.by.Project || p.spender.Project == "") && (p.spender.Key != a.by.Key || p.spender.Key == "") || start.Before(p.period) {
 			continue
 		}
-		m.turn(p, start)
+		m.renew(p, start)
 		wasOut := m.purseIsOut(p)
 		m.seen = append(m.seen, a)
-		m.regard(p, wasOut)
+		m.announceBudget(p, wasOut)
 		m.seen = m.seen[:len(m.seen)-1]
 	}
 	m.seen = append(m.seen, a)
 }
 
-// turn has a budget enter a period.
-func (m *model) turn(p *purse, start time.Time) {
+// renew starts a budget's period.
+func (m *model) renew(p *budgetModel, start time.Time) {
 	if !start.After(p.period) {
 		return
 	}
 	wasOut := m.purseIsOut(p)
 	p.period, p.reached, p.refused = start, 0, 0
-	m.regard(p, wasOut)
+	m.announceBudget(p, wasOut)
 }
 
-func (m *model) turnAll(start time.Time) {
-	for _, p := range m.purses {
-		m.turn(p, start)
+func (m *model) renewAll(start time.Time) {
+	for _, p := range m.budgets {
+		m.renew(p, start)
 	}
 }
 
-func (m *model) regard(p *purse, wasOut bool) {
+func (m *model) announceBudget(p *budgetModel, wasOut bool) {
 	for _, percent := range m.percents {
 		if m.used(p)*100 >= p.bytes*int64(percent) && p.reached < percent {
 			p.reached = percent
 			m.fact("%s %s %d%%", day(p.period), p.spender, percent)
 		}
 	}
-	if isOut := m.purseIsOut(p); isOut != wasOut {
-		m.fact("%s %s %s", day(p.period), p.spender, map[bool]string{true: "exhausted", false: "restored"}[isOut])
+	if isExhausted := m.purseIsOut(p); isExhausted != wasOut {
+		m.fact("%s %s %s", day(p.period), p.spender, map[bool]string{true: "exhausted", false: "restored"}[isExhausted])
 	}
 }
 
 func (m *model) setBudget(a act) {
-	p, wasOut := m.purse(a.by), false
+	p, wasOut := m.budgetModel(a.by), false
 	if p != nil && p.bytes == a.bytes {
 		return
 	}
 	period := m.open(a.at)
 	if p == nil {
-		p = &purse{spender: a.by, period: period}
-		m.purses = append(m.purses, p)
+		p = &budgetModel{spender: a.by, period: period}
+		m.budgets = append(m.budgets, p)
 	} else {
-		m.turn(p, period)
+		m.renew(p, period)
 		wasOut = m.purseIsOut(p)
 	}
 	p.bytes, p.refused = a.bytes, min(p.refused, a.bytes)
-	m.regard(p, wasOut)
+	m.announceBudget(p, wasOut)
 }
 
 func (m *model) dropBudget(a act) {
-	m.purses = slices.DeleteFunc(m.purses, func(p *purse) bool { return p.spender == a.by })
+	m.budgets = slices.DeleteFunc(m.budgets, func(p *budgetModel) bool { return p.spender == a.by })
 }
 
 func (m *model) refuse(a act) {
 	if a.by == (Spender{}) {
-		m.latch(a)
+		m.refuseLimit(a)
 		return
 	}
-	p := m.purse(a.by)
+	p := m.budgetModel(a.by)
 	if p == nil || a.at.Before(m.closed) || m.period(a.at).Before(p.period) {
 		return
 	}
-	m.turn(p, m.period(a.at))
+	m.renew(p, m.period(a.at))
 	wasOut := m.purseIsOut(p)
 	p.refused = max(p.refused, min(a.bytes, p.bytes))
-	m.regard(p, wasOut)
+	m.announceBudget(p, wasOut)
 }
 
-// sender is one of few projects and keys.
+// sender returns a random project and key.
 func (h *history) sender() Spender {
 	return Spender{Project: fmt.Sprintf("p%d", h.random.IntN(2)), Key: fmt.Sprintf("k%d", h.random.IntN(3))}
 }
 
-// spender is one of those that may have a budget.
+// spender returns a random project or key.
 func (h *history) spender() Spender {
 	if by := h.sender(); h.random.IntN(2) == 0 {
 		return Spender{Project: by.Project}
@@ -138,7 +138,7 @@ func (h *history) spender() Spender {
 	}
 }
 
-// budgeting is something about a budget.
+// budgeting returns a random act about a budget.
 func (h *history) budgeting() act {
 	by := h.spender()
 	switch h.random.IntN(5) {
@@ -153,12 +153,12 @@ func (h *history) budgeting() act {
 
 func (h *history) compareBudgets(m *model) {
 	h.t.Helper()
-	if len(h.budgets) != len(m.purses) || h.organization.Budgets != len(m.purses) {
-		h.fail("%d budgets, counted %d, the model has %d", len(h.budgets), h.organization.Budgets, len(m.purses))
+	if len(h.budgets) != len(m.budgets) || h.organization.Budgets != len(m.budgets) {
+		h.fail("%d budgets, counted %d, the model has %d", len(h.budgets), h.organization.Budgets, len(m.budgets))
 	}
-	for i, p := range m.purses {
+	for i, p := range m.budgets {
 		b := h.budgets[i]
-		if b.Spender != p.spender || b.Bytes != p.bytes || !b.Period.Equal(p.period) || b.Used != m.used(p) || b.IsOut() != m.purseIsOut(p) {
+		if b.Spender != p.spender || b.Bytes != p.bytes || !b.Period.Equal(p.period) || b.Used != m.used(p) || b.IsExhausted() != m.purseIsOut(p) {
 			h.fail("budget %+v\n  model %+v has used %d", b, *p, m.used(p))
 		}
 	}

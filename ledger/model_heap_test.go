@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A heap is bytes under one name.
+// A heap holds the bytes of a grant or an allowance.
 type heap struct {
 	id                   string    // of the grant; empty: a plan's
 	period               time.Time // of a plan's
@@ -70,7 +70,7 @@ func (m *model) expire(h *heap, due time.Time) {
 	m.fact("%s expired", h.id)
 }
 
-// add puts bytes on a heap, which pay first for what is owed.
+// add adds bytes to a heap, which first pay for overage.
 func (m *model) add(h *heap, period time.Time, bytes int64) {
 	h.left += bytes
 	m.note(period, "given", h, bytes)
@@ -85,12 +85,12 @@ func (m *model) take(h *heap, period time.Time, what string, bytes int64) {
 	m.note(period, what, h, bytes)
 }
 
-// use takes bytes from whichever heap is next, and owes what none has.
+// use takes bytes from the next heaps; the rest is overage.
 func (m *model) use(period, at time.Time, bytes int64) {
 	for bytes > 0 {
 		var next *heap
 		for _, h := range m.heaps {
-			if h.pays(period, at) && (next == nil || h.sooner(next)) {
+			if h.pays(period, at) && (next == nil || h.usedBefore(next)) {
 				next = h
 			}
 		}
@@ -114,9 +114,9 @@ func (h *heap) pays(period, at time.Time) bool {
 	return !at.Before(h.from) && (h.until.IsZero() || at.Before(h.until))
 }
 
-// sooner: the lower priority, the earlier end, the plan, the
-// earlier beginning, the older.
-func (h *heap) sooner(o *heap) bool {
+// usedBefore orders by lower priority, earlier end, the plan first,
+// earlier start, then age.
+func (h *heap) usedBefore(o *heap) bool {
 	switch {
 	case h.priority != o.priority:
 		return h.priority < o.priority
@@ -132,21 +132,21 @@ func (h *heap) sooner(o *heap) bool {
 	return h.id < o.id
 }
 
-func (h *heap) agenda() (agenda []time.Time) {
+func (h *heap) dueTimes() (dueTimes []time.Time) {
 	if h.id == "" || h.ended {
 		return nil
 	}
 	if !h.begun {
-		return append(agenda, h.from)
+		return append(dueTimes, h.from)
 	}
 	if h.left == 0 {
 		return nil
 	}
 	if !h.until.IsZero() {
-		agenda = append(agenda, h.until)
+		dueTimes = append(dueTimes, h.until)
 	}
 	if !h.warned {
-		agenda = append(agenda, h.until.Add(-7*24*time.Hour))
+		dueTimes = append(dueTimes, h.until.Add(-7*24*time.Hour))
 	}
-	return agenda
+	return dueTimes
 }

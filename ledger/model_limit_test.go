@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// noCap is more overage than there can be.
+// noCap exceeds any overage.
 const noCap = int64(1) << 56
 
-// limitOf is how much may be used in a period.
+// limitOf returns how much may be used in a period.
 func (m *model) limitOf(period, at time.Time) int64 {
 	if m.first == nil {
 		return 0
@@ -23,26 +23,27 @@ func (m *model) limitOf(period, at time.Time) int64 {
 	return m.left(period) + m.total(period, "used", anyHeap) + over
 }
 
-// latch has a refusal exhaust the period, until its limit is raised.
-func (m *model) latch(a act) {
+// refuseLimit has a refusal exhaust the period until its limit is
+// raised.
+func (m *model) refuseLimit(a act) {
 	if a.at.Before(m.closed) {
 		return
 	}
 	period := m.open(a.at)
-	wasOut := m.isOut(period, a.at)
-	m.latched[period] = max(m.latched[period], min(a.bytes, m.limitOf(period, a.at)))
+	wasOut := m.isExhausted(period, a.at)
+	m.refusedLimits[period] = max(m.refusedLimits[period], min(a.bytes, m.limitOf(period, a.at)))
 	m.cross(period)
 	m.exhaust(period, a.at, wasOut)
 }
 
-func (m *model) isLatched(period, at time.Time) bool {
-	return m.latched[period] > 0 && m.limitOf(period, at) <= m.latched[period]
+func (m *model) isRefused(period, at time.Time) bool {
+	return m.refusedLimits[period] > 0 && m.limitOf(period, at) <= m.refusedLimits[period]
 }
 
-// raise ends what was refused by a limit that was smaller.
+// raise ends refusals by a smaller limit.
 func (m *model) raise(period, at time.Time, limit int64) {
 	if m.limitOf(period, at) > limit {
-		m.latched[period] = 0
+		m.refusedLimits[period] = 0
 	}
 }
 
@@ -53,14 +54,14 @@ func (m *model) setThresholds(a act) {
 	period := m.open(a.at)
 	m.own, m.percents = true, a.percents
 	m.cross(period)
-	for _, p := range m.purses {
-		m.turn(p, period)
-		m.regard(p, m.purseIsOut(p))
+	for _, p := range m.budgets {
+		m.renew(p, period)
+		m.announceBudget(p, m.purseIsOut(p))
 	}
 }
 
-// refusing is a request that what is left did not cover: by the limit as it
-// is, or as another replica knew it.
+// refusing returns a refusal by the current limit or by one another
+// replica still has.
 func (h *history) refusing() act {
 	at := h.accepted()
 	bytes := h.random.Int64N(300)

@@ -8,7 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// span is the period of an instant, and how long it would be if it were whole.
+// span returns the period of an instant and the length of the full
+// period.
 func (m *model) span(at time.Time) (period calendar.Period, whole time.Duration) {
 	day, from := m.anchor, time.Time{}
 	for _, a := range m.anchors {
@@ -34,7 +35,8 @@ func (m *model) end(start time.Time) time.Time {
 	return period.End
 }
 
-// share is what of bytes a period has from an instant on, rounded up.
+// share returns a period's part of bytes from an instant on, rounded
+// up.
 func (m *model) share(bytes int64, from time.Time) int64 {
 	period, whole := m.span(from)
 	part := new(big.Int).Mul(big.NewInt(bytes), big.NewInt(int64(period.End.Sub(from))))
@@ -42,14 +44,14 @@ func (m *model) share(bytes int64, from time.Time) int64 {
 	return part.Div(part, big.NewInt(int64(whole))).Int64()
 }
 
-// moveAnchor has periods begin on another day from the end of the running one on.
+// moveAnchor sets the anchor day from the end of the running period on.
 func (m *model) moveAnchor(a act) {
 	end := m.end(a.at)
 	m.anchors = slices.DeleteFunc(m.anchors, func(before act) bool { return before.of.After(a.at) })
 	m.anchors = append(m.anchors, act{of: end, bytes: a.bytes})
 }
 
-// open has a period begin, with what its plan allows.
+// open opens a period with its plan's allowance.
 func (m *model) open(at time.Time) time.Time {
 	period := m.period(at)
 	if !slices.ContainsFunc(m.opened, period.Equal) {
@@ -70,7 +72,7 @@ func (m *model) owed(period time.Time) int64 {
 	return m.total(period, "owed", anyHeap) - m.total(period, "paid", anyHeap)
 }
 
-// left is what may be used in a period.
+// left returns what may be used in a period.
 func (m *model) left(period time.Time) (left int64) {
 	for _, h := range m.heaps {
 		if h.begun && (h.id != "" || h.period.Equal(period)) {
@@ -80,7 +82,7 @@ func (m *model) left(period time.Time) (left int64) {
 	return left
 }
 
-// balances are what the accounts of a period should hold.
+// balances returns the expected balances of a period.
 func (m *model) balances(period time.Time) (b Balances) {
 	gone := func(of func(*heap) bool) int64 {
 		return m.total(period, "used", of) + m.total(period, "lapsed", of) + m.total(period, "voided", of)
@@ -95,15 +97,17 @@ func (m *model) balances(period time.Time) (b Balances) {
 	return b
 }
 
-// isOut reports whether a period that had something accepts no more.
-func (m *model) isOut(period, at time.Time) bool {
+// isExhausted reports whether a period with an allowance accepts no
+// more.
+func (m *model) isExhausted(period, at time.Time) bool {
 	if m.first == nil || m.left(period)+m.total(period, "used", anyHeap) == 0 {
 		return false
 	}
-	return m.isLatched(period, at) || m.isUsedUp(period, at)
+	return m.isRefused(period, at) || m.isUsedUp(period, at)
 }
 
-// isUsedUp reports whether a period has nothing left, and may have no more overage.
+// isUsedUp reports whether a period has nothing left and no more
+// overage.
 func (m *model) isUsedUp(period, at time.Time) bool {
 	plan := m.inForce(m.within(period, at))
 	switch {
@@ -124,20 +128,20 @@ func (m *model) within(period, at time.Time) time.Time {
 	return at
 }
 
-// watch states the facts that a change of a period makes true, also of those
-// that are open behind it, which have the same grants.
+// watch records the facts that a change causes in a period and in later
+// open ones, which share its grants.
 func (m *model) watch(period, at time.Time, change func()) {
 	m.watchAhead(period, at, func() { m.watchOne(period, at, change) })
 }
 
-// watchAhead states the facts of periods that are open behind one
-// that takes of the grants or adds to them.
+// watchAhead records the facts of open periods after one that changes
+// the grants.
 func (m *model) watchAhead(period, at time.Time, change func()) {
 	granted, wasOut, limits := m.granted(), map[time.Time]bool{}, map[time.Time]int64{}
 	ahead := slices.SortedFunc(slices.Values(m.opened), time.Time.Compare)
 	ahead = slices.DeleteFunc(ahead, func(other time.Time) bool { return !other.After(period) })
 	for _, other := range ahead {
-		wasOut[other], limits[other] = m.isOut(other, at), m.limitOf(other, at)
+		wasOut[other], limits[other] = m.isExhausted(other, at), m.limitOf(other, at)
 	}
 	change()
 	if m.granted() == granted {
@@ -150,7 +154,7 @@ func (m *model) watchAhead(period, at time.Time, change func()) {
 	}
 }
 
-// granted is what is left of all grants.
+// granted returns what is left of all grants.
 func (m *model) granted() (left int64) {
 	for _, h := range m.heaps {
 		if isGrant(h) && h.begun {
@@ -161,7 +165,7 @@ func (m *model) granted() (left int64) {
 }
 
 func (m *model) watchOne(period, at time.Time, change func()) {
-	wasOut, owed, limit := m.isOut(period, at), m.owed(period), m.limitOf(period, at)
+	wasOut, owed, limit := m.isExhausted(period, at), m.owed(period), m.limitOf(period, at)
 	change()
 	m.raise(period, at, limit)
 	m.cross(period)
@@ -171,7 +175,7 @@ func (m *model) watchOne(period, at time.Time, change func()) {
 	m.exhaust(period, at, wasOut)
 }
 
-// cross states which thresholds a period has reached.
+// cross records the thresholds that a period has reached.
 func (m *model) cross(period time.Time) {
 	used, all := m.total(period, "used", anyHeap), m.total(period, "used", anyHeap)+m.left(period)
 	for _, percent := range m.percents {
@@ -182,22 +186,22 @@ func (m *model) cross(period time.Time) {
 	}
 }
 
-// exhaust states whether a period is exhausted now, or not any more.
+// exhaust records an exhaustion or restoration of a period.
 func (m *model) exhaust(period, at time.Time, wasOut bool) {
-	switch isOut := m.isOut(period, at); {
-	case isOut && !wasOut:
+	switch isExhausted := m.isExhausted(period, at); {
+	case isExhausted && !wasOut:
 		m.fact("%s exhausted", day(period))
-	case wasOut && !isOut:
+	case wasOut && !isExhausted:
 		m.fact("%s restored", day(period))
 	}
 }
 
-// advance does what is due, one instant after the other.
+// advance does everything due, one instant after the other.
 func (m *model) advance(through time.Time) {
 	for {
 		due := m.end(m.period(m.closed))
 		for _, h := range m.heaps {
-			for _, at := range h.agenda() {
+			for _, at := range h.dueTimes() {
 				if at.Before(due) {
 					due = at
 				}
@@ -218,7 +222,7 @@ func (m *model) pass(due time.Time) {
 	}
 	if m.end(m.period(m.closed)).Equal(due) {
 		m.close(due)
-		m.turnAll(due)
+		m.renewAll(due)
 	}
 	for _, h := range m.heaps {
 		if isGrant(h) && !h.begun && !h.ended && !h.from.After(due) {
@@ -231,7 +235,7 @@ func (m *model) pass(due time.Time) {
 	}
 }
 
-// state makes the statements of what has closed.
+// state makes the statements of closed periods.
 func (m *model) state() {
 	for _, period := range m.closing {
 		m.fact("%s statement", day(period))
@@ -239,7 +243,7 @@ func (m *model) state() {
 	m.closing = nil
 }
 
-// gone is what of a heap went in the periods that begin at an instant or later.
+// gone returns what periods from an instant on took of a heap.
 func (m *model) gone(h *heap, since time.Time) (bytes int64) {
 	for _, n := range m.notes {
 		if n.heap == h && n.what != "given" && !n.period.Before(since) {
@@ -252,19 +256,19 @@ func (m *model) gone(h *heap, since time.Time) (bytes int64) {
 func (m *model) close(due time.Time) {
 	last := due.Add(-time.Microsecond)
 	period := m.open(last)
-	wasOut := m.isOut(period, last)
+	wasOut := m.isExhausted(period, last)
 	m.watchAhead(period, last, func() { m.lapse(period, due) })
 	m.closed = due
 	m.fact("%s closed", day(period))
 	m.closing = append(m.closing, period)
 	next := m.open(due)
-	if wasOut && !m.isOut(next, due) {
+	if wasOut && !m.isExhausted(next, due) {
 		m.fact("%s restored", day(next))
 	}
 	m.retier(next, m.inForce(last), m.inForce(due))
 }
 
-// lapse takes what does not outlive a period.
+// lapse removes what does not outlive a period.
 func (m *model) lapse(period, due time.Time) {
 	for _, h := range m.heaps {
 		switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A change of plans is one that was decided at an instant;
-// without a plan it drops what was scheduled.
+// A change of plans is decided at an instant; without a plan it cancels
+// the scheduled one.
 type change struct {
 	decided time.Time
 	plan    *Plan
@@ -19,8 +19,8 @@ func (m *model) quota(p Plan) int64 {
 	return m.tiers[p.Tier].Quota
 }
 
-// inForce is the plan at an instant: the last that was decided
-// for it, and not dropped before it began.
+// inForce returns the plan of an instant: the last one decided for it
+// and not cancelled before its start.
 func (m *model) inForce(at time.Time) Plan {
 	plan := *m.first
 	for i, c := range m.changes {
@@ -44,7 +44,7 @@ func (m *model) scheduled(at time.Time) *Plan {
 	return nil
 }
 
-// begin gives a provisional organization its first plan.
+// begin sets a provisional organization's first plan.
 func (m *model) begin(a act) {
 	m.first = &a.plan
 	m.closed = m.period(a.at)
@@ -84,8 +84,8 @@ func (m *model) subscribe(a act) {
 	m.replace(inForce, a)
 }
 
-// replace changes the plan at once, and gives the difference for
-// the rest of the period, rounded up.
+// replace changes the plan at once and adds the difference for the rest
+// of the period, rounded up.
 func (m *model) replace(before Plan, a act) {
 	period := m.open(a.at)
 	more := max(0, m.quota(a.plan)-m.quota(before))

@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// A model is the rules of the books once more, in the plainest way: heaps of
-// bytes, and notes of what became of them. It has no balances: adding up notes
-// answers each question. Books and model share no code but the calendar.
+// A model implements the rules of the books a second time, as plainly
+// as possible: heaps of bytes, and notes of their changes. It keeps no
+// balances but adds up notes. Books and model share no code but the
+// calendar.
 type model struct {
-	anchor    int
-	anchors   []act // that changed the day
-	tiers     Tiers
-	first     *Plan
-	changes   []change
-	closed    time.Time
-	closing   []time.Time // the periods whose statements follow
-	heaps     []*heap
-	notes     []note
-	opened    []time.Time
-	reached   map[time.Time]int
-	facts     []string
-	suspended bool
-	purses    []*purse
-	seen      []act               // charges
-	latched   map[time.Time]int64 // the limits that did not cover a request, by period
-	percents  []int               // of the thresholds
-	own       bool                // they are the organization's own
+	anchor        int
+	anchors       []act // changes of the day
+	tiers         Tiers
+	first         *Plan
+	changes       []change
+	closed        time.Time
+	closing       []time.Time // periods whose statements follow
+	heaps         []*heap
+	notes         []note
+	opened        []time.Time
+	reached       map[time.Time]int
+	facts         []string
+	suspended     bool
+	budgets       []*budgetModel
+	seen          []act               // charges
+	refusedLimits map[time.Time]int64 // the limits that did not cover a request, by period
+	percents      []int               // of the thresholds
+	own           bool                // the organization's own
 }
 
 type note struct {
@@ -36,10 +37,10 @@ type note struct {
 	bytes  int64
 }
 
-// remember makes a model of a history.
+// remember builds the model of a history.
 func remember(anchor int, tiers Tiers, history []act) *model {
 	m := &model{
-		anchor: anchor, tiers: tiers, reached: map[time.Time]int{}, latched: map[time.Time]int64{}, percents: []int{50, 80, 100},
+		anchor: anchor, tiers: tiers, reached: map[time.Time]int{}, refusedLimits: map[time.Time]int64{}, percents: []int{50, 80, 100},
 	}
 	for _, a := range history {
 		switch a.kind {

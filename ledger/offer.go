@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxReason is how long a reason may be, in characters.
+// MaxReason is the longest reason, in characters.
 const MaxReason = 500
 
-// Grant decides that an organization has a grant. It reads only
-// the fields that a request sets.
+// Grant decides a grant. It reads only the fields of spec that a
+// request sets.
 func (b *Books) Grant(spec Grant, id string, at time.Time) (Decision, error) {
 	if spec.Starts.IsZero() {
 		spec.Starts = at
@@ -59,7 +59,7 @@ func validateReason(reason string) error {
 	return nil
 }
 
-// room refuses a grant beyond the bounds of what an organization may have.
+// room refuses a grant beyond the organization's limits.
 func (b *Books) room(amount int64) error {
 	live, all := 0, amount
 	for _, g := range b.Grants {
@@ -78,8 +78,8 @@ func (b *Books) room(amount int64) error {
 	return nil
 }
 
-// Void is what has to be decided for what is left of a grant to
-// be taken back: nothing where nothing is.
+// Void decides to take back what is left of a grant; nothing if none
+// is.
 func (b *Books) Void(id string) []Decision {
 	if b.grant(id) == nil {
 		return nil
@@ -87,8 +87,8 @@ func (b *Books) Void(id string) []Decision {
 	return []Decision{Revoked{Grant: id}}
 }
 
-// Adjust decides an adjustment. of is any instant of the period
-// that was wrong; zero: the running one.
+// Adjust decides an adjustment. of is any instant of the wrong period;
+// zero: the running one.
 func (b *Books) Adjust(bytes int64, reason, id string, of, at time.Time) (Decision, error) {
 	if bytes == 0 || bytes > MaxGrant || bytes < -MaxGrant {
 		return nil, Invalid{"amount", fmt.Sprintf("The amount is %d bytes.", bytes),

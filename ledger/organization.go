@@ -15,33 +15,34 @@ const (
 )
 
 // ErrNoOrganization is the error for an organization that is not in the
-// ledger, or was not at the instant asked for.
+// ledger, or was not at the given instant.
 var ErrNoOrganization = errors.New("no such organization")
 
 // DefaultAnchorDay makes periods calendar months.
 const DefaultAnchorDay = 1
 
-// An Organization is a customer. One whose logs came before its creation is
-// provisional: charged without an allowance, settled when its plan arrives.
+// An Organization is a customer. If its logs came before its creation
+// it is provisional: charged without an allowance and settled when its
+// plan arrives.
 type Organization struct {
 	ID string
 	Anchoring
 	Plans     Plans
 	Suspended bool
-	Opened    time.Time // when this ledger first knew of it
+	Opened    time.Time // when this ledger first saw it
 
-	Thresholds Thresholds // its own; nil: those of the installation
+	Thresholds Thresholds // its own; nil: the installation's
 
-	Budgets       int       // how many it has
-	Pool          int64     // what is left of the grants that are in force, in bytes
-	ClosedThrough time.Time // periods that end by then are closed
-	Decisions     int64     // how many were made about it
-	DecidedAt     time.Time // instant of the last of them, by the clock of everybody
-	Clock         time.Time // what time it is for a test; zero: the organization is none
+	Budgets       int       // number of budgets
+	Pool          int64     // left of the active grants, in bytes
+	ClosedThrough time.Time // periods ending by then are closed
+	Decisions     int64     // number of decisions
+	DecidedAt     time.Time // of the last decision, in real time
+	Clock         time.Time // time of a test; zero: no test
 }
 
-// NotBefore is the instant of a decision: never before the last one, nor in
-// a closed period, whatever a clock says.
+// NotBefore returns the instant of a decision: never before the last
+// one nor in a closed period, whatever the clock.
 func (o Organization) NotBefore(now time.Time) time.Time {
 	if o.IsTest() {
 		return o.Clock
@@ -54,8 +55,8 @@ func (o Organization) NotBefore(now time.Time) time.Time {
 	return now
 }
 
-// Provisional reports whether the ledger has only seen logs of
-// the organization so far.
+// Provisional reports whether only logs of the organization have
+// arrived.
 func (o Organization) Provisional() bool {
 	return len(o.Plans) == 0
 }
@@ -65,7 +66,8 @@ func (o Organization) HasPlanAt(at time.Time) bool {
 	return !o.Provisional() && !at.Before(o.Plans[0].From)
 }
 
-// State is the organization's state at an instant, of which book is the period's.
+// State returns the organization's state at an instant in book's
+// period.
 func (o Organization) State(book Book, at time.Time) string {
 	plan := o.Plans.At(at)
 	switch {
@@ -77,8 +79,8 @@ func (o Organization) State(book Book, at time.Time) string {
 	return Active
 }
 
-// BookedIn is the period in which what was accepted at an instant is booked:
-// its own, or the earliest that is open.
+// BookedIn returns the period in which logs accepted at an instant are
+// booked: their own or the earliest open one.
 func (o Organization) BookedIn(at time.Time) calendar.Period {
 	if o.isClosed(at) {
 		at = o.ClosedThrough
@@ -86,23 +88,23 @@ func (o Organization) BookedIn(at time.Time) calendar.Period {
 	return o.PeriodAt(at)
 }
 
-// ErrClosed means that a period is closed: its book stays as it is.
+// ErrClosed means that a period is closed: its book no longer changes.
 var ErrClosed = errors.New("BUG: the period is closed")
 
-// settlingIn is how long after its creation an organization is known at most,
-// unless the ledger was made anew since.
-const settlingIn = 24 * time.Hour
+// maxCreationDelay is the longest time until an organization's creation
+// arrives, except in a rebuilt ledger.
+const maxCreationDelay = 24 * time.Hour
 
-// knows reports whether the ledger has seen all of a period: a rebuilt
-// one has only what the log still keeps.
-func (o Organization) knows(period calendar.Period) bool {
+// sawWhole reports whether the ledger has seen the whole period: a
+// rebuilt one has only the log that is left.
+func (o Organization) sawWhole(period calendar.Period) bool {
 	from := o.Plans[0].From
 	if period.Start.After(from) {
 		from = period.Start
 	}
-	return o.Opened.Sub(from) < settlingIn
+	return o.Opened.Sub(from) < maxCreationDelay
 }
 
-// isClosed reports whether what was accepted at an instant can't
-// be booked in its own period any more.
+// isClosed reports whether logs accepted at an instant can no longer be
+// booked in their own period.
 func (o Organization) isClosed(at time.Time) bool { return at.Before(o.ClosedThrough) }

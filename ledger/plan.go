@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A Plan is what an organization subscribes to from an instant
-// on. What is zero is as the tier has it.
+// A Plan is a subscription from an instant on. Zero fields have the
+// tier's values.
 type Plan struct {
 	From              time.Time
 	Tier              Tier
 	Quota             int64 // bytes per period
 	RequestsPerMinute int
-	Overage           bool  // what exceeds the allowance is accepted, and charged as overage
-	OverageCap        int64 // the most overage of a period, in bytes; 0: as much as comes
+	Overage           bool  // requests beyond the allowance are charged as overage
+	OverageCap        int64 // most overage of a period, in bytes; 0: unlimited
 }
 
-// overageAllowed is how much overage a period may have.
+// overageAllowed returns the most overage of a period.
 func (p Plan) overageAllowed() int64 {
 	if !p.Overage {
 		return 0
@@ -25,13 +25,13 @@ func (p Plan) overageAllowed() int64 {
 	return cmp.Or(p.OverageCap, MaxGrant)
 }
 
-// sameTerms reports whether two plans differ in their beginning alone.
+// sameTerms reports whether two plans differ only in their start.
 func (p Plan) sameTerms(other Plan) bool {
 	p.From = other.From
 	return p == other
 }
 
-// Terms finds what a plan allows; ErrUnknownTier where its tier is none.
+// Terms returns the terms of a plan, or ErrUnknownTier.
 func (p Plan) Terms(tiers Tiers) (Terms, error) {
 	terms, err := tiers.Terms(p.Tier)
 	terms.Quota = cmp.Or(p.Quota, terms.Quota)
@@ -39,11 +39,11 @@ func (p Plan) Terms(tiers Tiers) (Terms, error) {
 	return terms, err
 }
 
-// Plans are an organization's plans in the order of their instants: its timeline.
+// Plans are an organization's plans by time.
 type Plans []Plan
 
-// At is the plan in force at t; before the first plan, that one;
-// the zero Plan where there is none.
+// At returns the plan in force at t, or the first if t is earlier; the
+// zero Plan if there is none.
 func (p Plans) At(t time.Time) (in Plan) {
 	for i, plan := range p {
 		if i > 0 && plan.From.After(t) {
@@ -54,8 +54,8 @@ func (p Plans) At(t time.Time) (in Plan) {
 	return in
 }
 
-// Next is the plan that takes the place of the one in force at t;
-// found is false where none is scheduled.
+// Next returns the plan scheduled after t; found is false where there
+// is none.
 func (p Plans) Next(t time.Time) (next Plan, found bool) {
 	at := slices.IndexFunc(p, func(plan Plan) bool { return plan.From.After(t) })
 	if at < 0 {
@@ -64,13 +64,12 @@ func (p Plans) Next(t time.Time) (next Plan, found bool) {
 	return p[at], true
 }
 
-// maxPlans bounds a timeline. The instant of the first says
-// since when the organization is known.
+// maxPlans bounds a timeline. Its first plan dates the organization.
 const maxPlans = 100
 
-// Then continues the timeline with plan after what is in force at an
-// instant. What was scheduled is dropped, and of too many the oldest but the
-// first: their periods have their allowance.
+// Then adds a plan after the one in force at an instant and drops the
+// scheduled one. Beyond the bound it drops the oldest but the first:
+// their periods have their allowance.
 func (p Plans) Then(plan Plan, at time.Time) Plans {
 	then := append(p.Until(at), plan)
 	if len(then) > maxPlans {
@@ -79,7 +78,7 @@ func (p Plans) Then(plan Plan, at time.Time) Plans {
 	return then
 }
 
-// Until is the timeline without what is scheduled after an instant.
+// Until returns the timeline without plans scheduled after an instant.
 func (p Plans) Until(at time.Time) Plans {
 	return slices.DeleteFunc(slices.Clone(p), func(plan Plan) bool { return plan.From.After(at) })
 }

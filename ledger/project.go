@@ -2,17 +2,18 @@ package ledger
 
 import "fmt"
 
-// NoProject is the error for a project that is none of the organization's.
+// NoProject is the error for a project of another organization.
 type NoProject struct{ Project string }
 
 func (e NoProject) Error() string {
 	return fmt.Sprintf("the organization has no project %q", e.Project)
 }
 
-// Owns reports whether a project is one of an organization's.
+// Owns reports whether an organization owns a project.
 type Owns func(organization, project string) bool
 
-// Check returns NoProject for a project that is not; none is allowed.
+// Check returns NoProject for another's project; an empty one is
+// allowed.
 func (o Owns) Check(organization, project string) error {
 	if project != "" && !o(organization, project) {
 		return NoProject{Project: project}

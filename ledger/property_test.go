@@ -11,12 +11,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// historySteps is how many steps a history has.
+// historySteps is the number of steps of a history.
 const historySteps = 80
 
-// Whatever happens to an organization: its books, its grants and
-// each fact about it are what the model makes of the same history,
-// and each transfer and fact is there once.
+// Random histories: books, grants and facts equal the model's, and each
+// transfer and fact is there once.
 func TestBooksAreTheModel(t *testing.T) {
 	random := testenv.Random(t, 1)
 	for range testenv.Rounds(t, 250, 12_500) {
@@ -28,8 +27,7 @@ func TestBooksAreTheModel(t *testing.T) {
 	}
 }
 
-// A history is an organization with its books as they are
-// stored, and all that was done to it.
+// A history is an organization with its stored books and all its acts.
 type history struct {
 	t            testing.TB
 	random       *rand.Rand
@@ -55,7 +53,7 @@ func newHistory(t testing.TB, random *rand.Rand) *history {
 	}
 }
 
-// step lets time pass, has something happen, and now and then compares.
+// step lets time pass, performs an act, and sometimes compares.
 func (h *history) step() {
 	h.pass()
 	a := h.choose()
@@ -71,7 +69,7 @@ func (h *history) step() {
 	}
 }
 
-// pass lets time pass: often to where something ends or begins.
+// pass lets time pass, often to the start or end of something.
 func (h *history) pass() {
 	switch n := h.random.IntN(20); {
 	case n < 9:
@@ -118,7 +116,7 @@ func (h *history) choose() act {
 	return h.adjustment()
 }
 
-// accepted is when a charge was accepted: mostly just now.
+// accepted returns when a charge was accepted, mostly just now.
 func (h *history) accepted() time.Time {
 	back := time.Duration(h.random.IntN(70)) * time.Second
 	if h.random.IntN(6) == 0 {
@@ -139,7 +137,7 @@ func (h *history) subscription() act {
 	if plan.Overage && h.random.IntN(2) == 0 {
 		plan.OverageCap = 1 + h.random.Int64N(100)
 	}
-	if h.random.IntN(4) == 0 { // what is in force: drops what is scheduled
+	if h.random.IntN(4) == 0 { // the current plan: cancels the scheduled one
 		plan = h.organization.Plans.At(h.now)
 		plan.From = time.Time{}
 	}
@@ -192,8 +190,7 @@ func (h *history) adjustment() act {
 	return a
 }
 
-// perform does what happened to the books as the service does: of
-// what is stored it opens what it needs.
+// perform applies an act like the service: it opens only what it needs.
 func (h *history) perform(a act) error {
 	books := h.open(a)
 	if err := do(books, a, h.now); err != nil {
@@ -285,7 +282,7 @@ func (h *history) fail(format string, args ...any) {
 	h.t.Fatalf(format+"\nanchor day %d\n%s", append(args, h.organization.AnchorDay, strings.Join(lines, "\n"))...)
 }
 
-// compare looks at all that there is.
+// compare compares everything.
 func (h *history) compare() {
 	h.t.Helper()
 	m := remember(h.anchor, smallTiers(), h.acts)
@@ -396,7 +393,7 @@ func factOf(e Event) string {
 	return fmt.Sprintf("%s adjusted by %d for %s of %s", period, e.Amount, e.Subject, of)
 }
 
-// compareStates looks at the running period, where there is one.
+// compareStates compares the running period, if there is one.
 func (h *history) compareStates(m *model) {
 	h.t.Helper()
 	period := m.period(h.now)
@@ -409,7 +406,7 @@ func (h *history) compareStates(m *model) {
 	switch {
 	case m.suspended:
 		want = Suspended
-	case m.isLatched(period, h.now), m.isUsedUp(period, h.now):
+	case m.isRefused(period, h.now), m.isUsedUp(period, h.now):
 		want = Exhausted
 	}
 	if state := h.organization.State(book, h.now); state != want {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// Ranges of what lies between each other join to that of all.
+// Ranges of interleaved charges join to that of all.
 func TestRangesJoin(t *testing.T) {
 	var shares [3][]ledger.Range
 	var all []ledger.Range
@@ -31,7 +31,7 @@ func TestRangesJoin(t *testing.T) {
 	}
 }
 
-// noted is with a charge in the range of its partition.
+// noted adds a charge to the range of its partition.
 func noted(ranges []ledger.Range, c ledger.Charge) []ledger.Range {
 	of := ledger.NewRange(c, time.Time{})
 	of.Add(c)

@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// A Refusal is a request that ingest refused by quota, with the
-// number of like ones.
+// A Refusal is a request refused by quota, with the number of equal
+// ones.
 type Refusal struct {
 	Organization string
 	Environment  string
 	Reason       string  // empty: the quota is exhausted
-	Spender      Spender // whose budget did not cover it; zero: none's
+	Spender      Spender // whose budget refused it; zero: none
 	Bytes        int64
-	Remaining    int64 // of the quota or the budget, as ingest knew it
-	Quota        int64 // or budget, of the period, as ingest knew it
-	Since        int64 // the book's Raises or the budget's Since, as ingest knew them; 0: of an ingest that knows neither
+	Remaining    int64 // of the quota or the budget, as ingest had it
+	Quota        int64 // or budget of the period, as ingest had it
+	Since        int64 // the book's Raises or the budget's Since, as ingest had them; 0: it had neither
 	PeriodStart  time.Time
-	Exhausts     bool // ingest refuses everything from now on, as long as the quota is no larger
+	Exhausts     bool // ingest refuses everything until the quota is raised
 	Requests     int64
 	Cause        Cause // Event is the id of the request
 }
 
-// Validate refuses what no request can have caused.
+// Validate refuses what no request can cause.
 func (r Refusal) Validate() error {
 	switch {
 	case r.Organization == "" || r.Cause.Event == "":
-		return fmt.Errorf("cannot note the refusal of request %q of organization %q", r.Cause.Event, r.Organization)
+		return fmt.Errorf("cannot book the refusal of request %q of organization %q", r.Cause.Event, r.Organization)
 	case r.Requests < 1 || r.Bytes < 0 || r.Remaining < 0 || r.Quota < 0:
-		return fmt.Errorf("cannot note the refusal of request %q: %d requests of %d bytes, %d left of %d", r.Cause.Event, r.Requests, r.Bytes, r.Remaining, r.Quota)
+		return fmt.Errorf("cannot book the refusal of request %q: %d requests of %d bytes, %d left of %d", r.Cause.Event, r.Requests, r.Bytes, r.Remaining, r.Quota)
 	case r.Cause.At.Year() < FirstYear || r.Cause.At.Year() > LastYear:
-		return fmt.Errorf("cannot note the refusal of request %q: refused at %s", r.Cause.Event, r.Cause.At)
+		return fmt.Errorf("cannot book the refusal of request %q: refused at %s", r.Cause.Event, r.Cause.At)
 	}
 	return nil
 }
 
-// outdated reports whether what was refused was raised since:
-// its size may be the same again.
+// outdated reports whether the limit was raised since the refusal: its
+// size may be the same again.
 func (r Refusal) outdated(since int64) bool { return r.Since > 0 && r.Since < since }
 
-// Refuse exhausts the period for every replica until its allowance is
-// larger than the one refused. A refusal by an allowance from before a
-// raise, or for another reason, changes nothing.
+// Refuse exhausts the period for every replica until its allowance
+// exceeds the refused one. An outdated refusal, or one for another
+// reason, changes nothing.
 func (b *Books) Refuse(r Refusal) error {
 	switch {
 	case !r.Exhausts || b.Organization.Provisional() || b.Organization.isClosed(r.Cause.At):
@@ -53,7 +53,7 @@ func (b *Books) Refuse(r Refusal) error {
 		return nil
 	}
 	if period := b.Organization.PeriodAt(r.Cause.At); !period.Start.Equal(r.PeriodStart) {
-		return nil // of a period that was decided otherwise since
+		return nil // the period has changed since
 	}
 	b.lines = 0
 	book, err := b.touch(r.Cause.At, r.Cause)
@@ -63,8 +63,8 @@ func (b *Books) Refuse(r Refusal) error {
 	if r.outdated(book.Raises) {
 		return nil
 	}
-	before, wasOut := *book, b.isOut(book, r.Cause.At)
-	book.Refused = max(book.Refused, min(r.Quota, b.seen(book).limit(b.Organization.Plans.At(r.Cause.At))))
+	before, wasOut := *book, b.isExhausted(book, r.Cause.At)
+	book.Refused = max(book.Refused, min(r.Quota, b.withPool(book).limit(b.Organization.Plans.At(r.Cause.At))))
 	b.announce(book, before, wasOut, r.Cause)
 	return nil
 }

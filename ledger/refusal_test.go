@@ -7,11 +7,11 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// refuse is a refusal of a request by a replica with an
-// allowance, which says nothing of raises.
+// refuse is a refusal by a replica with an allowance and no count of
+// raises.
 func refuse(when string, quota int64) step { return refuseSince(when, quota, 0) }
 
-// refuseSince is a refusal by a replica that knew of so many raises.
+// refuseSince is a refusal by a replica that has so many raises.
 func refuseSince(when string, quota, raises int64) step {
 	return func(b *Books) error {
 		at := causeAt(when, FromOutcomes)
@@ -20,7 +20,7 @@ func refuseSince(when string, quota, raises int64) step {
 	}
 }
 
-// raise grants more in the period that holds an instant.
+// raise grants more in the period of an instant.
 func raise(when string, bytes int64) step {
 	return func(b *Books) error {
 		cause := causeAt(when, FromTenants)
@@ -32,7 +32,7 @@ func raise(when string, bytes int64) step {
 	}
 }
 
-// closed has the periods closed that ended by then.
+// closed closes the periods that ended by then.
 func closed(by string) step {
 	return func(b *Books) error {
 		b.Organization.ClosedThrough = date(by)
@@ -40,9 +40,9 @@ func closed(by string) step {
 	}
 }
 
-// An allowance that did not cover a request is exhausted until it is larger, or
-// the next period begins; that is announced once. A refusal by a replica
-// without the larger one changes nothing.
+// An allowance that refused a request is exhausted until it is raised
+// or the next period, which is announced once. An outdated refusal
+// changes nothing.
 func TestRefusalExhausts(t *testing.T) {
 	const november, later, december = "2026-11-10T00:00:00Z", "2026-11-11T00:00:00Z", "2026-12-01T00:00:00Z"
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestRefusalExhausts(t *testing.T) {
 	}
 }
 
-// A provisional organization has no allowance that could be exhausted.
+// A provisional organization has no allowance to exhaust.
 func TestRefusalOfAProvisionalOrganization(t *testing.T) {
 	b := newBooks("")
 	perform(t, b, refuse("2026-11-10T00:00:00Z", 100))

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// MaxRehearsal is how far the clock of a test may be ahead of everybody's:
-// enough for a year and what follows it.
+// MaxRehearsal is how far a test's clock may be ahead of real time: a
+// year and what follows it.
 const MaxRehearsal = 400 * 24 * time.Hour
 
-// IsTest reports whether billing only rehearses with the organization: its time
-// passes by decisions, and it can send nothing.
+// IsTest reports whether the organization is a test: its time passes by
+// decisions, and it can send nothing.
 func (o Organization) IsTest() bool { return !o.Clock.IsZero() }
 
-// Now is what time it is for the organization, where the clock
-// of everybody says now.
+// Now returns the organization's time at the real time now.
 func (o Organization) Now(now time.Time) time.Time {
 	if o.IsTest() {
 		return o.Clock
@@ -24,8 +23,8 @@ func (o Organization) Now(now time.Time) time.Time {
 	return now
 }
 
-// RecordedAt is the instant with which a decision of now is kept: of tests too
-// one of the real time, by which chains are cut.
+// RecordedAt returns the time recorded with a decision of now: for
+// tests too a real time, by which chains are cut.
 func (o Organization) RecordedAt(now time.Time) time.Time {
 	if o.IsTest() && o.DecidedAt.After(now) {
 		return o.DecidedAt
@@ -36,14 +35,13 @@ func (o Organization) RecordedAt(now time.Time) time.Time {
 	return o.NotBefore(now)
 }
 
-// TestBegun says that the organization is a test from then on.
+// TestBegun makes the organization a test.
 type TestBegun struct{}
 
-// ClockAdvanced says that it is later for a test, and that all
-// is done that was due by then.
+// ClockAdvanced sets a test's clock and does everything due by then.
 type ClockAdvanced struct{ To time.Time }
 
-// Rehearsed says that a test was charged, or refused, as if it had sent a request.
+// Rehearsed charges or refuses a rehearsed request of a test.
 type Rehearsed struct {
 	ID                        string
 	Bytes                     int64
@@ -51,11 +49,11 @@ type Rehearsed struct {
 	Project, Key, Environment string
 }
 
-// A Rehearsal is what became of a request that was not sent.
+// A Rehearsal is the outcome of a rehearsed request.
 type Rehearsal struct {
 	Trial
-	Charge  Charge  // zero: it was refused
-	Refusal Refusal // zero: it was accepted
+	Charge  Charge  // zero: refused
+	Refusal Refusal // zero: accepted
 }
 
 func (TestBegun) decide(b *Books, cause Cause) error {
@@ -77,19 +75,19 @@ func (d Rehearsed) decide(b *Books, cause Cause) error {
 	if err != nil {
 		return err
 	}
-	rehearsal := Rehearsal{Trial: b.try(b.seen(book), d, cause)}
+	rehearsal := Rehearsal{Trial: b.try(b.withPool(book), d, cause)}
 	if rehearsal.Rule == "" {
 		rehearsal.Charge = Charge{Organization: b.Organization.ID, Bytes: d.Bytes, Entries: d.Entries, Environment: d.Environment, Cause: cause}
 		err = b.Charge(rehearsal.Charge)
 	} else {
-		rehearsal.Refusal = b.refusal(b.seen(book), d, rehearsal.Trial, cause)
+		rehearsal.Refusal = b.refusal(b.withPool(book), d, rehearsal.Trial, cause)
 		err = b.Refuse(rehearsal.Refusal)
 	}
 	b.Rehearsals = append(b.Rehearsals, rehearsal)
 	return err
 }
 
-// try finds what would become of the request.
+// try returns the outcome of the request.
 func (b *Books) try(book Book, d Rehearsed, cause Cause) Trial {
 	budgets := make([]Budget, len(b.Budgets))
 	for i, budget := range b.Budgets {
@@ -98,7 +96,7 @@ func (b *Books) try(book Book, d Rehearsed, cause Cause) Trial {
 	return b.Organization.Try(book, d.Bytes, cause.At).Under(budgets, d.Project, d.Key)
 }
 
-// refusal is the request as ingest would have refused it.
+// refusal returns the request as ingest would have refused it.
 func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusal {
 	cause.Event = d.ID
 	refusal := Refusal{
@@ -112,13 +110,12 @@ func (b *Books) refusal(book Book, d Rehearsed, trial Trial, cause Cause) Refusa
 	return refusal
 }
 
-// AdvanceClock is what has to be decided for it to be an instant for a test;
-// zero: it stays as it is. An organization becomes a test by it, if it has
-// never been charged. now is the real time.
+// AdvanceClock decides a test's time; zero keeps it. An organization
+// without charges becomes a test. now is the real time.
 func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error) {
 	clock := b.Organization.Clock
 	if !b.Organization.IsTest() {
-		if clock, err = now, b.mayBeTest(now); err != nil {
+		if clock, err = now, b.checkNewTest(now); err != nil {
 			return nil, err
 		}
 		decisions = append(decisions, TestBegun{})
@@ -135,9 +132,9 @@ func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error
 	return append(decisions, ClockAdvanced{to}), nil
 }
 
-// mayBeTest refuses an organization that is somebody's: what was charged to it
-// would be mixed with what never happened.
-func (b *Books) mayBeTest(now time.Time) error {
+// checkNewTest refuses a real customer: its charges would mix with
+// rehearsals.
+func (b *Books) checkNewTest(now time.Time) error {
 	used := b.periodAt(b.Organization.Plans[0].From) != b.periodAt(now)
 	for _, book := range b.books {
 		used = used || book.Used() > 0
@@ -148,8 +145,7 @@ func (b *Books) mayBeTest(now time.Time) error {
 	return nil
 }
 
-// Rehearse is what has to be decided for a test to be charged,
-// or refused, as if it had sent a request.
+// Rehearse decides to charge or refuse a rehearsed request.
 func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
 	switch {
 	case !b.Organization.IsTest():
@@ -165,8 +161,8 @@ func (b *Books) Rehearse(d Rehearsed) ([]Decision, error) {
 	return []Decision{d}, nil
 }
 
-// validateNames refuses what is no id: names stay in the books for good,
-// also of an organization that is deleted.
+// validateNames refuses invalid ids: names stay in the books for good,
+// even of a deleted organization.
 func (d Rehearsed) validateNames() error {
 	if d.Key != "" && !isKeyID(d.Key) {
 		return Invalid{"key", fmt.Sprintf("%q is not the id of an API key.", d.Key), "Use key_ and 32 of the digits 0 to 9 and a to f, as ids of API keys have."}
@@ -177,17 +173,18 @@ func (d Rehearsed) validateNames() error {
 	return nil
 }
 
-// isKeyID reports whether tenants may have made an id, of a key
-// that there is or not.
+// isKeyID reports whether an id has the form of a key's, whether the
+// key exists or not.
 func isKeyID(id string) bool {
 	digits, found := strings.CutPrefix(id, "key_")
 	return found && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// maxRehearsedEntries is as many as a day of requests may have.
+// maxRehearsedEntries is the most entries of a rehearsed request, a day
+// of real ones.
 const maxRehearsedEntries = 1_000_000_000
 
-// Facts are the events, each with whether it is one of a test.
+// Facts returns the events, marked for tests.
 func (b *Books) Facts() []Event {
 	for i := range b.Events {
 		b.Events[i].Test = b.Organization.IsTest()

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// clock has it be an instant for a test.
+// clock sets the time of a test.
 func clock(to string) step {
 	return func(b *Books) error {
 		return b.Decide(ClockAdvanced{date(to)}, b.DecisionCause(b.Organization.NotBefore(date("11-02"))))
 	}
 }
 
-// rehearse has a test charged as if the key k of the project shop had sent so much.
+// rehearse charges a test as if key k of project shop had sent so much.
 func rehearse(bytes int64) step {
 	return func(b *Books) error {
 		cause := b.DecisionCause(b.Organization.NotBefore(date("11-02")))
@@ -22,9 +22,9 @@ func rehearse(bytes int64) step {
 	}
 }
 
-// Given an organization on a plan of 100 bytes a period that
-// became a test on 2 November, when something is rehearsed, then
-// these transfers and events follow.
+// Given an organization on a plan of 100 bytes a period that became a
+// test on 2 November, when something is rehearsed, then these transfers
+// and events follow.
 func TestRehearsals(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -74,8 +74,8 @@ func TestRehearsals(t *testing.T) {
 	}
 }
 
-// Of a test nothing is accepted, whatever it has left; what is decided about it
-// is recorded by the real time, which never goes back either.
+// A test's own requests are refused, whatever it has left. Its
+// decisions are recorded in real time, which never goes back.
 func TestATestIsApart(t *testing.T) {
 	books := newBooks(Indie)
 	perform(t, books, decide("11-02", TestBegun{}), clock("11-20"))
@@ -90,8 +90,8 @@ func TestATestIsApart(t *testing.T) {
 	}
 }
 
-// Who was charged, or is older than the running period, can't become a test; a
-// clock goes forward, and no further than a year and some.
+// A charged organization, or one older than the running period, can't
+// become a test. A clock goes forward, by at most a year and some.
 func TestWhoMayBeATest(t *testing.T) {
 	young := func(steps ...step) *Books {
 		books := newBooks("")

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// A Remedy is what would have a refused request accepted before its period ends.
+// A Remedy would have a refused request accepted in its period.
 type Remedy struct {
-	Grant int64  // the bytes of the least grant that covers it
+	Grant int64  // bytes of the least grant that covers it
 	Tiers []Tier // the upgrades that cover it, the smallest first
 }
 
-// Remedy is what would end a refusal, by the plan that was in force
-// at its instant. What that allows beside its quota stays.
+// Remedy returns what would end a refusal under the plan of its
+// instant, whose other terms stay.
 func (t Tiers) Remedy(o Organization, r Refusal) Remedy {
 	remedy, plan := Remedy{Grant: max(1, r.Bytes-r.Remaining)}, o.Plans.At(r.Cause.At)
 	for tier := range t {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What ends a refusal is a grant of what is missing, or a tier other than the
-// plan's, whose difference for the rest of the period covers it.
+// A refusal ends with a grant of the missing bytes, or a tier whose
+// difference for the rest of the period covers them.
 func TestRemedy(t *testing.T) {
 	tiers := Tiers{Indie: {Quota: 100}, Bootstrapper: {Quota: 200}, Compliance: {Quota: 700}, Scale: {Quota: 1300}}
 	indie, scale, larger := Plan{Tier: Indie}, Plan{Tier: Scale}, Plan{Tier: Indie, Quota: 650}
@@ -35,8 +35,8 @@ func TestRemedy(t *testing.T) {
 	}
 }
 
-// An upgrade to a tier that a remedy names has the request accepted, by the
-// books, and a byte more needs another remedy.
+// An upgrade to a remedy's tier has the request accepted; a byte more
+// needs another remedy.
 func TestRemedyIsWhatAnUpgradeDoes(t *testing.T) {
 	for name, given := range map[string][]step{
 		"with a grant":           {use("11-02", 10), give("11-03", "g", 350), use("11-17", 430)},
@@ -61,7 +61,7 @@ func TestRemedyIsWhatAnUpgradeDoes(t *testing.T) {
 	}
 }
 
-// admitted is what is accepted on 18 November.
+// admitted returns what is accepted on 18 November.
 func admitted(t *testing.T, b *Books) int64 {
 	t.Helper()
 	book, err := b.At(date("11-18"))

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// A Retention is the months for which books, transfers with the
-// usage by day, and the usage by hour are kept. Older transfers
-// are sums by period, as long as the book.
+// A Retention is how many months books, transfers with usage by day,
+// and usage by hour are kept. Older transfers are sums by period, as
+// long as the book.
 type Retention struct{ Hours, Transfers, Books int }
 
-// DefaultRetention keeps the transfers of two years, to compare with a year
-// before, and books for as long as accounting law wants.
+// DefaultRetention keeps transfers for two years, to compare with the
+// year before, and books for as long as accounting law requires.
 func DefaultRetention() Retention { return Retention{Hours: 3, Transfers: 25, Books: 120} }
 
-// ErrNotKept is the error for what was so long ago that it is not kept any more.
+// ErrNotKept is the error for an instant that is no longer kept.
 var ErrNotKept = errors.New("that is not kept any more")
 
-// leastTransfers are the months that a running period, and the
-// one that has just ended, may reach back.
-const leastTransfers = 3
+// minTransferMonths are the months that the running and the last period
+// may reach back.
+const minTransferMonths = 3
 
-// Validate returns what is wrong with the retention.
+// Validate returns the faults of the retention.
 func (r Retention) Validate() error {
-	if r.Transfers < leastTransfers || r.Books < r.Transfers {
+	if r.Transfers < minTransferMonths || r.Books < r.Transfers {
 		return fmt.Errorf("transfers for %d months and books for %d: transfers need at least %d, and books as many as transfers",
-			r.Transfers, r.Books, leastTransfers)
+			r.Transfers, r.Books, minTransferMonths)
 	}
 	if r.Hours < 1 || r.Hours > r.Transfers {
 		return fmt.Errorf("usage by hour for %d months: it needs at least 1, and at most the %d of transfers", r.Hours, r.Transfers)
@@ -34,17 +34,18 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// HoursSince is since when usage is kept by hour.
+// HoursSince returns since when usage by hour is kept.
 func (r Retention) HoursSince(now time.Time) time.Time { return monthsBefore(now, r.Hours) }
 
-// TransfersSince is from which day on all transfers are kept.
+// TransfersSince returns the first day with all transfers.
 func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers) }
 
-// ChargesSince is since when all transfers are kept of what was in the log
-// then: late charges count from the beginning of a period.
+// ChargesSince returns since when the transfers of all logs are kept:
+// late charges count from the start of a period.
 func (r Retention) ChargesSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers-1) }
 
-// BooksSince is since when books are kept: those that ended before go.
+// BooksSince returns since when books are kept: earlier ones are
+// removed.
 func (r Retention) BooksSince(now time.Time) time.Time { return monthsBefore(now, r.Books) }
 
 func monthsBefore(now time.Time, months int) time.Time {

@@ -6,24 +6,24 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// SimulatedPeriods are how many periods a simulation looks back
-// on, the running one among them.
+// SimulatedPeriods is how many periods a simulation covers, with the
+// running one.
 const SimulatedPeriods = 12
 
-// A SimulatedPeriod is what a period would have come to under a plan, without
-// grants. Of a day a part may be refused.
+// A SimulatedPeriod is a period under another plan, without grants. A
+// day may be refused in part.
 type SimulatedPeriod struct {
 	Period  calendar.Period
-	Used    int64 // as it was
-	Quota   int64 // of the plan; of a part of a period, that part of it
+	Used    int64 // actually
+	Quota   int64 // of the plan; prorated for a short period
 	Covered int64 // of what was used
 	Overage int64
 	Refused int64
-	Runs    time.Time // the day (UTC) from which on something would have been refused; zero: none
+	Runs    time.Time // first day (UTC) with a refusal; zero: none
 }
 
-// Simulate finds what a period of an anchoring would have come to. days are what
-// was used on each, in their order.
+// Simulate returns a period of an anchoring under the plan. days are
+// the daily use, in order.
 func (p Plan) Simulate(terms Terms, of Anchoring, period calendar.Period, days []DayCharge) SimulatedPeriod {
 	simulated := SimulatedPeriod{Period: period, Quota: of.share(terms.Quota, period)}
 	for _, day := range days {
@@ -43,8 +43,8 @@ func (p Plan) Simulate(terms Terms, of Anchoring, period calendar.Period, days [
 	return simulated
 }
 
-// LastPeriods are the latest periods of an organization at an instant,
-// the running one first, back to its first.
+// LastPeriods returns the latest periods of an organization at an
+// instant, the running one first, back to its first.
 func (o Organization) LastPeriods(at time.Time, most int) (periods []calendar.Period) {
 	for period := o.PeriodAt(at); len(periods) < most && period.End.After(o.Plans[0].From); {
 		periods = append(periods, period)

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// What a plan does not cover is overage up to its cap, and what is
-// beyond that is refused, from a day on.
+// Use beyond a plan is overage up to its cap, and refused beyond, from
+// a day on.
 func TestSimulate(t *testing.T) {
 	period := calendar.PeriodAt(onDay(5), 1)
 	days := []DayCharge{{Day: onDay(1).AddDate(0, 0, -1), Bytes: 1000}, {Day: onDay(2), Bytes: 60}, {Day: onDay(3), Bytes: 60}, {Day: onDay(4), Bytes: 30}}
@@ -27,7 +27,8 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// A period that a new anchor day has shortened has a part of the quota, as its book.
+// A period shortened by a new anchor day has a part of the quota, as
+// its book.
 func TestSimulateAPart(t *testing.T) {
 	books := newBooks(Indie)
 	perform(t, books, decide("10-15", AnchorSet{Anchor{From: date("11-01"), Day: 25}}), use("11-02", 10))

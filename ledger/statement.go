@@ -9,19 +9,19 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// ErrNoStatement is the error for a statement that the organization does not have.
+// ErrNoStatement is the error for an unknown statement.
 var ErrNoStatement = errors.New("no such statement")
 
-// A Statement is what a closed period came to. It is made once
-// and never changes. Sizes are bytes.
+// A Statement is the result of a closed period. It is made once and
+// never changes. Sizes are bytes.
 type Statement struct {
 	Organization string
-	Number       int64 // 1 for the organization's first, and so on without a gap
-	Test         bool  // billing only rehearses with the organization: nobody owes anything by it
+	Number       int64 // from 1, without gaps
+	Test         bool  // of a test organization: nothing is owed
 	Period       calendar.Period
 	Made         time.Time
 	Tier         Tier  // at the period's end
-	Quota        int64 // of the plan of then
+	Quota        int64 // of that plan
 	Totals       Totals
 	Grants       []GrantMovement
 	ChargedBy    []string // what charges are split by, beside days
@@ -30,27 +30,27 @@ type Statement struct {
 	Adjustments  []AdjustmentEntry
 }
 
-// Totals are the sums of a statement: Opening + Allowance + Prorated + Granted
-// = Consumed + Expired + Voided + Closing.
+// Totals are the sums of a statement: Opening + Allowance + Prorated +
+// Granted = Consumed + Expired + Voided + Closing.
 type Totals struct {
-	Opening   int64 // left of grants when the period began
+	Opening   int64 // left of grants at the start
 	Allowance int64 // of the plan
 	Prorated  int64 // of a larger plan, for the rest of the period
 	Granted   int64 // by grants that began
-	Consumed  int64 // and covered
-	Overage   int64 // used, and covered by nothing
+	Consumed  int64 // used and covered
+	Overage   int64 // used and uncovered
 	Expired   int64
 	Voided    int64
-	Closing   int64 // left of grants at the end; below zero where it used one that was given later for the time before
+	Closing   int64 // left of grants at the end; negative if it used a grant backdated later
 }
 
-// A GrantMovement is what became of a grant in a period.
+// A GrantMovement is a grant's change in a period.
 type GrantMovement struct {
 	Grant                                           string
 	Opening, Issued, Used, Expired, Voided, Closing int64
 }
 
-// A DayCharge is what was charged of what was accepted on a day (UTC).
+// A DayCharge is the accepted use of a day (UTC).
 type DayCharge struct {
 	Day         time.Time
 	Project     string // empty, like Environment: of any
@@ -60,21 +60,22 @@ type DayCharge struct {
 	Bytes       int64
 }
 
-// A LateCharge is what was accepted in a period that was closed,
-// and came after that.
+// A LateCharge is use accepted in a period that was closed when it
+// came.
 type LateCharge struct {
-	Of    time.Time // when that period began
+	Of    time.Time // start of that period
 	Bytes int64
 }
 
-// An AdjustmentEntry is an adjustment: what was given back, or below zero charged.
+// An AdjustmentEntry is an adjustment: credited bytes, or if negative
+// charged ones.
 type AdjustmentEntry struct {
 	ID    string
-	Of    time.Time // start of the period that was wrong
+	Of    time.Time // start of the corrected period
 	Bytes int64
 }
 
-// Sources are what a statement is made of, beside the books.
+// Sources are what a statement needs besides the books.
 type Sources struct {
 	Lines     []Line  // of the period and later ones
 	Grants    []Grant // as they are now
@@ -82,8 +83,8 @@ type Sources struct {
 	ChargedBy []string
 }
 
-// Statement makes the statement of a period that has just closed; made is false
-// where lines are kept since later than its beginning.
+// Statement makes the statement of a period that has just closed; made
+// is false where its first lines are gone.
 func (b *Books) Statement(number int64, closed Event, from Sources, at time.Time) (s Statement, made bool, err error) {
 	period := closed.Book.Period
 	plan := b.Organization.Plans.At(period.End.Add(-instant))
@@ -101,7 +102,7 @@ func (b *Books) Statement(number int64, closed Event, from Sources, at time.Time
 	return s, known, nil
 }
 
-// carriedOver is what was left of grants at the end of a period.
+// carriedOver returns what was left of grants at the end of a period.
 func (b *Books) carriedOver(end time.Time) int64 {
 	left := b.Organization.Pool
 	for _, book := range b.books {
@@ -126,8 +127,8 @@ func (s *Statement) charge(uses []Use) {
 	slices.Reverse(s.Charges) // usage has the latest first
 }
 
-// enter adds the lines of the period; known is false where they
-// do not have its beginning.
+// enter adds the lines of the period; known is false where its first
+// are missing.
 func (s *Statement) enter(lines []Line) (known bool) {
 	for _, l := range lines {
 		if !l.Start.Equal(s.Period.Start) {
@@ -150,9 +151,9 @@ func (s *Statement) enter(lines []Line) (known bool) {
 	return known
 }
 
-// movements are what became of grants in the period that began at
-// start, in their order. What each had left then follows from
-// what it has now and what happened since.
+// movements returns the changes of grants in the period that began at
+// start, in order. Past remainders follow from the present ones and the
+// lines since.
 func movements(from Sources, start time.Time) (all []GrantMovement) {
 	in, since := map[string]*GrantMovement{}, map[string]int64{}
 	for _, l := range from.Lines {
@@ -191,7 +192,7 @@ func (m *GrantMovement) add(l Line) {
 	}
 }
 
-// grown is by how much a line made grow what is left of its grant.
+// grown returns by how much a line raised what is left of its grant.
 func (l Line) grown() int64 {
 	switch l.Kind {
 	case GrantIssued:
@@ -202,14 +203,14 @@ func (l Line) grown() int64 {
 	return 0
 }
 
-// Ready is the event that the statement of a closed period is there.
+// Ready returns the event of a new statement.
 func (s Statement) Ready(closed Event) Event {
 	cause := closed.Cause
 	cause.At = s.Made
 	return Event{Kind: StatementReady, Organization: s.Organization, Book: closed.Book, Cause: cause, Number: s.Number}
 }
 
-// Check returns how the parts of a statement contradict each other.
+// Check returns the contradictions in a statement.
 func (s Statement) Check() error {
 	t := s.Totals
 	if in, out := t.Opening+t.Allowance+t.Prorated+t.Granted, t.Consumed+t.Expired+t.Voided+t.Closing; in != out {
@@ -228,7 +229,7 @@ func (s Statement) Check() error {
 	return nil
 }
 
-// Charged is what was charged in the period: of its own days,
+// Charged returns the bytes charged in the period: of its own days,
 // late, and by adjustments.
 func (s Statement) Charged() (bytes int64) {
 	for _, c := range s.Charges {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// state makes the statements of periods that have just closed, and checks them.
+// state makes and checks the statements of periods that have just
+// closed.
 func (h *history) state(books *Books) {
 	h.t.Helper()
 	for _, line := range books.Lines() {
@@ -30,7 +31,7 @@ func (h *history) state(books *Books) {
 	}
 }
 
-// sources are what a statement is made of.
+// sources returns the sources of a statement.
 func (h *history) sources(book Book) (from Sources) {
 	for _, line := range sorted(h.lines) {
 		if !line.Start.Before(book.Period.Start) {
@@ -48,7 +49,7 @@ func (h *history) sources(book Book) (from Sources) {
 	return from
 }
 
-// A statement as a table has each total, and whatever is not zero.
+// A statement as a table has each total and all nonzero lines.
 func TestStatementTable(t *testing.T) {
 	day := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 	s := Statement{

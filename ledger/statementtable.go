@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// StatementColumns are those of Statement.Table.
+// StatementColumns are the columns of Statement.Table.
 func StatementColumns() []string {
 	return []string{"statement", "line", "day", "project", "environment", "subject", "of_period", "requests", "entries", "bytes"}
 }
 
-// Table is a statement as lines of text: totals, then what they are made of.
+// Table returns a statement as lines of text: totals, then their parts.
 func (s Statement) Table() [][]string {
 	t := statementTable{number: strconv.FormatInt(s.Number, 10)}
 	if s.Test {
@@ -42,7 +42,7 @@ type statementCells struct {
 	of                                 time.Time
 }
 
-// add adds a line; of requests, entries and bytes the last ones are given.
+// add adds a line. numbers are the last of requests, entries and bytes.
 func (t *statementTable) add(line string, c statementCells, numbers ...int64) {
 	of := ""
 	if !c.of.IsZero() {
@@ -67,7 +67,7 @@ func (t *statementTable) totals(sums Totals) {
 	}
 }
 
-// grant adds what became of a grant, without what is zero.
+// grant adds a grant's nonzero changes.
 func (t *statementTable) grant(g GrantMovement) {
 	for _, moved := range []struct {
 		line  string

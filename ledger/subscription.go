@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// When a change of a plan takes effect.
+// When a plan change takes effect.
 const (
 	Now       = "now"
 	PeriodEnd = "period_end"
 )
 
-// MaxRequestsPerMinute bounds what a plan may say.
+// MaxRequestsPerMinute is the highest rate of a plan.
 const MaxRequestsPerMinute = 1_000_000
 
-// A Subscription is what somebody wants an organization to subscribe to.
+// A Subscription is a requested subscription.
 type Subscription struct {
-	Plan      Plan   // from whenever it takes effect
-	Effective string // Now or PeriodEnd; empty: now unless it allows less than the plan in force
-	Suspended *bool  // nil: as it is
-	AnchorDay *int   `json:",omitempty"` // nil: as it is; requests are kept with what they asked for
+	Plan      Plan   // from when it takes effect
+	Effective string // Now or PeriodEnd; empty: now unless it allows less than the current plan
+	Suspended *bool  // nil: unchanged
+	AnchorDay *int   `json:",omitempty"` // nil: unchanged; stored with requests
 }
 
-// Subscribe is what has to be decided for an organization to have a
-// subscription. What was scheduled before is dropped.
+// Subscribe decides a subscription and cancels the scheduled one.
 func (b *Books) Subscribe(s Subscription, at time.Time) ([]Decision, error) {
 	if err := s.Plan.validate(); err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (b *Books) changePlan(s Subscription, at time.Time) ([]Decision, error) {
 	return []Decision{PlanChanged{Plan: s.Plan}}, nil
 }
 
-// effective is when a subscription takes effect.
+// effective returns when a subscription takes effect.
 func (b *Books) effective(s Subscription, at time.Time) (time.Time, error) {
 	inForce, err := b.Organization.Plans.At(at).Terms(b.tiers)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Thresholds are the shares of an allowance, in percent and growing, that are
-// announced when they are reached in a period. Above 100 they are of overage.
+// Thresholds are ascending percentages of an allowance that are
+// announced when reached in a period. Above 100 they are overage.
 type Thresholds []int
 
 // Bounds of thresholds.
@@ -16,10 +16,10 @@ const (
 	MaxThreshold  = 1000
 )
 
-// DefaultThresholds are those without settings.
+// DefaultThresholds are the defaults.
 func DefaultThresholds() Thresholds { return Thresholds{50, 80, 100} }
 
-// Validate refuses thresholds that can't be announced one after the other.
+// Validate refuses thresholds out of bounds or order.
 func (t Thresholds) Validate() error {
 	if len(t) > MaxThresholds {
 		return Invalid{"percents", fmt.Sprintf("There are %d thresholds.", len(t)), fmt.Sprintf("Use at most %d.", MaxThresholds)}
@@ -33,8 +33,8 @@ func (t Thresholds) Validate() error {
 	return nil
 }
 
-// crossed are the thresholds beyond the highest announced that used has reached
-// of an allowance. Without one nothing is reached.
+// crossed returns the thresholds above the highest announced that used
+// has reached. Without an allowance there are none.
 func (t Thresholds) crossed(announced int, used, allowance int64) (percents []int) {
 	for _, percent := range t {
 		if percent > announced && allowance > 0 && used >= mulDivUp(allowance, int64(percent), 100) {
@@ -44,28 +44,27 @@ func (t Thresholds) crossed(announced int, used, allowance int64) (percents []in
 	return percents
 }
 
-// ThresholdsSet says which thresholds are announced to an
-// organization; nil: those of the installation.
+// ThresholdsSet sets an organization's thresholds; nil: the
+// installation's.
 type ThresholdsSet struct{ Percents Thresholds }
 
-// decide announces what of the running period has been reached by then.
+// decide announces those that the running period has reached.
 func (d ThresholdsSet) decide(b *Books, cause Cause) error {
 	book, err := b.touch(cause.At, cause)
 	if err != nil {
 		return err
 	}
 	b.Organization.Thresholds = d.Percents
-	b.announce(book, *book, b.isOut(book, cause.At), cause)
+	b.announce(book, *book, b.isExhausted(book, cause.At), cause)
 	for _, budget := range b.Budgets {
 		b.renew(budget, book.Period.Start, cause)
-		b.announceBudget(budget, budget.IsOut(), cause)
+		b.announceBudget(budget, budget.IsExhausted(), cause)
 	}
 	return nil
 }
 
-// SetThresholds is what has to be decided for an organization to
-// have thresholds of its own, or with nil those of the
-// installation: nothing where it has them.
+// SetThresholds decides an organization's own thresholds, or with nil
+// the installation's; nothing if unchanged.
 func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
 	if err := percents.Validate(); err != nil {
 		return nil, err
@@ -76,13 +75,13 @@ func (b *Books) SetThresholds(percents Thresholds) ([]Decision, error) {
 	return []Decision{ThresholdsSet{percents}}, nil
 }
 
-// thresholds are those that are announced.
+// thresholds returns the thresholds in force.
 func (b *Books) thresholds() Thresholds {
 	return Rules{Thresholds: b.usual}.ThresholdsOf(b.Organization)
 }
 
-// mulDivUp is a*b/c rounded up, without overflow between; a and
-// b are not negative, c is positive.
+// mulDivUp is a*b/c rounded up, without overflow; a and b are not
+// negative, c is positive.
 func mulDivUp(a, b, c int64) int64 {
 	quotient, remainder := mulDiv(a, b, c)
 	if remainder > 0 {

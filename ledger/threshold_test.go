@@ -10,8 +10,9 @@ func set(at string, percents ...int) step {
 	return decide(at, ThresholdsSet{append(Thresholds{}, percents...)})
 }
 
-// Given a plan of 100 bytes a period and the thresholds 50, 80 and 100, when
-// something is used or thresholds are set, then these events follow.
+// Given a plan of 100 bytes a period and the thresholds 50, 80 and 100,
+// when something is used or thresholds are set, then these events
+// follow.
 func TestThresholds(t *testing.T) {
 	soft := to("11-02", "11-02", Plan{Tier: Indie, Overage: true})
 	for _, test := range []struct {
@@ -41,8 +42,8 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// The installation's thresholds are those of whoever has none,
-// and thresholds that can't be are refused.
+// Organizations without their own use the installation's thresholds;
+// invalid ones are refused.
 func TestWhichThresholds(t *testing.T) {
 	books := Rules{smallTiers(), Thresholds{30}}.Open(newBooks(Indie).Organization, nil)
 	perform(t, books, use("11-02", 55))
@@ -65,7 +66,7 @@ func TestWhichThresholds(t *testing.T) {
 	}
 }
 
-// join joins what there is of two lists.
+// join joins two lists, either of which may be empty.
 func join(a, b string) string {
 	if a != "" && b != "" {
 		return a + "; " + b

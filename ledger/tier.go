@@ -24,13 +24,13 @@ const gibibyte = int64(1) << 30
 type Terms struct {
 	Quota             int64 // bytes per period, at least 1
 	RequestsPerMinute int   // at least 1
-	RetentionDays     int   // for how long what is accepted is kept, 1..tier.MaxRetentionDays
+	RetentionDays     int   // retention of logs, 1..tier.MaxRetentionDays
 }
 
 // Tiers holds the terms of every tier.
 type Tiers map[Tier]Terms
 
-// DefaultTiers are the terms without settings.
+// DefaultTiers are the default terms.
 func DefaultTiers() Tiers {
 	return Tiers{
 		Indie:        {Quota: 1 * gibibyte, RequestsPerMinute: 60, RetentionDays: tier.RetentionDays(tier.Indie)},
@@ -43,7 +43,7 @@ func DefaultTiers() Tiers {
 // ErrUnknownTier is the error for a tier without terms.
 var ErrUnknownTier = errors.New("unknown tier")
 
-// Terms finds the terms of a tier; ErrUnknownTier where there are none.
+// Terms returns the terms of a tier, or ErrUnknownTier.
 func (t Tiers) Terms(of Tier) (Terms, error) {
 	terms, ok := t[of]
 	if !ok {
@@ -52,7 +52,7 @@ func (t Tiers) Terms(of Tier) (Terms, error) {
 	return terms, nil
 }
 
-// Validate joins what is wrong with the terms.
+// Validate returns all faults of the terms.
 func (t Tiers) Validate() error {
 	var errs []error
 	for of, terms := range t {

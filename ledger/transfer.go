@@ -15,10 +15,10 @@ type Reason uint8
 const (
 	Issued    Reason = 1 // the allowance of a period, or a grant
 	Charged   Reason = 2 // accepted log entries
-	Settled   Reason = 3 // earlier overage, covered since
-	Late      Reason = 4 // entries that came after the period was closed in which they were accepted
-	Prorated  Reason = 5 // what a larger plan allows for the rest of a period
-	Lapsed    Reason = 6 // unused by the time at which it had to be
+	Settled   Reason = 3 // earlier overage, now covered
+	Late      Reason = 4 // entries that came after their period had closed
+	Prorated  Reason = 5 // of a larger plan for the rest of a period
+	Lapsed    Reason = 6 // unused at its end
 	TakenBack Reason = 7 // a grant that was voided
 	Corrected Reason = 8 // an adjustment
 )
@@ -35,7 +35,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// ParseReason is the reason of a name.
+// ParseReason returns the reason of a name.
 func ParseReason(name string) (Reason, bool) {
 	for reason, known := range reasonNames {
 		if known == name {
@@ -45,7 +45,7 @@ func ParseReason(name string) (Reason, bool) {
 	return 0, false
 }
 
-// A Source is the log of events that a cause is from. Its numbers are stored.
+// A Source is the log of a cause. Its numbers are stored.
 type Source uint8
 
 // The sources.
@@ -56,20 +56,20 @@ const (
 	FromDecisions Source = 3 // the offset is the number of the organization's decision
 )
 
-// A Cause is the event that made a transfer necessary. (Source,
-// Partition, Offset) identifies it.
+// A Cause is the event behind a transfer. (Source, Partition, Offset)
+// identifies it.
 type Cause struct {
 	Event     string // the event's id
-	Batch     string // the batch of log entries; empty where it is none
+	Batch     string // batch of log entries; empty: none
 	Source    Source
 	Partition int
 	Offset    int64
-	At        time.Time // when it happened; for logs, when they were accepted
-	Project   string    // empty where it concerns no project
-	Key       string    // id of the API key; empty where none was used
+	At        time.Time // when it happened; for logs their acceptance
+	Project   string    // empty: no project
+	Key       string    // id of the API key; empty: none
 }
 
-// BatchOfEvent is the batch of an event of the log, whose id begins with it.
+// BatchOfEvent returns the batch in the id of an event of the log.
 func (c Cause) BatchOfEvent() string {
 	batch, _, _ := strings.Cut(c.Event, "/")
 	return batch
@@ -82,16 +82,16 @@ type Transfer struct {
 	Period       calendar.Period
 	From, To     Account
 	Amount       int64 // bytes, at least 1
-	Entries      int   // how many log entries it pays for; counted on the first transfer of a charge only
+	Entries      int   // log entries; only on the first transfer of a charge
 	Reason       Reason
 	Cause        Cause
 	Line         int       // numbers the transfers of one cause from 0
-	Grant        string    // id of the grant whose bytes they are; empty: none's
-	Of           time.Time // start of the period that it makes good; zero: none
+	Grant        string    // id of the grant; empty: none
+	Of           time.Time // start of the corrected period; zero: none
 }
 
-// Effective is when a transfer counts: when its cause happened, or the period's
-// start where that lies outside the period, as for late settlements.
+// Effective is when a transfer counts: the time of its cause, or the
+// period's start if that is outside, as for late settlements.
 func (t Transfer) Effective() time.Time {
 	if t.Period.Contains(t.Cause.At) {
 		return t.Cause.At

@@ -2,27 +2,27 @@ package ledger
 
 import "time"
 
-// Rules by which a request would be refused.
+// Rules that refuse requests.
 const (
 	RuleSuspended = "suspended" // the organization can send nothing
-	RuleExhausted = "exhausted" // a request needed more than was left: everything is refused since
-	RuleQuota     = "quota"     // less is left than the request needs
-	RuleBudget    = "budget"    // less is left of a budget of its project or key, or that is exhausted
+	RuleExhausted = "exhausted" // an earlier request needed more than was left
+	RuleQuota     = "quota"     // the request needs more than is left
+	RuleBudget    = "budget"    // the request needs more than its budget has left
 )
 
-// A Trial is what would become of a request that was accepted now.
+// A Trial is the outcome of a request if sent now.
 type Trial struct {
 	Bytes     int64
-	Rule      string // by which it would be refused; empty: it would be accepted
-	Covered   int64  // of its bytes, by the allowance and grants
-	Overage   int64  // of its bytes, by nothing
+	Rule      string // that would refuse it; empty: accepted
+	Covered   int64  // bytes covered by the allowance and grants
+	Overage   int64  // uncovered bytes
 	Remaining int64  // of the allowance and grants, afterwards
-	Exhausts  bool   // nothing more would be accepted afterwards, of whose budget refused it
-	Budget    Budget // that would refuse it; zero: none
+	Exhausts  bool   // afterwards nothing more is accepted, of its budget if that refused it
+	Budget    Budget // the refusing budget; zero: none
 }
 
-// Try finds what would become of a request of an organization,
-// of which book is the running period's.
+// Try returns the outcome of an organization's request in the running
+// period's book.
 func (o Organization) Try(book Book, bytes int64, at time.Time) Trial {
 	plan, trial := o.Plans.At(at), Trial{Bytes: bytes, Remaining: book.Remaining()}
 	left := o.Admits(book, at)
@@ -41,27 +41,27 @@ func (o Organization) Try(book Book, bytes int64, at time.Time) Trial {
 	return trial
 }
 
-// Under is the trial of a request of a project and key with the budgets of the
-// period: of what the organization may send, one may refuse it.
+// Under applies the period's budgets to the trial of a project's and
+// key's request: one may refuse it.
 func (t Trial) Under(budgets []Budget, project, key string) Trial {
 	if t.Rule != "" {
 		return t
 	}
 	for _, budget := range budgets {
-		if budget.sent(Cause{Project: project, Key: key}) && (budget.IsOut() || t.Bytes > budget.Remaining()) {
+		if budget.spentBy(Cause{Project: project, Key: key}) && (budget.IsExhausted() || t.Bytes > budget.Remaining()) {
 			return Trial{Bytes: t.Bytes, Rule: RuleBudget, Remaining: t.Remaining + t.Covered, Exhausts: true, Budget: budget}
 		}
 	}
 	return t
 }
 
-// Admits is how many bytes ingest would still accept in the period.
+// Admits returns how many bytes ingest would still accept in the
+// period.
 func (o Organization) Admits(book Book, at time.Time) int64 {
 	return max(0, book.limit(o.Plans.At(at))-book.Used())
 }
 
-// RemedyOf is what would have a request accepted that would be
-// refused by what is left.
+// RemedyOf returns the remedy for a request beyond what is left.
 func (t Tiers) RemedyOf(o Organization, book Book, bytes int64, at time.Time) Remedy {
 	refusal := Refusal{Bytes: bytes, Remaining: o.Admits(book, at), Quota: book.limit(o.Plans.At(at)), Cause: Cause{At: at}}
 	return t.Remedy(o, refusal)

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// What would become of a request is what the books and ingest make of one.
+// A trial matches the outcome in books and ingest.
 func TestTrial(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	plan, soft := Plan{Tier: Indie}, Plan{Tier: Indie, Overage: true, OverageCap: 20}
@@ -46,7 +46,8 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// A budget refuses what the organization may send, for its project or key alone.
+// A budget refuses requests of its project or key alone, even within
+// the quota.
 func TestTrialUnderBudgets(t *testing.T) {
 	fits := Trial{Bytes: 30, Covered: 30, Remaining: 40}
 	shop, keys := Budget{Spender: Spender{Project: "shop"}, Bytes: 50, Used: 20}, Budget{Spender: Spender{Key: "k"}, Bytes: 50, Used: 21}

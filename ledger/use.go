@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// UseAccepted is the outcome of what was accepted, and so charged.
-// All others are of requests that were not.
+// UseAccepted is the outcome of accepted requests, which are charged.
+// Others are not.
 const UseAccepted = "accepted"
 
-// A Use is what became of requests of an organization that were alike, in one hour.
+// A Use sums an organization's requests of one kind and hour.
 type Use struct {
 	Organization string
 	Hour         time.Time // UTC
-	Project      string    // empty, like Key and Environment: of any, where too many were in use at once
+	Project      string    // empty, like Key and Environment, where there were too many
 	Key          string
 	Environment  string
 	Outcome      string
@@ -22,11 +22,11 @@ type Use struct {
 	Requests  int64
 	Entries   int64
 	Bytes     int64
-	Errors    int64 // of Entries: with an error payload; counted of accepted ones
-	KeyInBody int64 // of Requests: with the key in the body, which is deprecated
+	Errors    int64 // accepted Entries with an error payload
+	KeyInBody int64 // Requests with the key in the body, which is deprecated
 }
 
-// Use is what a charge adds to what its organization has used.
+// Use returns what a charge adds to usage.
 func (c Charge) Use() Use {
 	return Use{
 		Organization: c.Organization, Hour: c.Cause.At.UTC().Truncate(time.Hour), Project: c.Cause.Project, Key: c.Cause.Key, Environment: c.Environment,
@@ -34,8 +34,8 @@ func (c Charge) Use() Use {
 	}
 }
 
-// A Tally is what one process of ingest counted of an organization's requests.
-// It counts once: those of a process have growing sequences.
+// A Tally is what one process of ingest counted of an organization's
+// requests. It counts once: sequences of a process ascend.
 type Tally struct {
 	Organization string
 	Process      string
@@ -44,11 +44,11 @@ type Tally struct {
 	Uses         []Use
 }
 
-// maxTallied bounds each number of a tally, so that no sum of
-// them comes near the end of an int64.
+// maxTallied bounds each number of a tally, so that sums stay far below
+// the limit of int64.
 const maxTallied = int64(1) << 48
 
-// Validate refuses what cannot have been counted.
+// Validate refuses an impossible tally.
 func (t Tally) Validate() error {
 	if t.Organization == "" || t.Process == "" || t.Sequence < 1 {
 		return fmt.Errorf("cannot count requests of organization %q by process %q, sequence %d", t.Organization, t.Process, t.Sequence)
@@ -66,8 +66,8 @@ func (t Tally) Validate() error {
 	return nil
 }
 
-// Counted are the uses that a tally adds. The log itself counts what was
-// accepted: of that only the deprecated keys are new.
+// Counted returns the uses that a tally adds. Accepted requests are
+// counted by the log; only their deprecated keys are new.
 func (t Tally) Counted() []Use {
 	var uses []Use
 	for _, use := range t.Uses {

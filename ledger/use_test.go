@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What was accepted is counted by its charge; a tally adds only what became of
-// the rest, and which keys came in bodies.
+// Accepted requests are counted by their charge. A tally adds only the
+// rest, and keys in bodies.
 func TestTallyCountsNothingTwice(t *testing.T) {
 	tally := Tally{Organization: "acme", Process: "run", Sequence: 1, At: time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC), Uses: []Use{
 		{Key: "a", Outcome: UseAccepted, Requests: 3, Entries: 30, Bytes: 300},

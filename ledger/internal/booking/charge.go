@@ -34,7 +34,7 @@ func (s *Service) Charge(ctx context.Context, tx pgx.Tx, booked time.Time, charg
 		return nil, fmt.Errorf("cannot open the books: %w", err)
 	}
 	for id, books := range opened {
-		books.Expect(charged[id])
+		books.Reserve(charged[id])
 	}
 	for _, charge := range charges {
 		if err := opened[charge.Organization].Charge(charge); err != nil {

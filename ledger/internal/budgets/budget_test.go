@@ -67,7 +67,7 @@ func TestBudgetCounts(t *testing.T) {
 	}
 	budgeted(t, l, ofKey, 10)
 	found := published(t, l)
-	if len(found) != 2 || found[0].Spender != ofProject || found[0].Used != 80 || found[0].IsOut() || found[1].Used != 87 || !found[1].IsOut() {
+	if len(found) != 2 || found[0].Spender != ofProject || found[0].Used != 80 || found[0].IsExhausted() || found[1].Used != 87 || !found[1].IsExhausted() {
 		t.Errorf("published %+v", found)
 	}
 	l.CheckSound(t)
@@ -102,7 +102,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 			t.Errorf("refusal %d: %+v", i, events)
 		}
 	}
-	if found := published(t, l); len(found) != 1 || !found[0].IsOut() {
+	if found := published(t, l); len(found) != 1 || !found[0].IsExhausted() {
 		t.Errorf("refused: %+v", found)
 	}
 	if state := l.BalanceNow(t, "acme").State(); state != ledger.Active {
@@ -112,7 +112,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 	if err != nil || len(explained) != 1 || explained[0].Budget != 110 || !explained[0].EndsAt.Equal(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("explained %+v, %v", explained, err)
 	}
-	if made := budgeted(t, l, ofProject, 110); made.Budgets[0].IsOut() {
+	if made := budgeted(t, l, ofProject, 110); made.Budgets[0].IsExhausted() {
 		t.Errorf("raised: %+v", made)
 	}
 	for range 2 {
@@ -123,7 +123,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 	}
 	l.Book(t, l.NewCharge("acme", 5))
 	made, err := l.Budgets.SetAll(t.Context(), "acme", unitofwork.Request{}, []ledger.BudgetSpec{{Spender: ofKey, Bytes: 50}, {Spender: ofProject, Bytes: 45}})
-	if err != nil || len(made.Budgets) != 2 || made.Budgets[0].Used != 45 || !made.Budgets[0].IsOut() || made.Budgets[1].Used != 45 || made.Budgets[1].IsOut() {
+	if err != nil || len(made.Budgets) != 2 || made.Budgets[0].Used != 45 || !made.Budgets[0].IsExhausted() || made.Budgets[1].Used != 45 || made.Budgets[1].IsExhausted() {
 		t.Errorf("set anew: %+v, %v", made, err)
 	}
 	l.CheckSound(t)

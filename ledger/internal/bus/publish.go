@@ -201,7 +201,7 @@ func newAccount(state ledger.AccountState, counted contract.Positions) contract.
 	}
 	for _, b := range state.Budgets {
 		account.Budgets = append(account.Budgets, contract.AccountBudget{
-			Project: b.Project, APIKey: b.Key, Bytes: b.Bytes, Used: b.Used, Exhausted: b.IsOut(), Since: b.Since,
+			Project: b.Project, APIKey: b.Key, Bytes: b.Bytes, Used: b.Used, Exhausted: b.IsExhausted(), Since: b.Since,
 		})
 	}
 	return account

@@ -37,7 +37,7 @@ type shownBudget struct {
 }
 
 // Out reports whether requests are refused.
-func (b shownBudget) Out() bool { return b.IsOut() }
+func (b shownBudget) Out() bool { return b.IsExhausted() }
 
 // High reports whether little is left.
 func (b shownBudget) High() bool { return b.PerMille >= 800 }

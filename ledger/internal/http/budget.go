@@ -21,7 +21,7 @@ type budgetBody struct {
 
 func newBudgetBody(b ledger.Budget, resets time.Time) budgetBody {
 	body := budgetBody{Bytes: b.Bytes, Used: b.Used, Remaining: b.Remaining(), State: ledger.Active, ResetsAt: resets}
-	if b.IsOut() {
+	if b.IsExhausted() {
 		body.State = ledger.Exhausted
 	}
 	if b.Key != "" {

@@ -23,8 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Bounds of what is claimed at once, so that checking stays a
-// small part of the work.
+// Bounds of one claim, which keep checks a small part of the work.
 const (
 	claimedRanges = 100
 	checkedBooks  = 20

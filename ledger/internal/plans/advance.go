@@ -20,28 +20,30 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// advancedAtOnce is how many organizations one transaction advances.
-const advancedAtOnce = 20
+// organizationsPerTx is how many organizations one transaction
+// advances.
+const organizationsPerTx = 20
 
-// An Advancer ends periods, and starts and ends grants, when they
-// are due. Several share the organizations.
+// An Advancer ends periods, and starts and ends grants, when they are
+// due. Replicas share the organizations.
 type Advancer struct {
 	Service  *Service
 	Pool     *pgxpool.Pool
 	End      horizon.LogEnd
 	Interval time.Duration
 	Logger   *slog.Logger
-	Wake     func() // what became true is to be published
+	Wake     func() // wakes the publisher
 
 	booked horizon.Horizon
 }
 
-// Run advances until ctx ends. A failure is logged, and tried again after Interval.
+// Run advances until ctx ends. It logs a failure and retries after
+// Interval.
 func (a *Advancer) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, a.Interval, a.RunOnce, lifecycle.Warn(a.Logger, "cannot do what is due"))
 }
 
-// RunOnce does all that is due and was so when what is booked was accepted.
+// RunOnce does everything that is due through the booked horizon.
 func (a *Advancer) RunOnce(ctx context.Context) error {
 	through, due, err := a.due(ctx)
 	if err != nil || !due {
@@ -54,7 +56,8 @@ func (a *Advancer) RunOnce(ctx context.Context) error {
 	return err
 }
 
-// due reports whether anything is due, and through which instant it can be done.
+// due reports whether anything is due and through which instant it can
+// be done.
 func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err error) {
 	var now time.Time
 	err = pg.InTxAsSystem(ctx, a.Pool, func(tx pgx.Tx) error {
@@ -70,27 +73,27 @@ func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err er
 	return booked.Add(-horizon.Settling), !booked.IsZero(), err
 }
 
-// Advance does all that was due through an instant, by which everything
-// accepted has to be booked, and returns about how many organizations.
-// One that fails keeps no other waiting.
+// Advance does everything due through an instant, by which all accepted
+// logs must be booked. It returns about how many organizations it
+// advanced. A failing one doesn't stop the others.
 func (s *Service) Advance(ctx context.Context, pool *pgxpool.Pool, through time.Time) (advanced int, err error) {
-	p := pass{service: s, pool: pool, through: through}
+	p := advancePass{service: s, pool: pool, through: through}
 	for more := true; more; {
 		if more, err = p.next(ctx); err != nil {
 			return p.advanced, fmt.Errorf("cannot advance the books: %w", err)
 		}
 	}
 	if err := p.locked(ctx); err != nil {
-		return p.advanced, fmt.Errorf("cannot look whose books are left: %w", err)
+		return p.advanced, fmt.Errorf("cannot find the remaining organizations: %w", err)
 	}
 	if len(p.failed) > 0 {
-		return p.advanced, fmt.Errorf("cannot advance the books of %d organizations, of the first: %w", len(p.failed), p.err)
+		return p.advanced, fmt.Errorf("cannot advance the books of %d organizations, the first: %w", len(p.failed), p.err)
 	}
 	return p.advanced, nil
 }
 
-// A pass is one look for all that is due.
-type pass struct {
+// An advancePass advances everything that is due.
+type advancePass struct {
 	service  *Service
 	pool     *pgxpool.Pool
 	through  time.Time
@@ -99,10 +102,10 @@ type pass struct {
 	err      error    // of the first
 }
 
-// next advances some organizations in one transaction or, where
-// that fails, each in its own.
-func (p *pass) next(ctx context.Context) (more bool, err error) {
-	ids, err := p.someDue(ctx)
+// next advances some organizations in one transaction or, if that
+// fails, each in its own.
+func (p *advancePass) next(ctx context.Context) (more bool, err error) {
+	ids, err := p.lockedDue(ctx)
 	switch {
 	case err == nil:
 		p.advanced += len(ids)
@@ -110,27 +113,27 @@ func (p *pass) next(ctx context.Context) (more bool, err error) {
 	case len(ids) == 0 || ctx.Err() != nil:
 		return false, err
 	}
-	p.each(ctx, ids)
+	p.oneByOne(ctx, ids)
 	return true, nil
 }
 
-// locked advances organizations that were left out because their
-// books were locked, once these are free: those of one that is
-// always charged would never be so by chance.
-func (p *pass) locked(ctx context.Context) error {
+// locked waits for organizations whose books were locked and advances
+// them: one under constant load would always be skipped.
+func (p *advancePass) locked(ctx context.Context) error {
 	var ids []string
 	err := pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) (err error) {
-		ids, err = postgres.Due(ctx, tx, p.through, p.failed, advancedAtOnce)
+		ids, err = postgres.Due(ctx, tx, p.through, p.failed, organizationsPerTx)
 		return err
 	})
 	if err == nil {
-		p.each(ctx, ids)
+		p.oneByOne(ctx, ids)
 	}
 	return err
 }
 
-// each advances organizations one by one, so that a failure is of one.
-func (p *pass) each(ctx context.Context, ids []string) {
+// oneByOne advances each organization alone, so that a failure is of
+// one.
+func (p *advancePass) oneByOne(ctx context.Context, ids []string) {
 	for _, id := range ids {
 		due, err := p.alone(ctx, id)
 		switch {
@@ -142,15 +145,15 @@ func (p *pass) each(ctx context.Context, ids []string) {
 	}
 }
 
-// someDue advances organizations about which something is due, and returns
-// which these are, also where it fails with one of them.
-func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
+// lockedDue locks and advances due organizations. It returns them even
+// if one fails.
+func (p *advancePass) lockedDue(ctx context.Context) (ids []string, err error) {
 	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		now, err := p.service.Work.Time(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if ids, err = postgres.LockDue(ctx, tx, p.through, p.failed, advancedAtOnce); err != nil || len(ids) == 0 {
+		if ids, err = postgres.LockDue(ctx, tx, p.through, p.failed, organizationsPerTx); err != nil || len(ids) == 0 {
 			return err
 		}
 		return p.service.advance(ctx, tx, ids, now, p.through)
@@ -158,9 +161,9 @@ func (p *pass) someDue(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// alone advances one organization, if something is due about it
-// once its books are free.
-func (p *pass) alone(ctx context.Context, id string) (due bool, err error) {
+// alone advances one organization, if it is due once its books are
+// free.
+func (p *advancePass) alone(ctx context.Context, id string) (due bool, err error) {
 	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		if due, err = postgres.LockIfDue(ctx, tx, p.through, id); err != nil || !due {
 			return err
@@ -187,7 +190,7 @@ func (s *Service) advance(ctx context.Context, tx pgx.Tx, ids []string, now, thr
 	var moved []string
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		books := opened[id]
-		if books.Due().After(through) { // a grant was used up before it expired
+		if books.Due().After(through) { // a grant used up before its expiry
 			continue
 		}
 		if err := books.Decide(decision, books.DecisionCause(books.Organization.NotBefore(now))); err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A period is closed once what was accepted in it is booked, by whichever
-// replica: not while a partition is behind the end that the log had then,
-// is stopped, or is of another topic, and not where the brokers don't
-// answer. What comes later is not waited for.
+// A period closes once everything accepted in it is booked, by all
+// replicas: not while a partition lags behind the log's end of then, is
+// stopped or is of another topic, nor without brokers. Later records
+// are not awaited.
 func TestAPeriodIsClosedOnceTheLogIsBooked(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))
@@ -56,8 +56,8 @@ func TestAPeriodIsClosedOnceTheLogIsBooked(t *testing.T) {
 	step("all is booked", nil, 2) // with the statement
 }
 
-// An organization whose books somebody has when they are due, as one
-// that is always charged, is waited for.
+// An organization whose books are locked when it is due, as under
+// constant load, is awaited.
 func TestWhoIsAlwaysChargedIsAdvanced(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.SetClock(time.Date(2026, 12, 3, 0, 0, 0, 0, time.UTC))

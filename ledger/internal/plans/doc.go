@@ -1,4 +1,4 @@
-// Package plans is what organizations subscribe to: their first plan,
-// changes of it, and what time does to periods and grants. It stands on
-// unitofwork, and shows a plan with its balance.
+// Package plans holds what organizations subscribe to: their first plan,
+// its changes, and the ends of periods and grants. It stands on unitofwork and
+// balances.
 package plans

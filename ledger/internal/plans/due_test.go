@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Periods end, and grants start and expire, for an organization that sends
-// nothing; what comes late is an adjustment.
+// Periods end, and grants start and expire, without any request. Late
+// charges are adjustments.
 func TestWhatIsDueIsDone(t *testing.T) {
 	l := ledgertest.Acme(t)
 	late := l.NewCharge("acme", 7)
@@ -45,8 +45,8 @@ func TestWhatIsDueIsDone(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Several at once do what is due, each for the organizations that
-// no other has, and nothing is done twice.
+// Concurrent advancers take different organizations, and nothing is
+// done twice.
 func TestAdvancersShareTheWork(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -70,8 +70,8 @@ func TestAdvancersShareTheWork(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// An organization with which it fails waits alone, also where there are
-// more of these than a transaction takes.
+// A failing organization waits alone, even if more fail than fit a
+// transaction.
 func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 	l := ledgertest.New(t)
 	const failing = 25
@@ -86,9 +86,9 @@ func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 			return err
 		})
 	}
-	count(7) // more than there are: what is decided next has the wrong number
+	count(7) // too high: the next decision's number is wrong
 	advanced, err := l.Plans.Advance(t.Context(), l.Pool, l.DatabaseNow())
-	if err == nil || !strings.Contains(err.Error(), `of 25 organizations, of the first: organization "failing`) || advanced != 1 {
+	if err == nil || !strings.Contains(err.Error(), `of 25 organizations, the first: organization "failing`) || advanced != 1 {
 		t.Errorf("%d advanced, error %v", advanced, err)
 	}
 	closed := closings(2)

@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// A Service starts plans, changes them, and does what is due by them.
+// A Service starts and changes plans, and does what they make due.
 type Service struct {
 	Reads    *snapshot.Reader
 	Work     *unitofwork.Writer

@@ -14,32 +14,31 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// HoldBooks locks the books of organizations that begin and of others, if
-// these are there, before any is changed: one after the other would not be
-// in the order in which others lock them.
-func (s *Service) HoldBooks(ctx context.Context, tx pgx.Tx, booked time.Time, beginning, others []string) error {
-	if len(beginning)+len(others) == 0 {
+// HoldBooks locks the books of created organizations and of existing
+// others before any changes: one by one would break the lock order.
+func (s *Service) HoldBooks(ctx context.Context, tx pgx.Tx, booked time.Time, created, others []string) error {
+	if len(created)+len(others) == 0 {
 		return nil
 	}
-	if err := postgres.AddMissing(ctx, tx, booked, beginning); err != nil {
+	if err := postgres.AddMissing(ctx, tx, booked, created); err != nil {
 		return fmt.Errorf("cannot add organizations: %w", err)
 	}
-	if _, err := postgres.LockKnown(ctx, tx, slices.Concat(beginning, others)); err != nil {
+	if _, err := postgres.LockKnown(ctx, tx, slices.Concat(created, others)); err != nil {
 		return fmt.Errorf("cannot lock the books: %w", err)
 	}
 	return nil
 }
 
-// A Start is an organization's first plan, and what it begins by.
+// A Start is an organization's first plan and its cause.
 type Start struct {
 	Organization string
 	Plan         ledger.Plan
 	Cause        ledger.Cause
 }
 
-// A StartError is why one of several plans can't begin.
+// A StartError is why one of several plans can't start.
 type StartError struct {
-	At  int // which of them
+	At  int // its index
 	Err error
 }
 
@@ -48,13 +47,13 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap is for errors.Is.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// StartPlans gives organizations their first plans and returns
-// the events: none of one that has a plan.
+// StartPlans sets organizations' first plans and returns the events.
+// One that has a plan keeps it.
 func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) ([]ledger.Event, error) {
 	if len(starts) == 0 {
 		return nil, nil
 	}
-	opened, err := s.openBeginning(ctx, tx, booked, starts)
+	opened, err := s.openCreated(ctx, tx, booked, starts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the books of %d organizations: %w", len(starts), err)
 	}
@@ -70,8 +69,8 @@ func (s *Service) StartPlans(ctx context.Context, tx pgx.Tx, booked time.Time, s
 	return unitofwork.EventsOf(opened), nil
 }
 
-// openBeginning locks and opens the books of organizations that begin.
-func (s *Service) openBeginning(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) (map[string]*ledger.Books, error) {
+// openCreated locks and opens the books of created organizations.
+func (s *Service) openCreated(ctx context.Context, tx pgx.Tx, booked time.Time, starts []Start) (map[string]*ledger.Books, error) {
 	ids := make([]string, len(starts))
 	for i, start := range starts {
 		ids[i] = start.Organization

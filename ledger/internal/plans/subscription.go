@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Subscription is what an organization subscribes to.
+// A Subscription is an organization's current and next plan.
 type Subscription struct {
 	Organization string
 	Plan         ledger.Plan // in force
@@ -21,7 +21,7 @@ type Subscription struct {
 	State        string
 	Suspended    bool
 	AnchorDay    int            // of the running period
-	NextAnchor   int            // from the next period on; 0: as it is
+	NextAnchor   int            // from the next period on; 0: unchanged
 	Next         *ScheduledPlan // nil: nothing is scheduled
 }
 
@@ -31,7 +31,7 @@ type ScheduledPlan struct {
 	Terms ledger.Terms
 }
 
-// Subscription reads what an organization subscribes to.
+// Subscription reads an organization's subscription.
 func (s *Service) Subscription(ctx context.Context, organization string) (found Subscription, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		balance, err := s.Balances.Running(ctx, tx, organization)
@@ -44,7 +44,7 @@ func (s *Service) Subscription(ctx context.Context, organization string) (found 
 	return found, err
 }
 
-// Subscribe has an organization subscribe to something.
+// Subscribe changes an organization's subscription.
 func (s *Service) Subscribe(ctx context.Context, organization string, request unitofwork.Request, wanted ledger.Subscription) (Subscription, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error) {
 		return books.Subscribe(wanted, at)
@@ -58,8 +58,8 @@ func (s *Service) Subscribe(ctx context.Context, organization string, request un
 	})
 }
 
-// NewSubscription is what an organization subscribes to at an
-// instant, of whose period book is.
+// NewSubscription returns an organization's subscription at an instant
+// in book's period.
 func NewSubscription(tiers ledger.Tiers, o ledger.Organization, book ledger.Book, at time.Time) (Subscription, error) {
 	plan := o.Plans.At(at)
 	terms, err := plan.Terms(tiers)

@@ -21,14 +21,14 @@ func subscribe(t *testing.T, l *ledgertest.Ledger, wanted ledger.Subscription) p
 	return made
 }
 
-// closings are the events of an organization with which nothing happens
-// but that so many periods close at once.
+// closings are the events of so many periods that close without other
+// events.
 func closings(periods int) []ledger.EventKind {
 	return append(slices.Repeat([]ledger.EventKind{ledger.PeriodClosed}, periods), slices.Repeat([]ledger.EventKind{ledger.StatementReady}, periods)...)
 }
 
-// Subscribed, used up, upgraded, and on: the books hold, and
-// each fact is there once.
+// After a subscription, exhaustion and an upgrade the books are sound,
+// and each fact is there once.
 func TestUpgrade(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Book(t, l.NewCharge("acme", 100))
@@ -50,8 +50,8 @@ func TestUpgrade(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A smaller plan waits until the period ends; until then it can be
-// taken back by sending what is in force.
+// A smaller plan waits for the period's end. Subscribing to the current
+// plan cancels it.
 func TestDowngrade(t *testing.T) {
 	l := ledgertest.Acme(t)
 	small := ledger.Subscription{Plan: ledger.Plan{Tier: ledger.Indie, Quota: 40}}

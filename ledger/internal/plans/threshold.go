@@ -11,10 +11,10 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Thresholds are what is announced to an organization when it is reached.
+// Thresholds are an organization's announced thresholds.
 type Thresholds struct {
 	Percents ledger.Thresholds
-	Own      bool // else they are those of the installation
+	Own      bool // false: the installation's
 }
 
 // Thresholds reads the thresholds of an organization.
@@ -27,8 +27,8 @@ func (s *Service) Thresholds(ctx context.Context, organization string) (found Th
 	return found, err
 }
 
-// SetThresholds has an organization have thresholds of its own,
-// or with nil those of the installation.
+// SetThresholds sets an organization's own thresholds; nil: the
+// installation's.
 func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		return books.SetThresholds(percents)

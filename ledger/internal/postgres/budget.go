@@ -39,7 +39,7 @@ func LoadBudgets(ctx context.Context, tx pgx.Tx, organizations []string) (map[st
 // queueBudgets writes the budgets of opened books.
 func queueBudgets(batch *pgx.Batch, opened map[string]*ledger.Books) {
 	for _, id := range sortedKeys(opened) {
-		for _, of := range opened[id].Unbudgeted { // first: it may have a new one
+		for _, of := range opened[id].RemovedBudgets { // first: it may have a new one
 			batch.Queue(`DELETE FROM budgets WHERE organization = $1 AND project = $2 AND key = $3`, id, of.Project, of.Key)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Clock is what time it is for an organization.
+// A Clock is an organization's time.
 type Clock struct {
 	Organization string
 	Test         bool
@@ -20,7 +20,7 @@ type Clock struct {
 
 func clockOf(o ledger.Organization, now time.Time) Clock { return Clock{o.ID, o.IsTest(), o.Now(now)} }
 
-// Clock reads what time it is for an organization.
+// Clock reads an organization's time.
 func (s *Service) Clock(ctx context.Context, organization string) (found Clock, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) error {
 		o, now, err := s.Reads.OrganizationNow(ctx, tx, organization)
@@ -30,9 +30,8 @@ func (s *Service) Clock(ctx context.Context, organization string) (found Clock, 
 	return found, err
 }
 
-// Advance has it be an instant for a test, and does all that is
-// due by then; zero: it stays as it is. An organization that was
-// never charged becomes a test by it.
+// Advance sets the clock of a test and does everything due by then;
+// zero keeps the time. An organization without charges becomes a test.
 func (s *Service) Advance(ctx context.Context, organization string, request unitofwork.Request, to time.Time) (Clock, error) {
 	choose := func(tx pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		now, err := s.Work.Time(ctx, tx)

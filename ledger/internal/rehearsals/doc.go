@@ -1,4 +1,4 @@
-// Package rehearsals is the room of organizations with which billing
-// only rehearses: their clock, and what they would have sent. It
+// Package rehearsals is the room of test organizations: their clock, and
+// requests that are only rehearsed. It
 // stands on the unit of work and the tables.
 package rehearsals

@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// A Service has time pass for tests, and requests that nobody sends.
+// A Service advances the clocks of tests and rehearses requests.
 type Service struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer

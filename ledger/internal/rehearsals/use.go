@@ -13,14 +13,15 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Use is what became of a request that nobody sent.
+// A Use is the outcome of a rehearsed request.
 type Use struct {
 	ledger.Trial
 	ID string
 	At time.Time
 }
 
-// Use charges a test, or refuses it, as if it had sent a request. Of the spec the id is not looked at.
+// Use charges or refuses a rehearsed request of a test. It ignores the
+// id of spec.
 func (s *Service) Use(ctx context.Context, organization string, request unitofwork.Request, spec ledger.Rehearsed) (Use, error) {
 	input := spec
 	spec.ID = "rhs_" + s.Work.IDs()
@@ -36,7 +37,7 @@ func (s *Service) Use(ctx context.Context, organization string, request unitofwo
 	})
 }
 
-// Explain keeps a refusal, so that it can be asked why.
+// Explain stores a refusal for later queries.
 func Explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
 	refusal := r.Refusal
 	switch r.Rule {
@@ -51,7 +52,7 @@ func Explain(ctx context.Context, tx pgx.Tx, r ledger.Rehearsal) error {
 		}
 	}
 	if err := postgres.SaveRefusals(ctx, tx, []ledger.Refusal{refusal}); err != nil {
-		return fmt.Errorf("cannot note a refusal: %w", err)
+		return fmt.Errorf("cannot save a refusal: %w", err)
 	}
 	return nil
 }

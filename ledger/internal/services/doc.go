@@ -1,3 +1,3 @@
-// Package services puts the rooms of the ledger together: each concept has one,
-// with a Service of its own. Processes and tests build all of them here.
+// Package services wires the services of the ledger, one for each concept.
+// Processes and tests build all of them here.
 package services

@@ -25,7 +25,7 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// Services are those of all rooms, on one database.
+// Services are those of all concepts, on one database.
 type Services struct {
 	Reads *snapshot.Reader
 	Work  *unitofwork.Writer
@@ -43,11 +43,11 @@ type Services struct {
 	Usage      *usage.Service
 }
 
-// Config is what the services work with.
+// Config configures the services.
 type Config struct {
-	Reads    *pgxpool.Pool   // for those who ask
-	Replica  *replica.Reader // for those who list; nil: there is none
-	Writes   *pgxpool.Pool   // for those who decide
+	Reads    *pgxpool.Pool   // for reads
+	Replica  *replica.Reader // for lists; nil: none
+	Writes   *pgxpool.Pool   // for decisions
 	Turns    *turns.Turns
 	Save     unitofwork.SaveEvents
 	IDs      func() string // unique, URL-safe, at most 60 characters
@@ -57,10 +57,10 @@ type Config struct {
 	Time     unitofwork.DatabaseTime
 	Deciding *turns.Turns
 	Owns     ledger.Owns
-	End      horizon.LogEnd // nil: nobody knows where the log ends
+	End      horizon.LogEnd // nil: the end of the log is unknown
 }
 
-// New makes the services.
+// New returns the services.
 func New(c Config) *Services {
 	reads := &snapshot.Reader{Pool: c.Reads, Turns: c.Turns, Clock: c.Clock}
 	lists := reads.From(c.Replica)

@@ -1,4 +1,3 @@
-// Package snapshot reads one organization's rows as they are at one
-// instant, in the organization's turn. It stands on the tables; every room
-// that answers a question reads through it.
+// Package snapshot reads one organization's rows in a snapshot, once it is
+// the organization's turn. It stands on the tables; all rooms read through it.
 package snapshot

@@ -15,22 +15,23 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// A Reader reads for those who ask, by connections of their own.
+// A Reader reads for requests, through its own connections.
 type Reader struct {
 	Pool  *pgxpool.Pool
 	Turns *turns.Turns     // of organizations
-	Clock func() time.Time // of this machine: what is decided goes by that of the database
+	Clock func() time.Time // of this machine; decisions use the database's
 
-	replica *replica.Reader // nil: the pool answers
+	replica *replica.Reader // nil: reads use the pool
 }
 
-// From is the same reader, which a replica answers where it can.
+// From returns the same reader on a replica, with the pool as fallback.
 func (r *Reader) From(replica *replica.Reader) *Reader {
 	return &Reader{Pool: r.Pool, Turns: r.Turns, Clock: r.Clock, replica: replica}
 }
 
-// Read runs fn in a snapshot of one organization's rows, in its turn. It returns ErrNoOrganization for an
-// impossible id. Where a replica cancels the read, fn runs a second time.
+// Read runs fn in a snapshot of one organization's rows, in its turn.
+// It returns ErrNoOrganization for an invalid id. If a replica cancels
+// the read, fn runs a second time.
 func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.Tx, organization pg.Organization) error) error {
 	leave, err := r.Turns.Enter(ctx, organization)
 	if err != nil {
@@ -45,8 +46,7 @@ func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.T
 	})
 }
 
-// ReadAtOnce is Read for queries that are known beforehand: all of them in one
-// exchange with the database.
+// ReadAtOnce is Read for a batch of queries in one round trip.
 func (r *Reader) ReadAtOnce(ctx context.Context, organization string, queue func(batch *pgx.Batch, organization pg.Organization)) error {
 	id := pg.Organization(organization)
 	if err := id.Check(); err != nil {
@@ -60,7 +60,8 @@ func (r *Reader) ReadAtOnce(ctx context.Context, organization string, queue func
 	return pg.ReadAtOnce(ctx, r.Pool, id, func(batch *pgx.Batch) { queue(batch, id) })
 }
 
-// NoOrganization is the error for an id that nobody can act as. An unreachable database is none.
+// NoOrganization returns the error for an invalid id. Others, such as
+// of an unreachable database, pass unchanged.
 func NoOrganization(err error) error {
 	if pg.IsTransient(err) {
 		return err
@@ -77,7 +78,7 @@ func Exists(ctx context.Context, tx pgx.Tx, organization pg.Organization) error 
 	return err
 }
 
-// OrganizationNow reads an organization that has a plan, and what time it is for it.
+// OrganizationNow reads an organization with a plan, and its time.
 func (r *Reader) OrganizationNow(ctx context.Context, tx pgx.Tx, organization pg.Organization) (ledger.Organization, time.Time, error) {
 	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))
 	now := o.Now(r.Clock().UTC())
@@ -87,7 +88,7 @@ func (r *Reader) OrganizationNow(ctx context.Context, tx pgx.Tx, organization pg
 	return o, now, err
 }
 
-// OrganizationAt reads an organization that has a plan at an instant.
+// OrganizationAt reads an organization that had a plan at an instant.
 func OrganizationAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (ledger.Organization, error) {
 	o, found, err := postgres.LoadOrganization(ctx, tx, string(organization))
 	switch {

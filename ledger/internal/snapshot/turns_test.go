@@ -11,9 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// An organization that reads without pause has half of the
-// places and a bounded line; beyond it gets
-// 429. Another one is answered at once.
+// An organization under load has half of the places and a bounded
+// queue; beyond it gets 429. Another is served at once.
 func TestReadsTakeTurns(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "noisy", ledger.Scale)

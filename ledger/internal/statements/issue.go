@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Issue makes the statements of periods that have just closed.
-// The books are saved, and still locked.
+// Issue issues the statements of periods that have just closed. The
+// books are saved and still locked.
 func Issue(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		for _, event := range opened[id].Events {

@@ -16,8 +16,8 @@ type Service struct {
 	Reads *snapshot.Reader
 }
 
-// List lists an organization's statements with numbers below before, the latest
-// first, with their totals alone. before is 0 at the start.
+// List lists an organization's statements with numbers below before,
+// the latest first, with totals only. 0 is the start.
 func (s *Service) List(ctx context.Context, organization string, before int64, limit int) (found []ledger.Statement, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if err := snapshot.Exists(ctx, tx, organization); err != nil {

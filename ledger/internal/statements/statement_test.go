@@ -27,15 +27,15 @@ func statement(t *testing.T, l *ledgertest.Ledger, number int64) ledger.Statemen
 	return found
 }
 
-// A period that closes gets its statement once, with all that it came to; what
-// comes later stands in the next, and changes none.
+// A closed period gets its statement once. Late charges stand in the
+// next and change none.
 func TestStatements(t *testing.T) {
 	l := ledgertest.Acme(t)
 	given := l.GrantAcme(t, ledgertest.GrantOf(50))
 	charge := l.NewCharge("acme", 120)
 	charge.Environment = "prod"
 	l.Book(t, charge)
-	late := l.NewCharge("acme", 7)                        // the grant is of later, and does not cover it
+	late := l.NewCharge("acme", 7)                        // before the grant, which doesn't cover it
 	late.Cause.At = ledgertest.November.AddDate(0, -1, 0) // October is closed
 	l.Book(t, late)
 	if _, err := l.Grants.Adjust(t.Context(), "acme", unitofwork.Request{}, -3, "too little", time.Time{}); err != nil {
@@ -87,8 +87,8 @@ func TestStatements(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Statements are listed with the latest first, each with its
-// totals, and those of others are not.
+// Statements are listed latest first with totals, without those of
+// others.
 func TestStatementsAreListed(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Start(t, "evil", ledger.Indie)
@@ -118,8 +118,8 @@ func TestStatementsAreListed(t *testing.T) {
 	}
 }
 
-// A period of whose beginning no lines are kept has no
-// statement, and the next one has.
+// A period whose first lines are gone has no statement; the next has
+// one.
 func TestPeriodsOfBeforeHaveNoStatement(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -133,7 +133,7 @@ func TestPeriodsOfBeforeHaveNoStatement(t *testing.T) {
 	}
 }
 
-// A statement that is not what its book came to is found.
+// A statement that differs from its book is found.
 func TestSpoiledStatementsAreFound(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.SetClock(time.Date(2026, 12, 1, 0, 1, 0, 0, time.UTC))
@@ -154,8 +154,8 @@ func TestSpoiledStatementsAreFound(t *testing.T) {
 	}
 }
 
-// A grant that was used up by something accepted before the period, and booked
-// after some of it, is still in the statement of the period.
+// A grant used up by a late charge of an earlier period is still in the
+// statement of the period.
 func TestAGrantThatEndedBeforeIsInTheStatement(t *testing.T) {
 	l := ledgertest.Acme(t)
 	given := l.GrantAcme(t, ledgertest.GrantOf(50))

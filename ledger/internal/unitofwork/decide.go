@@ -16,19 +16,21 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Request is who asks for a decision. All of it is kept with the decision.
+// A Request identifies a deciding request. Its actor and id are stored
+// with the decision.
 type Request struct {
 	Actor          string // id of the credential
 	ID             string
-	IdempotencyKey string // empty: every request is a new one
+	IdempotencyKey string // empty: every request is new
 }
 
-// Decide decides about an organization, in one transaction and under the lock of its books, and returns what answer reads of it then. A repeated key
-// gets the answer of before; ErrReused where the input was another.
+// Decide decides about an organization in one transaction under the
+// lock of its books, and returns what answer reads there. A repeated
+// key gets the first answer; ErrReused where the input differs.
 func Decide[T any](ctx context.Context, w *Writer, organization string, request Request, input any,
 	choose func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error),
-	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (made T, err error) {
-	err = w.stubbornly(ctx, organization, func(tx pgx.Tx) error {
+	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (result T, err error) {
+	err = w.withRetries(ctx, organization, func(tx pgx.Tx) error {
 		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
 			return snapshot.NoOrganization(err)
 		}
@@ -40,7 +42,7 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		if err != nil {
 			return err
 		}
-		if known, err := again.Load(ctx, tx, &made); err != nil || known {
+		if known, err := again.Load(ctx, tx, &result); err != nil || known {
 			return err
 		}
 		now, err := w.Time(ctx, tx)
@@ -58,28 +60,30 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		if err := w.book(ctx, tx, books, at, recorded, request, decisions); err != nil {
 			return err
 		}
-		if made, err = answer(tx, books, at); err != nil {
+		if result, err = answer(tx, books, at); err != nil {
 			return err
 		}
-		if err := again.Save(ctx, tx, made, recorded); err != nil {
+		if err := again.Save(ctx, tx, result, recorded); err != nil {
 			return err
 		}
 		return w.Save(ctx, tx, books.Facts())
 	})
-	return made, err
+	return result, err
 }
 
-// tries is how often a decision is tried: who makes room for a day may be in the way of others who do.
-const tries = 3
+// maxAttempts is how often a transaction is tried: concurrent ones may
+// create the same day.
+const maxAttempts = 3
 
-// stubbornly runs fn in a transaction once it is the organization's turn, again where the database asks for it.
-func (w *Writer) stubbornly(ctx context.Context, organization string, fn func(tx pgx.Tx) error) (err error) {
+// withRetries runs fn in a transaction in the organization's turn, with
+// retries where the database asks for one.
+func (w *Writer) withRetries(ctx context.Context, organization string, fn func(tx pgx.Tx) error) (err error) {
 	leave, err := w.Turns.Enter(ctx, organization)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	for range tries {
+	for range maxAttempts {
 		if err = pg.InTx(ctx, w.Pool, fn); err == nil || !pg.IsTransient(err) || ctx.Err() != nil {
 			return err
 		}
@@ -87,7 +91,8 @@ func (w *Writer) stubbornly(ctx context.Context, organization string, fn func(tx
 	return err
 }
 
-// book books decisions about an organization, of an instant, and keeps them with the one at which they are recorded.
+// book books decisions at an instant and stores them with their
+// recording time.
 func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, recorded time.Time, request Request, decisions []ledger.Decision) error {
 	before := books.Organization.Decisions
 	for _, decision := range decisions {
@@ -105,8 +110,9 @@ func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, r
 	return w.Keep(ctx, tx, books.Organization.ID, before, recorded, request, decisions)
 }
 
-// Keep appends decisions to their organization's stream, with their instant and the positions of the log behind which they take effect. The caller
-// has the lock of the books, so what is below was booked before.
+// Keep appends decisions to their organization's stream, with their
+// time and the positions of the log that they follow. The caller holds
+// the lock of the books, so everything below these positions is booked.
 func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expected int64, at time.Time, request Request,
 	decisions []ledger.Decision) error {
 	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
@@ -114,7 +120,7 @@ func (w *Writer) Keep(ctx context.Context, tx pgx.Tx, organization string, expec
 	}
 	positions, err := postgres.Positions(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("cannot read how far the log is booked: %w", err)
+		return fmt.Errorf("cannot read the positions of the log: %w", err)
 	}
 	behind, err := json.Marshal(positions)
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A request that is made again with its key has no further effect and the same
-// answer, also at the same time; with another input it is refused. Keys of
-// different organizations are independent.
+// A request repeated with its key has the same answer and no further
+// effect, even concurrently. With another input it is refused. Keys of
+// organizations are independent.
 func TestDecidedOnce(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Start(t, "other", ledger.Indie)
@@ -60,8 +60,7 @@ func TestDecidedOnce(t *testing.T) {
 	}
 }
 
-// What can't be decided is refused with the field that is wrong,
-// and changes nothing.
+// An invalid decision is refused with its field and changes nothing.
 func TestRefusals(t *testing.T) {
 	l := ledgertest.Acme(t)
 	now := l.Now()
@@ -111,8 +110,8 @@ func checkRefusal(t *testing.T, field string, err error) {
 	}
 }
 
-// A decision is kept with who made it, and the positions of the
-// log behind which it takes effect.
+// A decision is stored with its actor and the positions of the log that
+// it follows.
 func TestDecisionsAreKept(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {
@@ -136,8 +135,7 @@ func TestDecisionsAreKept(t *testing.T) {
 	}
 }
 
-// What a machine's clock says decides nothing: neither does a
-// period end by it, nor is one opened.
+// A machine's clock affects no decision: no period ends or opens by it.
 func TestDecidedByTheDatabasesClock(t *testing.T) {
 	l := ledgertest.Acme(t)
 	then := l.DatabaseNow()
@@ -152,8 +150,8 @@ func TestDecidedByTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// A clock that goes back, behind the last decision and into a closed period,
-// takes no decision with it, and overwrites no book.
+// A clock that goes back, even into a closed period, loses no decision
+// and overwrites no book.
 func TestTimeNeverGoesBack(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Book(t, l.NewCharge("acme", 90))
@@ -173,9 +171,8 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Who waits for an organization's books leaves places to other
-// organizations, however many of it wait; and all who wait leave
-// connections to those who book.
+// Requests that wait for one organization's books leave places to other
+// organizations and connections to bookings.
 func TestDecidersTakeTurns(t *testing.T) {
 	l := ledgertest.Acme(t)
 	contended := []string{"acme", "second", "third"}
@@ -218,7 +215,7 @@ func TestDecidersTakeTurns(t *testing.T) {
 	wait.Wait()
 }
 
-// An organization that has too many decisions waiting is refused at once.
+// An organization with too many waiting decisions is refused at once.
 func TestTooManyDeciders(t *testing.T) {
 	l := ledgertest.Acme(t)
 	grant := func(ctx context.Context) error {
@@ -250,7 +247,7 @@ func TestTooManyDeciders(t *testing.T) {
 	}
 }
 
-// blocked is nil as soon as so many wait for a lock.
+// blocked returns nil as soon as so many wait for a lock.
 func blocked(ctx context.Context, pool *pgxpool.Pool, want int) error {
 	var waiting int
 	err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)

@@ -7,14 +7,13 @@ import (
 	"github.com/weirlog/weir/shared/answers"
 )
 
-// once is a request with its input, which has its effect once.
+// once identifies a request and its input, so that it applies once.
 func once(organization string, request Request, input any) (answers.Request, error) {
 	text, err := json.Marshal(input)
 	return answers.NewRequest("answers", organization, request.IdempotencyKey, append([]byte(nameOf(input)), text...)), err
 }
 
-// An Input names itself in the hash of a request, where the name of its
-// type has changed since requests were kept.
+// An Input keeps its first type name in the hash of a request.
 type Input interface{ InputName() string }
 
 func nameOf(input any) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// lock opens the books of an organization that is known and not deleted.
+// lock opens the books of a known organization that is not deleted.
 func (w *Writer) lock(ctx context.Context, tx pgx.Tx, organization string) (*ledger.Books, error) {
 	o, found, err := postgres.LockOrganization(ctx, tx, organization)
 	if err != nil {
@@ -27,8 +27,7 @@ func (w *Writer) lock(ctx context.Context, tx pgx.Tx, organization string) (*led
 	return opened[organization], err
 }
 
-// OpenWhole opens all books of organizations that are not
-// closed, with their grants.
+// OpenWhole opens all open books of organizations with their grants.
 func OpenWhole(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]ledger.Organization) (map[string]*ledger.Books, error) {
 	books, err := postgres.LoadOpenBooks(ctx, tx, known)
 	if err != nil {
@@ -45,7 +44,7 @@ func OpenWhole(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[str
 	return Open(ctx, tx, rules, known, grants, books)
 }
 
-// Open opens books with the budgets of their organizations.
+// Open opens books with their organizations' budgets.
 func Open(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]ledger.Organization,
 	grants map[string][]ledger.Grant, books map[string][]ledger.Book) (map[string]*ledger.Books, error) {
 	budgets, err := postgres.LoadBudgets(ctx, tx, withBudgets(known))
@@ -59,7 +58,7 @@ func Open(ctx context.Context, tx pgx.Tx, rules ledger.Rules, known map[string]l
 	return opened, nil
 }
 
-// withBudgets are the organizations that have any.
+// withBudgets returns the organizations that have any.
 func withBudgets(known map[string]ledger.Organization) (ids []string) {
 	for id, organization := range known {
 		if organization.Budgets > 0 {

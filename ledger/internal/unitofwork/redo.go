@@ -10,10 +10,9 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Redo has a decision that is kept take its effect again, at its own instant,
-// and returns the books as it leaves them. What it makes true is saved once
-// more, under the same ids. Everything that was booked before it has to be
-// booked. tx acts as the system.
+// Redo applies a stored decision again at its own time and returns the
+// books after it. Its events are saved again with the same ids.
+// Everything booked before it must be booked. tx acts as the system.
 func (w *Writer) Redo(ctx context.Context, tx pgx.Tx, decided postgres.Decided) (*ledger.Books, error) {
 	known, err := postgres.LockKnown(ctx, tx, []string{decided.Organization})
 	if err != nil {

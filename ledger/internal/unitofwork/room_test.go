@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// There are only so many decisions about an organization in a
-// period, and as many in the next one.
+// The decisions about an organization are limited in each period.
 func TestDecisionsAreBounded(t *testing.T) {
 	l := ledgertest.Acme(t)
 	adjust := func() error {
@@ -36,7 +35,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 	}
 }
 
-// decideOften has so many decisions be about the organization acme now.
+// decideOften makes so many decisions about acme now.
 func decideOften(t *testing.T, l *ledgertest.Ledger, decisions int) {
 	t.Helper()
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

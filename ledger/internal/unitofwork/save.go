@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/statements"
 )
 
-// SaveDecided stores the books of organizations about which something was
-// decided, and makes the statements of periods that it closed.
+// SaveDecided stores decided organizations and their books, and issues
+// the statements of closed periods.
 func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	if err := postgres.SaveOrganizations(ctx, tx, opened); err != nil {
 		return err
@@ -26,8 +26,8 @@ func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string
 	return statements.Issue(ctx, tx, at, opened)
 }
 
-// SaveOpened stores opened books, and makes room for their
-// transfers, whenever these count.
+// SaveOpened stores opened books and creates the days of their
+// transfers.
 func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	var days []time.Time
 	var charges []ledger.Charge
@@ -36,7 +36,7 @@ func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]
 		charges = append(charges, rehearsed(books)...)
 	}
 	if err := postgres.EnsureDays(ctx, tx, days...); err != nil {
-		return fmt.Errorf("cannot make room for transfers: %w", err)
+		return fmt.Errorf("cannot create the days of transfers: %w", err)
 	}
 	if err := postgres.SaveBooks(ctx, tx, at, opened, charges); err != nil {
 		return fmt.Errorf("cannot write the books: %w", err)
@@ -44,7 +44,7 @@ func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]
 	return nil
 }
 
-// rehearsed are the charges of requests that were not sent.
+// rehearsed returns the charges of rehearsed requests.
 func rehearsed(books *ledger.Books) (charges []ledger.Charge) {
 	for _, rehearsal := range books.Rehearsals {
 		if rehearsal.Rule == "" {
@@ -62,8 +62,8 @@ func effectiveDays(transfers []ledger.Transfer) []time.Time {
 	return days
 }
 
-// EventsOf lists the events of opened books by organization, so
-// that the outbox has them in one order.
+// EventsOf returns the events of opened books by organization, in the
+// order of the outbox.
 func EventsOf(opened map[string]*ledger.Books) (events []ledger.Event) {
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		events = append(events, opened[id].Facts()...)

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// A Writer writes what is decided.
+// A Writer writes decisions.
 type Writer struct {
 	Pool      *pgxpool.Pool
 	Decisions *postgres.DecisionStore
@@ -23,17 +23,18 @@ type Writer struct {
 	Turns     *turns.Turns
 }
 
-// Deciders are turns for so many decisions at once, each of another
-// organization: those of one wait for each other's lock anyway. Who
-// decides holds a connection, also while it waits for a lock.
+// Deciders configures turns for so many concurrent decisions, each of
+// another organization, as those of one wait for its lock anyway. A
+// decision holds a connection, even while it waits for a lock.
 func Deciders(atOnce int, longest time.Duration) turns.Config {
 	return turns.Config{Places: atOnce, PerOrganization: 1, Wait: longest, Module: "weir_ledger", Noun: "decisions", Asked: "changes"}
 }
 
-// DatabaseTime is the clock by which all replicas decide, read in the deciding
-// transaction: who holds a lock must not wait for another connection.
+// DatabaseTime is the common clock of all replicas, read in the
+// deciding transaction: a lock's holder must not wait for another
+// connection.
 type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
 
-// SaveEvents keeps what others are to be informed of, in the transaction that
-// makes it true, as the last thing that it does.
+// SaveEvents saves events for publication, as the last step of their
+// transaction.
 type SaveEvents func(ctx context.Context, tx pgx.Tx, events []ledger.Event) error

@@ -1,3 +1,3 @@
-// Package usage lists what became of an organization's requests, and explains
-// those that were refused. It stands on snapshot and the tables.
+// Package usage lists an organization's requests by outcome and explains
+// refusals. It stands on snapshot and the tables.
 package usage

@@ -13,31 +13,31 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// An ExplainedRefusal is a refusal and why it came to it.
+// An ExplainedRefusal is a refusal with its reason.
 type ExplainedRefusal struct {
 	ledger.Refusal
-	Crossed *Crossing // nil: a suspension or a budget refused it, or it is kept no more
+	Crossed *Crossing // nil: refused by a suspension or a budget, or it is gone
 	EndsAt  time.Time // when the next period begins; zero: the organization was suspended
 	Remedy  ledger.Remedy
-	Budget  int64 // the least that would have covered it; 0: it was no budget that refused it
+	Budget  int64 // the least that would have covered it; 0: no budget refused it
 }
 
-// A Crossing is what exhausted an allowance: the request that used its last
-// bytes, or one that needed more than was left, or that its last bytes expired,
-// were voided or adjusted.
+// A Crossing exhausted an allowance: the request that used its last
+// bytes, one that needed more than was left, or an expiry, void or
+// adjustment of its last bytes.
 type Crossing struct {
 	At           time.Time
-	Batch        string // of what was accepted last; empty where something else exhausted it
-	Request      string // that was refused first; empty where the allowance was used up
-	Reason       string // expired, voided or adjusted; empty where a request exhausted it
-	Grant        string // whose bytes these were; empty: the plan's
+	Batch        string // of the last accepted request; empty: none exhausted it
+	Request      string // refused first; empty: the allowance was used up
+	Reason       string // expired, voided or adjusted; empty: a request exhausted it
+	Grant        string // of its bytes; empty: the plan's
 	Project, Key string
 	Bytes        int64
 	UsedBy       []postgres.Share // by then
 }
 
-// Refusals lists requests that the quota did not cover, the
-// latest first, each with the reason.
+// Refusals lists requests that the quota refused, the latest first,
+// with reasons.
 func (s *Service) Refusals(ctx context.Context, organization string, query postgres.RefusalQuery) (found []ExplainedRefusal, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
@@ -61,7 +61,7 @@ type limit struct {
 	usedUp bool
 }
 
-// explain finds out once for each limit how it was crossed.
+// explain finds the crossing of each limit once.
 func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization, refusals []ledger.Refusal) ([]ExplainedRefusal, error) {
 	crossings, explained := map[limit]*Crossing{}, make([]ExplainedRefusal, len(refusals))
 	for i, r := range refusals {
@@ -90,8 +90,8 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 	return explained, nil
 }
 
-// crossingOf is how a limit was crossed that a refusal met; nil
-// where that is not known.
+// crossingOf returns the crossing of a refusal's limit; nil where it is
+// unknown.
 func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at limit, r ledger.Refusal) (*Crossing, error) {
 	var crossing *Crossing
 	if at.usedUp {
@@ -112,7 +112,7 @@ func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at
 	return crossing, err
 }
 
-// usedUpBy is a crossing by the transfer that left nothing.
+// usedUpBy is a crossing by the transfer of the last bytes.
 func usedUpBy(last ledger.Transfer) *Crossing {
 	crossing := &Crossing{At: last.Cause.At, Bytes: last.Amount}
 	if last.Reason == ledger.Charged || last.Reason == ledger.Late {

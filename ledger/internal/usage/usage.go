@@ -11,13 +11,13 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Service lists what became of requests.
+// A Service lists requests by outcome.
 type Service struct {
 	Reads *snapshot.Reader
 	Tiers ledger.Tiers
 }
 
-// List lists what became of an organization's requests, the latest first.
+// List lists an organization's requests by outcome, the latest first.
 func (s *Service) List(ctx context.Context, organization string, query postgres.UsageQuery) (found []ledger.Use, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		if err := snapshot.Exists(ctx, tx, organization); err != nil {

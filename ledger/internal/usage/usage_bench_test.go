@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// BenchmarkUsageOverAYear asks for a year of usage of an organization with 50
-// keys, each of which has been used every day and refused now and then.
+// BenchmarkUsageOverAYear reads a year of usage of an organization with
+// 50 keys, each used daily and refused occasionally.
 func BenchmarkUsageOverAYear(b *testing.B) {
 	l := ledgertest.New(b)
 	l.Start(b, "acme", ledger.Scale)

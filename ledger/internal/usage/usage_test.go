@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/postgres"
 )
 
-// Pages of usage together are all days, also those of one project.
+// All pages of usage together have every day, of one project too.
 func TestPagesOfUsage(t *testing.T) {
 	l := ledgertest.ThreeDays(t)
 	q := postgres.UsageQuery{Bucket: postgres.ByDay, By: map[postgres.Dimension]bool{postgres.ByProject: true}, From: ledgertest.November.AddDate(0, 0, -1), To: ledgertest.November.AddDate(1, 0, 0), Limit: 2}
@@ -22,7 +22,7 @@ func TestPagesOfUsage(t *testing.T) {
 	}
 }
 
-// A day of which any moment lies within the span is listed.
+// A day that overlaps the span is listed.
 func TestUsageWithin(t *testing.T) {
 	l := ledgertest.ThreeDays(t)
 	midnight := ledgertest.November.Truncate(24 * time.Hour)
