@@ -36,7 +36,8 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// An App is one ledger. Several may run against one database and share the work.
+// An App is one ledger process. Several may share a database and the
+// work.
 type App struct {
 	config      Config
 	base        *service.Base
@@ -59,8 +60,8 @@ type App struct {
 	handler     nethttp.Handler
 }
 
-// New connects, migrates the schema and builds the process; it starts nothing and does not wait for
-// a broker. The App is for one Run.
+// New connects, migrates the schema and builds the process. It starts
+// nothing and does not wait for a broker. The App is for one Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start the ledger: %w", err)
@@ -138,7 +139,7 @@ func (a *App) buildConsumers() (err error) {
 	}
 	a.tenants, err = a.base.NewConsumer(consumer.Config{
 		Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants, Erased: erasure.IsErased,
-		AcceptLost: true, // the topic is compacted: what its beginning lacks was withdrawn
+		AcceptLost: true, // compacted: missing records were withdrawn
 		Handle:     handler.Tenants, Committed: wake, MaxWait: time.Millisecond,
 	})
 	if err != nil {
@@ -146,7 +147,7 @@ func (a *App) buildConsumers() (err error) {
 	}
 	a.outcomes, err = a.base.NewConsumer(consumer.Config{
 		Group: contract.GroupLedgerOutcomes, Topic: contract.TopicOutcomes, Erased: erasure.IsErased,
-		AcceptLost: true, // nothing is charged by it: what was so long ago is past
+		AcceptLost: true, // charges nothing: lost records are outdated
 		Handle:     handler.Outcomes, Committed: wake, MaxWait: time.Millisecond,
 	})
 	return err
@@ -154,28 +155,29 @@ func (a *App) buildConsumers() (err error) {
 
 // Defaults where the configuration has zero.
 const (
-	batchRecords  = 20_000 // of which a thousand organizations have a few hundred sums
+	batchRecords  = 20_000 // a few hundred sums of a thousand organizations
 	batchWait     = 10 * time.Millisecond
-	batchBytes    = 32 << 20 // the records come with their lines
+	batchBytes    = 32 << 20 // records come with their lines
 	checkInterval = 10 * time.Second
 )
 
-// advanceInterval is how often it is looked what is due.
+// advanceInterval is how often it checks what is due.
 const advanceInterval = time.Second
 
-// sealInterval is how often it is looked whether an hour can be sealed.
+// sealInterval is how often it checks whether an hour can be sealed.
 const sealInterval = 10 * time.Second
 
-// deciders is how many requests decide at once: the consumers need connections too.
+// deciders is how many requests decide concurrently: the consumers need
+// connections too.
 const deciders = 3
 
-// readers is how many requests read the database at once.
+// readers is how many requests read the database concurrently.
 const readers = 4
 
 // longestTurn is how long a request waits to decide.
 const longestTurn = 10 * time.Second
 
-// newID is unlike any other.
+// newID returns a unique id.
 func newID() string { return strings.ToLower(rand.Text()) }
 
 func (a *App) buildAPI() {
@@ -184,7 +186,7 @@ func (a *App) buildAPI() {
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Outbox().Source, Clock: a.base.Clock, Logger: a.base.Logger}
 	a.plaintext = exposure.NewWatch(credentials, facts.Exposed, a.base.Clock, a.base.Logger)
 	router := a.base.NewRouter(a.Ready)
-	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.canJudge})
+	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded})
 	api := &http.API{Services: a.services, Guard: guard}
 	api.Mount(router)
 	console.Mount(router, console.Config{Services: a.services, Directory: a.directory, Guard: guard, Operators: a.config.OperatingOrganization})
@@ -197,31 +199,33 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
-// canJudge is nil once credentials and projects are loaded.
-func (a *App) canJudge() error {
+// loaded returns nil once credentials and projects are loaded.
+func (a *App) loaded() error {
 	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
 }
 
-// Ready is nil once credentials and projects are read and all consumers have caught up.
+// Ready returns nil once credentials and projects are loaded and all
+// consumers have caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.canJudge(), httpapi.Part("the consumer of entries", a.logs.Ready()),
+	return errors.Join(a.loaded(), httpapi.Part("the consumer of entries", a.logs.Ready()),
 		httpapi.Part("the consumer of tenants", a.tenants.Ready()), httpapi.Part("the consumer of outcomes", a.outcomes.Ready()))
 }
 
-// Report is what the running checks have found so far.
+// Report returns the results of the running checks.
 func (a *App) Report() integrity.Report { return a.checker.Report() }
 
-// Run works until ctx ends. It waits for the topics that others write until they create them.
+// Run runs until ctx ends. It waits for topics that other modules
+// create.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,
 		a.accounts.Run, a.checker.Run, a.advancer.Run, a.sealer.Run, a.pruner.Run, a.plaintext.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
-// ensureTopics creates the topics that the ledger writes, where they are missing.
+// ensureTopics creates the ledger's missing topics.
 func (a *App) ensureTopics(ctx context.Context) error {
 	return a.base.EnsureTopics(ctx, contract.Topics(0, 0))
 }
 
-// Close releases what New took, where the App is never run.
+// Close releases the resources of New, for an App that is never run.
 func (a *App) Close() { a.base.Close() }

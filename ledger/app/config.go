@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/service"
 )
 
-// Config is what the ledger needs to run. Sizes are bytes.
+// Config configures the ledger. Sizes are bytes.
 type Config struct {
 	service.Config `embed:""`
 
@@ -46,11 +46,11 @@ type Config struct {
 
 	OperatingOrganization string `help:"Id of the organization that runs this installation: its owners see the accounts of all organizations in the console, under Usage. Empty: nobody does there." env:"WEIR_OPERATING_ORGANIZATION"`
 
-	RebuildShares int `kong:"-"` // transactions of a rebuild side by side; 0: one for each processor
+	RebuildShares int `kong:"-"` // concurrent transactions of a rebuild; 0: one for each processor
 	RebuildAtOnce int `kong:"-"` // most entries that a rebuild books at one instant; 0: 50,000
 }
 
-// Validate joins what is wrong with the configuration.
+// Validate returns all faults of the configuration.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate(), c.rules().Validate(), c.kept().Validate()}
 	if c.BatchRecords < 0 || c.BatchWait < 0 || c.CheckInterval < 0 {
@@ -59,7 +59,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// databaseTime is the clock by which something is decided.
+// databaseTime returns the clock of decisions.
 func (c Config) databaseTime() unitofwork.DatabaseTime {
 	if c.Clock == nil {
 		return postgres.Now
@@ -67,7 +67,7 @@ func (c Config) databaseTime() unitofwork.DatabaseTime {
 	return func(context.Context, pgx.Tx) (time.Time, error) { return c.Clock(), nil }
 }
 
-// rules are those of all organizations, with their defaults.
+// rules returns the rules of all organizations.
 func (c Config) rules() ledger.Rules {
 	rules := ledger.Rules{Tiers: c.tiers(), Thresholds: c.Thresholds}
 	if rules.Thresholds == nil {
@@ -76,14 +76,14 @@ func (c Config) rules() ledger.Rules {
 	return rules
 }
 
-// kept is the retention, with its default.
+// kept returns the retention, with its default.
 func (c Config) kept() ledger.Retention {
 	kept := ledger.DefaultRetention()
 	return ledger.Retention{Hours: cmp.Or(c.UsageHoursMonths, kept.Hours),
 		Transfers: cmp.Or(c.TransfersMonths, kept.Transfers), Books: cmp.Or(c.BooksMonths, kept.Books)}
 }
 
-// tiers are the terms, with their default.
+// tiers returns the terms of the tiers, with their default.
 func (c Config) tiers() ledger.Tiers {
 	tiers := ledger.DefaultTiers()
 	for tier, set := range map[ledger.Tier]ledger.Terms{
