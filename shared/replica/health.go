@@ -18,7 +18,7 @@ type health struct {
 	clock   func() time.Time
 	logger  *slog.Logger
 	reads   *prometheus.CounterVec
-	resting atomic.Int64 // until then, in nanoseconds since 1970
+	resting atomic.Int64 // until then, in nanoseconds since 1970; 0 where it has answered since it failed
 	failing atomic.Bool
 }
 
@@ -31,8 +31,11 @@ func newHealth(rest time.Duration, options Options) *health {
 
 func (h *health) count(outcome string) { h.reads.WithLabelValues(outcome).Inc() }
 
+// rests reports whether a read has to go without the replica. When a rest ends,
+// one read tries, and the others go without until it is answered.
 func (h *health) rests() bool {
-	rests := h.clock().UnixNano() < h.resting.Load()
+	now, until := h.clock().UnixNano(), h.resting.Load()
+	rests := now < until || until != 0 && !h.resting.CompareAndSwap(until, now+int64(h.rest))
 	if rests {
 		h.count("rests")
 	}
@@ -61,6 +64,7 @@ func (h *health) interrupted() { h.count("cancelled") }
 
 func (h *health) answered() {
 	h.count("answered")
+	h.resting.Store(0)
 	if h.failing.Swap(false) {
 		h.logger.Info("the replica answers again")
 	}

@@ -1,0 +1,33 @@
+package replica
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// When a rest ends, one read tries the replica. The others go without until it
+// is answered, or has not been for another rest.
+func TestOneTriesAfterARest(t *testing.T) {
+	now := time.Unix(1, 0)
+	h := newHealth(time.Second, Options{Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	asked := func(want ...bool) {
+		t.Helper()
+		for i, ask := range want {
+			if h.rests() == ask {
+				t.Errorf("read %d asks the replica: %t", i, !ask)
+			}
+		}
+	}
+	asked(true, true)
+	h.failed(t.Context(), errBehind)
+	asked(false, false)
+	now = now.Add(time.Second)
+	asked(true, false, false)
+	now = now.Add(time.Second)
+	asked(true, false)
+	h.answered()
+	asked(true, true)
+}
