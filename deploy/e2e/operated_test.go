@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
 // An operator goes through the pages, command by command: installs the services,
 // looks at them, prepares an upgrade, makes backups, loses a database and brings
 // it back.
 func TestOperated(t *testing.T) {
-	o := newOperator(t)
+	o := newOperator(t, strings.Join(kafkatest.Brokers(t), ","))
 	o.follow("observe.md", "Traces")
 	o.install()
 	in := o.connect()

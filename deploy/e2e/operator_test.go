@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirlog/weir/deploy/client"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/testenv/kafkatest"
+	"github.com/weirlog/weir/shared/embedded/postgres"
+	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
@@ -20,6 +20,7 @@ import (
 type operator struct {
 	t         *testing.T
 	folder    string
+	postgres  *postgres.Server
 	brokers   string
 	collector *tracingtest.Collector
 	page      *strings.Replacer // what stands for this installation's in pages
@@ -33,10 +34,10 @@ type operator struct {
 // operated are the services in the order in which they are started.
 var operated = []string{"tenants", "ledger", "grouping", "ingest", "gateway"}
 
-func newOperator(t *testing.T) *operator {
+func newOperator(t *testing.T, brokers string) *operator {
 	t.Helper()
 	o := &operator{
-		t: t, folder: t.TempDir(), brokers: strings.Join(kafkatest.Brokers(t), ","), collector: tracingtest.New(t), given: map[string]string{},
+		t: t, folder: t.TempDir(), brokers: brokers, collector: tracingtest.New(t), given: map[string]string{},
 		listens: map[string]string{}, shows: map[string]string{},
 	}
 	for _, service := range operated {
@@ -50,22 +51,24 @@ func newOperator(t *testing.T) *operator {
 	slices.Reverse(path)
 	o.given["PATH"] = strings.Join(path, ":")
 	o.page = strings.NewReplacer("postgres.example", o.given["PGHOST"], "--username=postgres", "--username="+o.given["PGUSER"], "kafka.example:9092", o.brokers,
+		"kafka-1.example:9093,kafka-2.example:9093", o.brokers, "db.example", o.given["PGHOST"]+":"+o.given["PGPORT"],
 		"http://collector:4318", o.collector.URL, "SAMPLER_ARG=0.01", "SAMPLER_ARG=1", "10.0.0.2", "127.0.0.1",
-		"/run/secrets/", "secrets/", "/var/backups/weir", filepath.Join(o.folder, "backups"), "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
+		"/run/secrets/", filepath.Join(o.folder, "secrets")+"/", "/var/backups/weir", filepath.Join(o.folder, "backups"), "http://127.0.0.1:9464", "http://"+o.shows["ledger"], "seconds=10", "seconds=1")
 	return o
 }
 
 // startPostgres starts a server, whose variables are PostgreSQL's own.
 func (o *operator) startPostgres() {
 	o.t.Helper()
-	server, err := postgrestest.Start(o.t.Context())
+	var err error
+	o.postgres, err = postgrestest.Start(o.t.Context())
 	must(o.t, err)
-	o.t.Cleanup(func() { must(o.t, server.Kill()) })
-	at, err := url.Parse(server.AdminURL())
+	o.t.Cleanup(func() { must(o.t, o.postgres.Kill()) })
+	at, err := url.Parse(o.postgres.AdminURL())
 	must(o.t, err)
 	password, _ := at.User.Password()
 	maps.Copy(o.given, map[string]string{
-		"PATH": server.Binaries(), "PGHOST": at.Hostname(), "PGPORT": at.Port(), "PGUSER": at.User.Username(), "PGPASSWORD": password,
+		"PATH": o.postgres.Binaries(), "PGHOST": at.Hostname(), "PGPORT": at.Port(), "PGUSER": at.User.Username(), "PGPASSWORD": password,
 	})
 }
 
@@ -122,7 +125,9 @@ func (o *operator) start() {
 		maps.Copy(variables, o.settings(service))
 		o.services = append(o.services, o.shell(variables, o.startingOf(service)))
 	}
-	must(o.t, o.services[len(o.services)-1].awaitReady(o.t.Context(), o.connect(), startLimit))
+	in := o.connect()
+	must(o.t, o.services[len(o.services)-1].awaitReady(o.t.Context(), in, startLimit))
+	testenv.Eventually(o.t, startLimit, in.isDescribed)
 }
 
 // settings are those that the page names for one service.
@@ -153,10 +158,7 @@ func (o *operator) startingOf(service string) string {
 // connect makes a client of the gateway.
 func (o *operator) connect() installation {
 	o.t.Helper()
-	api, err := client.New("https://"+o.listens["gateway"]+"/v1", filepath.Join(o.folder, "secrets/tls/ca.pem"), 32)
-	must(o.t, err)
-	o.t.Cleanup(api.Close)
-	return installation{api: api, operator: o.read("secrets/operator_token")}
+	return connect(o.t, "https://"+o.listens["gateway"]+"/v1", filepath.Join(o.folder, "secrets/tls/ca.pem"), o.read("secrets/operator_token"))
 }
 
 // stop stops all services, the gateway first.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"net/url"
@@ -16,8 +17,9 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/deploy/acls"
+	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/deploy/prometheus/recording"
-	"github.com/weirlog/weir/shared/bus/cluster"
+	"github.com/weirlog/weir/deploy/provision"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/apache"
@@ -26,20 +28,22 @@ import (
 )
 
 // Every service as a user of its own at an Apache Kafka that allows what weir
-// acls says and nothing else, over TLS, and at PostgreSQL as a role that owns
-// nothing. A right that is taken away is one line in the log and an alert;
-// nothing is lost, and the service goes on once it is given back.
+// acls says and nothing else, and at PostgreSQL as a role that owns nothing, both
+// over TLS, by the commands of secure.md. The doctor finds nothing. A right that
+// is taken away is one line in the log and an alert; nothing is lost, and the
+// service goes on once it is given back.
 func TestSecuredProcesses(t *testing.T) {
 	judges, s := newRecordings(t), startSecured(t)
 	in, started := startProcesses(t, map[string]string{
-		"WEIR_TRUSTED_PROXIES": "127.0.0.1", "WEIR_BROKERS": s.node.SignInAddr(), "WEIR_BROKERS_CA_FILE": s.authorities,
+		"WEIR_TRUSTED_PROXIES": "127.0.0.1", "WEIR_BROKERS": s.given["WEIR_BROKERS"], "WEIR_BROKERS_CA_FILE": s.given["WEIR_BROKERS_CA_FILE"],
 	}, s.settings)
+	s.as(acls.Doctor, "weir doctor")
 	scenario(t, in, func(ctx context.Context, _ <-chan struct{}) {
 		for _, l := range losses {
 			f := judges.begin(l.fault, s.processes())
 			s.lose(t, ctx, l, started[l.service])
 			must(t, f.Phase(ctx, recording.FaultMinutes, s.processes()))
-			s.permit(t)
+			s.as(administrator, "weir acls --apply")
 			quiet(t, ctx, in)
 		}
 	})
@@ -79,77 +83,113 @@ func (s served) awaitLine(t *testing.T, line string) {
 	})
 }
 
-// A secured installation is a node with a user for each program, and a database
-// with two roles for each module.
+// administrator is the broker's user who may change rights.
+const administrator = "admin"
+
+// A secured installation is what an operator makes of a node that lets in users
+// alone, and of a server with a certificate.
 type secured struct {
-	node        *apache.Broker
-	authorities string // file
-	databases   map[string]string
-	passwords   string            // folder
-	metrics     map[string]string // addresses where modules show them
+	*operator
+
+	node    *apache.Broker
+	metrics map[string]string // addresses where modules show them
 }
 
 func startSecured(t *testing.T) *secured {
 	t.Helper()
-	trusted := authority.New(t, "trusted", time.Now())
-	s := &secured{authorities: trusted.File, databases: map[string]string{}, passwords: t.TempDir(), metrics: map[string]string{}}
-	for _, module := range contract.Modules() {
-		s.metrics[module] = freeAddress(t)
-	}
-	users := map[string]string{}
-	for _, program := range append(contract.Modules(), acls.Topics) {
-		users[program] = "secret-of-" + program
-		must(t, os.WriteFile(filepath.Join(s.passwords, program), []byte(users[program]), 0o600))
-	}
-	var err error
-	s.node, err = apache.Start(t.Context(), apache.Config{
+	trusted, passwords := authority.New(t, "trusted", time.Now()), map[string]string{administrator: rand.Text()}
+	node, err := apache.Start(t.Context(), apache.Config{
 		Dir: filepath.Join(t.TempDir(), "node"), Brief: true,
 		Secured: &apache.Secured{
-			Users: users, Identity: trusted.Issue(t, "broker", time.Now().Add(time.Hour), "127.0.0.1").Both, Authorities: trusted.File,
+			Users: passwords, Identity: issue(t, trusted).Both, Authorities: trusted.File,
 			Keys: trusted.NewIssuer(t).Keys, Audience: "kafka.weir.example",
 		},
 	})
 	must(t, err)
-	t.Cleanup(func() { must(t, s.node.Stop()) })
-	s.permit(t)
-	s.migrate(t)
+	t.Cleanup(func() { must(t, node.Stop()) })
+	s := &secured{operator: newOperator(t, node.SignInAddr()), node: node, metrics: map[string]string{}}
+	for _, module := range contract.Modules() {
+		s.metrics[module] = freeAddress(t)
+	}
+	postgrestest.Encrypt(t, s.postgres, issue(t, trusted))
+	s.provide(passwords, trusted)
+	s.secure()
 	return s
 }
 
-// permit gives what weir acls says.
-func (s *secured) permit(t *testing.T) {
+// issue makes the certificate of a server of this machine.
+func issue(t *testing.T, by *authority.Authority) authority.Certificate {
 	t.Helper()
-	must(t, cluster.Permit(t.Context(), []string{s.node.Addr()}, nil, acls.Permissions("User:{program}")))
+	return by.Issue(t, "server", time.Now().Add(time.Hour), "127.0.0.1")
 }
 
-// migrate makes a database with two roles for each module.
-func (s *secured) migrate(t *testing.T) {
-	t.Helper()
-	variables := map[string]string{}
+// provide makes the databases, and what the page expects in files.
+func (s *secured) provide(passwords map[string]string, trusted *authority.Authority) {
+	s.t.Helper()
+	s.run(`weir provision secrets --postgres "$PGHOST" && psql --quiet --host="$PGHOST" --username="$PGUSER" --file=secrets/roles.sql`)
+	authorities, err := os.ReadFile(trusted.File)
+	must(s.t, err)
+	s.write("kafka_ca.pem", string(authorities))
+	s.write("postgres_ca.pem", string(authorities))
+	s.write(provision.BrokerPassword(administrator), passwords[administrator])
+	lines := ""
 	for _, module := range contract.Modules() {
-		var role string
-		t.Cleanup(func() { postgrestest.Superuser(t, `DROP ROLE `+role) }) // once its database is gone
-		owner := postgrestest.URL(t)
-		s.databases[module] = postgrestest.Serving(owner)
-		serving, err := url.Parse(s.databases[module])
-		must(t, err)
-		role = serving.User.Username()
-		postgrestest.Superuser(t, `CREATE ROLE `+role+` LOGIN PASSWORD '`+role+`'`)
-		variables["WEIR_"+strings.ToUpper(module)+"_DATABASE_URL"] = s.databases[module]
-		variables["WEIR_"+strings.ToUpper(module)+"_MIGRATE_DATABASE_URL"] = owner
+		for _, kind := range []string{"", "_migrate"} {
+			address, err := url.Parse(s.read("secrets/" + module + kind + "_database_url"))
+			must(s.t, err)
+			password, _ := address.User.Password()
+			lines += fmt.Sprintf("*:*:*:%s:%s\n", address.User.Username(), password)
+		}
 	}
-	migrate := launch(t, build(t, "deploy/cmd/weir"), variables, "migrate")
-	if err := migrate.wait(); err != nil {
-		t.Fatalf("cannot migrate: %v\n%s", err, migrate.output)
+	s.write("pgpass", lines)
+	delete(s.given, "PGPASSWORD") // goes before a passfile
+}
+
+func (s *secured) write(secret, text string) {
+	s.t.Helper()
+	must(s.t, os.WriteFile(filepath.Join(s.folder, "secrets", secret), []byte(text), 0o600))
+}
+
+// secure does what the page says, and migrates.
+func (s *secured) secure() {
+	s.t.Helper()
+	s.follow("secure.md", "Encrypt")
+	steps := s.blocks("secure.md", "Allow what is needed")
+	s.as(administrator, steps[0])
+	s.as(acls.Topics, steps[1])
+	s.follow("secure.md", "Encrypt, and verify the server")
+	for _, module := range contract.Modules() {
+		s.given[endpoint.DatabaseOf(module)] = s.database(module)
+		s.given[endpoint.MigratingDatabaseOf(module)] = strings.Replace(s.database(module), "//"+module+"@", "//"+module+"_owner@", 1)
+	}
+	s.run("weir migrate")
+}
+
+// database is the address that the page gives the ledger, for a module.
+func (s *secured) database(module string) string {
+	return strings.ReplaceAll(s.given["WEIR_DATABASE_URL"], "ledger", module)
+}
+
+// as runs commands as a user of the broker.
+func (s *secured) as(user, block string) {
+	s.t.Helper()
+	maps.Copy(s.given, s.signIn(user))
+	s.run(block)
+}
+
+// signIn are the settings of a user of the broker.
+func (s *secured) signIn(user string) map[string]string {
+	return map[string]string{
+		"WEIR_BROKERS_USER": user, "WEIR_BROKERS_PASSWORD_FILE": filepath.Join(s.folder, "secrets", provision.BrokerPassword(user)),
 	}
 }
 
 // settings are those of a service's own.
 func (s *secured) settings(service string) map[string]string {
 	program := strings.ToLower(service)
-	own := map[string]string{"WEIR_BROKERS_USER": program, "WEIR_BROKERS_PASSWORD_FILE": filepath.Join(s.passwords, program)}
-	if database := s.databases[program]; database != "" {
-		own["WEIR_DATABASE_URL"], own["WEIR_METRICS_LISTEN"] = database, s.metrics[program]
+	own := s.signIn(program)
+	if metrics := s.metrics[program]; metrics != "" {
+		own["WEIR_DATABASE_URL"], own["WEIR_METRICS_LISTEN"] = s.database(program), metrics
 	}
 	return own
 }

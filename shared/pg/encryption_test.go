@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/testenv"
@@ -31,7 +29,7 @@ func TestVerifiedServer(t *testing.T) {
 	t.Cleanup(func() { _ = server.Stop(context.Background()) })
 	trusted, other := authority.New(t, "trusted", time.Now()), authority.New(t, "other", time.Now())
 	soon := time.Now().Add(time.Hour)
-	serveWith(t, server, trusted.Issue(t, "postgres", soon, "127.0.0.1"))
+	postgrestest.Encrypt(t, server, trusted.Issue(t, "postgres", soon, "127.0.0.1"))
 	root := filepath.Join(t.TempDir(), "root.pem")
 	copyFile(t, trusted.File, root)
 	address := verified(t, server, root)
@@ -59,14 +57,14 @@ func TestVerifiedServer(t *testing.T) {
 		}
 	}
 
-	serveWith(t, server, trusted.Issue(t, "postgres", time.Now().Add(-time.Minute), "127.0.0.1"))
+	postgrestest.Encrypt(t, server, trusted.Issue(t, "postgres", time.Now().Add(-time.Minute), "127.0.0.1"))
 	testenv.Eventually(t, patience, func() error {
 		if err := refusal(t, address.String()); err == nil || !strings.Contains(err.Error(), "which is out of date") {
 			return fmt.Errorf("with an expired certificate: %w", err)
 		}
 		return nil
 	})
-	serveWith(t, server, other.Issue(t, "postgres", soon, "127.0.0.1"))
+	postgrestest.Encrypt(t, server, other.Issue(t, "postgres", soon, "127.0.0.1"))
 	copyFile(t, other.File, root)
 	testenv.Eventually(t, patience, func() error {
 		pool.Reset()
@@ -91,33 +89,6 @@ func refusal(t *testing.T, address string) error {
 		pool.Close()
 	}
 	return err
-}
-
-// serveWith has the server take a certificate with new connections. It writes
-// the files itself: it may run as another user.
-func serveWith(t *testing.T, server *postgres.Server, certificate authority.Certificate) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.AdminURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	for file, from := range map[string]string{"server.crt": certificate.Cert, "server.key": certificate.Key} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(t, conn, fmt.Sprintf(`COPY (SELECT unnest(string_to_array('%s', chr(10)))) TO PROGRAM 'umask 077; cat > %s'`, text, file))
-	}
-	run(t, conn, `ALTER SYSTEM SET ssl = on`)
-	run(t, conn, `SELECT pg_reload_conf()`)
-}
-
-func run(t *testing.T, conn *pgx.Conn, statement string) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func copyFile(t *testing.T, from, to string) {
