@@ -95,7 +95,7 @@ try-images: load-images ## load the images into the container engine, and start 
 # Compose is a plugin of the engine; where it is missing, it is compiled from its module, which must be the main one to say what it excludes.
 COMPOSE_MODULE  = github.com/docker/compose/v2@v2.40.3
 COMPOSE        ?= $(if $(shell docker compose version 2>/dev/null),docker compose,bin/docker-compose)
-COMPOSE_FILES   = -f deploy/compose/compose.yaml
+COMPOSE_FILES  ?= -f deploy/compose/compose.yaml
 up down: export WEIR_SECRETS ?= $(CURDIR)/deploy/compose/secrets
 up down test-compose: export WEIR_VERSION = $(VERSION)
 down: VERSION ?= $(shell git describe --tags --always --dirty)
@@ -103,23 +103,25 @@ down: VERSION ?= $(shell git describe --tags --always --dirty)
 bin/docker-compose:
 	CGO_ENABLED=0 $(GO) build -C "$$(cd / && $(GO) mod download -json $(COMPOSE_MODULE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" -o "$(CURDIR)/$@" ./cmd
 
-START = bin/weir provision "$$WEIR_SECRETS" && $(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
-up: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus, Grafana and a collector of traces in containers; SERVICES= chooses
-	$(START)
+LOADED ?= load-images
+up: $(LOADED) bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## Weir, Apache Kafka, PostgreSQL, Prometheus, Grafana and a collector of traces in containers; SERVICES= chooses
+	bin/weir provision "$$WEIR_SECRETS" && $(COMPOSE) $(COMPOSE_FILES) up --detach --wait $(SERVICES)
 
 down: $(filter bin/docker-compose,$(COMPOSE)) ## stop what make up has started; what was kept stays. ARGS=--volumes removes that
 	$(COMPOSE) $(COMPOSE_FILES) down $(ARGS)
 
-# A project with secrets of its own: what make up has started keeps its volumes, and only its port is in the way.
+# The test itself makes up, as the page says: a project with secrets of its own. What was made up before keeps its volumes, and only its
+# port is in the way.
 test-compose: export COMPOSE_PROJECT_NAME = weir-test
 test-compose: export WEIR_SECRETS = $(CURDIR)/bin/test-compose/secrets
-test-compose: COMPOSE_FILES += -f deploy/compose/scenario.yaml
+test-compose: export COMPOSE_FILES = -f deploy/compose/compose.yaml -f deploy/compose/scenario.yaml
 test-compose: export WEIR_COMPOSE = $(COMPOSE) $(COMPOSE_FILES)
+test-compose: export LOADED =
 COMPOSED ?= ^TestComposed$$
-test-compose: load-images bin/weir $(filter bin/docker-compose,$(COMPOSE)) ## the end-to-end scenario against what make up would start, which is gone then; COMPOSED=TestComposed also stops a service until it is an alert
-	$(START) && WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='$(COMPOSED)' -count=1 -v ./deploy/e2e; code=$$?; \
+test-compose: load-images $(filter bin/docker-compose,$(COMPOSE)) ## make up, the end-to-end scenario, every runbook, make down; COMPOSED=TestComposed also stops a service until it is an alert
+	WEIR_BASE_URL=https://localhost:8443/v1 $(GO) test $(TESTFLAGS) -tags=composed -run='$(COMPOSED)' -count=1 -v ./deploy/e2e; code=$$?; \
 		[ $$code = 0 ] || $(COMPOSE) $(COMPOSE_FILES) logs --tail=30; \
-		$(COMPOSE) $(COMPOSE_FILES) down --volumes && exit $$code
+		$(MAKE) --no-print-directory down ARGS=--volumes && exit $$code
 
 # As for tests, below; with a bound of the memory, which would else be 3 GB and more.
 lint: export GOGC = 300

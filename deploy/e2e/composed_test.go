@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirlog/weir/deploy/localca"
-	"github.com/weirlog/weir/deploy/provision"
 	"github.com/weirlog/weir/shared/testenv"
 )
 
@@ -26,17 +24,17 @@ const (
 	alertmanagerURL = "http://127.0.0.1:19093/api/v2/"
 )
 
-// What `make up` has started, at WEIR_BASE_URL, with the secrets in WEIR_SECRETS.
+// What `make up` starts, at WEIR_BASE_URL, with the secrets in WEIR_SECRETS.
 func TestComposed(t *testing.T) {
-	secrets := os.Getenv("WEIR_SECRETS")
-	operator, err := os.ReadFile(filepath.Join(secrets, provision.OperatorToken))
-	must(t, err)
-	authority := localca.In(filepath.Join(secrets, provision.Certificates)).CA
-	scenario(t, connect(t, os.Getenv("WEIR_BASE_URL"), authority, strings.TrimSpace(string(operator))), nil)
+	o := newConsole(t)
+	o.follow("install.md", "One machine")
+	scenario(t, o.connect(), nil)
 	t.Run("targets", targetsAnswer)
 	t.Run("rules", rulesAreLoaded)
 	t.Run("traces", tracesAreTaken)
 	t.Run("doctor", doctorFindsNothing)
+	t.Run("page", func(t *testing.T) { o.on(t).follow("../compose/README.md", "Weir on one machine") })
+	t.Run("runbooks", func(t *testing.T) { o.on(t).followRunbooks() })
 }
 
 // targetsAnswer waits until Prometheus has heard from every process, and knows
@@ -122,6 +120,7 @@ func doctorFindsNothing(t *testing.T) {
 // test-compose` run it.
 func TestComposedAlarm(t *testing.T) {
 	const stopped = "grouping:9464"
+	newConsole(t).follow("install.md", "One machine")
 	compose(t, "stop grouping")
 	await(t, stopped, true)
 	compose(t, "start grouping")
