@@ -76,7 +76,7 @@ docs: ## write the pages of deploy/docs that are made from the source: every set
 	$(GO) run ./deploy/cmd/weir docs .
 
 # What images say of themselves comes from the commit, so that the same commit becomes the same digests.
-images try-images up test-compose: export VERSION ?= $(shell git describe --tags --always --dirty)
+images try-images up down test-compose: export VERSION ?= $(shell git describe --tags --always --dirty)
 images try-images up test-compose: export REVISION ?= $(shell git rev-parse HEAD)
 images try-images up test-compose: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 images try-images up down test-compose: export IMAGES ?= weir
@@ -98,7 +98,6 @@ COMPOSE        ?= $(if $(shell docker compose version 2>/dev/null),docker compos
 COMPOSE_FILES  ?= -f deploy/compose/compose.yaml
 up down: export WEIR_SECRETS ?= $(CURDIR)/deploy/compose/secrets
 up down test-compose: export WEIR_VERSION = $(VERSION)
-down: VERSION ?= $(shell git describe --tags --always --dirty)
 
 bin/docker-compose:
 	CGO_ENABLED=0 $(GO) build -C "$$(cd / && $(GO) mod download -json $(COMPOSE_MODULE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" -o "$(CURDIR)/$@" ./cmd
@@ -219,14 +218,21 @@ test-containers: ## the same tests against PostgreSQL and Kafka in containers
 test-browser: ## the console in Chromium: by keyboard alone, every page checked for accessibility, nothing runs that was typed
 	$(BACKENDS) -- $(GO) test $(TESTFLAGS) -tags=browser ./deploy/browser
 
-# What the API server is compiled of needs a module of its own: Kubernetes' replaces what it stands on.
-test-kubernetes: bin/kubernetes/etcd bin/kubernetes/kube-apiserver ## the Helm chart: rendered, decoded strictly, held against policies, applied to a real API server
+# What the API server is compiled of needs a module of its own: Kubernetes' replaces what it stands on. Helm and crane are of the tests' own.
+KUBERNETES = etcd kube-apiserver kubectl helm crane
+test-kubernetes: $(KUBERNETES:%=bin/kubernetes/%) bin/weir ## the Helm chart: rendered, decoded strictly, held against policies, installed at a real API server by the page's commands
 	cd deploy/kubernetes && GOWORK=off $(UNRACED) ./...
 
 bin/kubernetes/etcd: MAIN = go.etcd.io/etcd/server/v3
 bin/kubernetes/kube-apiserver: MAIN = k8s.io/kubernetes/cmd/kube-apiserver
-bin/kubernetes/%: deploy/kubernetes/apiserver/go.mod
-	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(<D) -ldflags='-s -w' -o $(CURDIR)/$@ $(MAIN)
+bin/kubernetes/kube-apiserver: VARIABLES = -X k8s.io/component-base/version.gitVersion=$(shell sed -n 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' deploy/kubernetes/apiserver/go.mod)
+bin/kubernetes/kubectl: MAIN = k8s.io/kubernetes/cmd/kubectl
+bin/kubernetes/helm: MAIN = helm.sh/helm/v4/cmd/helm
+bin/kubernetes/crane: MAIN = github.com/google/go-containerregistry/cmd/crane
+bin/kubernetes/helm bin/kubernetes/crane: deploy/kubernetes/go.mod
+bin/kubernetes/etcd bin/kubernetes/kube-apiserver bin/kubernetes/kubectl: deploy/kubernetes/apiserver/go.mod
+bin/kubernetes/%:
+	CGO_ENABLED=0 GOWORK=off $(GO) build -C $(^D) -ldflags='-s -w $(VARIABLES)' -o $(CURDIR)/$@ $(MAIN)
 
 test-images: ## build the images of test-containers here, where none can be pulled (Debian, root)
 	deploy/docker/build-test-images

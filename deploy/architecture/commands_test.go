@@ -10,31 +10,38 @@ import (
 )
 
 var (
-	section  = regexp.MustCompile(`(?m)^##+ +(.*)$`)
-	commands = regexp.MustCompile("(?m)^(?:<!-- commands: (\\S+) -->\n)?( *)```sh$")
+	section  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	commands = regexp.MustCompile("(?ms)^(?:<!-- ([^\n]+) -->\n)?( *)```sh\n(.*?)^ *```$")
 )
 
-// Commands on the pages for operators are run by a test of deploy/e2e, which
-// names the page and the section, or the page names what looks at them.
+// Commands on the pages for operators are run by a test that names the page
+// and the section. Else the page says where the same commands are, word by
+// word, or why nothing can run them.
 func TestCommandsAreRun(t *testing.T) {
 	var tests strings.Builder // that follow pages
-	for _, source := range textsOf(t, "../e2e/*_test.go") {
-		tests.WriteString(source)
+	for _, pattern := range []string{"../e2e/*_test.go", "../kubernetes/*_test.go", "../bench/*_test.go"} {
+		for _, source := range textsOf(t, pattern) {
+			tests.WriteString(source)
+		}
 	}
-	blocks := 0
+	blocks, notRun := 0, 0
 	for page, text := range textsOf(t, "../docs/*.md") {
 		for _, at := range commands.FindAllStringSubmatchIndex(text, -1) {
 			blocks++
-			below := headingOf(text[:at[0]])
-			if at[2] >= 0 {
-				looksThere(t, page, text[at[2]:at[3]])
-			} else if !strings.Contains(tests.String(), fmt.Sprintf("%q, %q", page, below)) {
-				t.Errorf("%s: no test of deploy/e2e runs the commands in %q", page, below)
+			below, block := headingOf(text[:at[0]]), text[at[6]:at[7]]
+			if at[2] < 0 {
+				if !strings.Contains(tests.String(), fmt.Sprintf("%q, %q", page, below)) {
+					t.Errorf("%s: no test runs the commands in %q", page, below)
+				}
+			} else if file, elsewhere := strings.CutPrefix(text[at[2]:at[3]], "the same as in: "); elsewhere {
+				standsIn(t, page, file, block)
+			} else if notRun++; !strings.HasPrefix(text[at[2]:at[3]], "not run: ") {
+				t.Errorf("%s: the commands in %q have an unknown mark", page, below)
 			}
 		}
 	}
-	if blocks < 20 {
-		t.Errorf("only %d blocks were looked at", blocks)
+	if blocks < 20 || notRun > 1 {
+		t.Errorf("%d blocks were looked at, %d of them are not run", blocks, notRun)
 	}
 }
 
@@ -65,10 +72,16 @@ func headingOf(text string) string {
 	return found[len(found)-1][1]
 }
 
-// looksThere wants the file to be there that a page names.
-func looksThere(t *testing.T, page, file string) {
+// standsIn wants a file to have all lines of a block.
+func standsIn(t *testing.T, page, file, block string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
+	text, err := os.ReadFile(filepath.Join("../..", file))
+	if err != nil {
 		t.Errorf("%s: %v", page, err)
+	}
+	for line := range strings.Lines(block) {
+		if !strings.Contains(string(text), strings.TrimSpace(line)) {
+			t.Errorf("%s: %s lacks %q", page, file, line)
+		}
 	}
 }

@@ -31,7 +31,11 @@ var definitions = map[string]string{
 
 // A cluster is an API server without nodes and controllers: what it takes is
 // kept, and nothing is made of it.
-type cluster struct{ client.Client }
+type cluster struct {
+	client.Client
+
+	config []byte // for kubectl
+}
 
 func start(t *testing.T) cluster {
 	t.Helper()
@@ -39,13 +43,14 @@ func start(t *testing.T) cluster {
 	for module, dir := range definitions {
 		server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, filepath.Join(download(t, module), dir))
 	}
+	server.CRDDirectoryPaths = append(server.CRDDirectoryPaths, "strimzi/definitions.yaml")
 	server.ControlPlane.GetAPIServer().Configure().Set("disable-admission-plugins", "")
 	t.Cleanup(func() { must(t, server.Stop()) })
 	config, err := server.Start()
 	must(t, err)
 	made, err := client.New(config, client.Options{})
 	must(t, err)
-	return cluster{made}
+	return cluster{made, server.KubeConfig}
 }
 
 // download is the folder of a module.

@@ -105,16 +105,3 @@ func TestThePageMakesTheSecrets(t *testing.T) {
 		}
 	}
 }
-
-// Each file that the page names is there.
-func TestThePageNamesFiles(t *testing.T) {
-	files := regexp.MustCompile(`deploy/[a-z./-]+`).FindAllString(strings.Join(slices.Concat(commands(t, "kubectl"), commands(t, "helm")), "\n"), -1)
-	if len(files) < 6 {
-		t.Fatalf("the page names %q", files)
-	}
-	for _, file := range files {
-		if found, err := filepath.Glob(filepath.Join("../..", file)); len(found) != 1 || err != nil {
-			t.Errorf("%s is not there", file)
-		}
-	}
-}
