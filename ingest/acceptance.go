@@ -11,24 +11,24 @@ type Acceptance struct {
 	Key           string // its id
 	At            time.Time
 	RetentionDays int    // for which its entries are kept
-	Idempotency   string // stands for project and idempotency key; empty without one
+	Idempotency   string // hash of project and idempotency key; empty without one
 	Digest        string // of the body; set together with Idempotency
 	Traceparent   string // of the request where it is traced, else as the client sent it, if it is well formed
 	Bytes         int64  // of all parts
 	Parts         []Part
 }
 
-// A DeliveryStatus is whether a request is in the log, whole.
+// A DeliveryStatus is whether a whole request is in the log.
 type DeliveryStatus uint8
 
 // The delivery statuses.
 const (
-	Absent    DeliveryStatus = iota // surely not whole, and never will be: it has no effect
+	Absent    DeliveryStatus = iota // not whole and never will be: it has no effect
 	Published                       // all parts are acknowledged
-	Uncertain                       // not known, or not where
+	Uncertain                       // unknown, or its place is
 )
 
-// An Outcome is what became of a request.
+// An Outcome is the result of publishing a request.
 type Outcome struct {
 	Status    DeliveryStatus
 	Partition int   // where a published request is, and

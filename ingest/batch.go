@@ -42,8 +42,9 @@ type Part struct {
 	Lines  []byte
 }
 
-// Parts appends the batch cut into runs of at most maxBytes of lines. A larger
-// entry gets a part of its own. The same batch is always cut the same way.
+// Parts cuts the batch into runs of at most maxBytes of lines and
+// appends them. A larger entry gets its own part. The same batch is
+// always cut the same way.
 func (b *Batch) Parts(parts []Part, maxBytes int) []Part {
 	first, start, failed := 0, 0, 0
 	for i, line := range b.Accepted {

@@ -8,7 +8,7 @@ import (
 )
 
 // MaxBlockBytes is the text of a block: large enough to compress well,
-// small enough to be read for one entry.
+// small enough to read for one entry.
 const MaxBlockBytes = 1 << 20
 
 // A Place is the order of entries in a project: by event time, then by identity.
@@ -23,17 +23,16 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(p.Time.Compare(q.Time), bytes.Compare(p.Batch[:], q.Batch[:]), cmp.Compare(p.Index, q.Index))
 }
 
-// A Stored is one entry as the log store keeps it.
+// A Stored is one entry as it is stored.
 type Stored struct {
 	Place
 	ReceivedAt  time.Time
 	Level       Severity
-	Environment string // of the entry, or where it names none of the key it came with
+	Environment string // of the entry, else of its key
 	Text        []byte // compact JSON, as it was accepted
 }
 
-// Header is what is known of a block without reading it, by
-// which a search skips blocks.
+// A Header is the summary of a block by which a search skips blocks.
 type Header struct {
 	Min, Max     Instant // event times of its first and last entry
 	Levels       SeveritySet
@@ -73,16 +72,17 @@ func (b *Builder) Add(entry Stored, message []byte) {
 	b.words.add(message)
 }
 
-// Full reports whether the block should be built before anything is added.
+// Full reports whether to build the block before the next Add.
 func (b *Builder) Full() bool { return b.bytes >= MaxBlockBytes }
 
-// Bytes is how much text was added since the last block.
+// Bytes returns the text added since the last block.
 func (b *Builder) Bytes() int { return b.bytes }
 
-// Len is how many entries were added since the last block.
+// Len returns the number of entries added since the last block.
 func (b *Builder) Len() int { return len(b.list) }
 
-// Build returns a block of what was added, at least one entry, and starts anew.
+// Build returns a block of the added entries, at least one, and starts
+// the next.
 func (b *Builder) Build() Block {
 	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
 	header := Header{

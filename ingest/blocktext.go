@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blockVersion is the first byte of a block's stored form. What was
-// stored under a version stays readable.
+// blockVersion is the first byte of a stored block. Old versions stay
+// readable.
 const blockVersion = 1
 
 // errBlock means that a block's stored form is damaged.
@@ -63,8 +63,8 @@ func (b Block) appendEntries(dst []byte, environments *table[string], batches *t
 	return dst
 }
 
-// table numbers different values in the order in which they come, most of them
-// the same as the one before.
+// A table numbers distinct values in order of arrival; most equal the
+// one before.
 type table[T comparable] struct {
 	at   map[T]uint64 // bounded by the entries of a block
 	list []T
@@ -87,8 +87,8 @@ func (t *table[T]) number(value T) uint64 {
 	return number
 }
 
-// ParseEntries reads the entries back, in their order. Their
-// texts share data's memory.
+// ParseEntries reads the entries back in order. Their texts share
+// data's memory.
 func ParseEntries(data []byte) ([]Stored, error) {
 	r := blockReader{data: data}
 	if version := r.byte(); version != blockVersion {
@@ -133,7 +133,8 @@ func (r *blockReader) entries(environments []string, batches []batchOf) []Stored
 	return entries
 }
 
-// A blockReader takes from the front of data; once failed it gives zeros.
+// A blockReader reads from the front of data; after a failure it
+// returns zeros.
 type blockReader struct {
 	data   []byte
 	failed bool
@@ -170,8 +171,8 @@ func (r *blockReader) varint() int64 {
 	return value
 }
 
-// count reads the number of items that follow, each of at least one byte:
-// more than there are bytes means damage.
+// count reads the number of following items, each of at least one byte:
+// a larger number means damage.
 func (r *blockReader) count() int {
 	value := r.uvarint()
 	if value > uint64(len(r.data)) {

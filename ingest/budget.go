@@ -2,42 +2,42 @@ package ingest
 
 import "time"
 
-// A Spender is who may have a budget: one project, or one API key. The zero
-// Spender is the organization as a whole.
+// A Spender has a budget: one project or one API key. The zero Spender
+// is the whole organization.
 type Spender struct{ Project, Key string }
 
-// A Budget is how much of each period a spender may use, as
-// published by the ledger.
+// A Budget is how much of each period a spender may use, as published
+// by the ledger.
 type Budget struct {
 	Spender
 	Limit     int64 // bytes
 	Used      int64 // bytes counted in the account's period
 	Exhausted bool
-	Since     int64 // raised, or removed and set again, it is another budget, of another Since
+	Since     int64 // changes when the budget is raised or set again
 }
 
-// A BudgetStatus is a budget that does not cover a request, as
-// far as this process has it.
+// A BudgetStatus is a budget that refuses a request, as this process
+// has it.
 type BudgetStatus struct {
 	Spender
 	QuotaStatus
 }
 
-// Of is the account of a budget: that of the organization with limits of its own.
+// Of returns the account of a budget: the organization's with other
+// limits.
 func (a Account) Of(b Budget) Account {
 	a.Limit, a.NextLimit, a.Used, a.Exhausted, a.Suspended, a.Budgets, a.Since = b.Limit, b.Limit, b.Used, b.Exhausted, false, nil, b.Since
 	return a
 }
 
-// Budgets are the quotas of an organization's spenders. Like a
-// Quota they are not safe for concurrent use. The zero value has
-// none, and costs a request nothing.
+// Budgets are the quotas of an organization's spenders. Like a Quota
+// they are not safe for concurrent use. The zero value has none.
 type Budgets struct {
 	bySpender map[Spender]*Quota // bounded by what the ledger publishes
 }
 
-// Apply takes the budgets of an account that is newer. One that is new
-// begins with what the ledger has counted.
+// Apply applies the budgets of a newer account. A new one starts with
+// the ledger's count.
 func (b *Budgets) Apply(account Account, marker Positions) {
 	if len(account.Budgets) == 0 {
 		b.bySpender = nil
@@ -55,7 +55,7 @@ func (b *Budgets) Apply(account Account, marker Positions) {
 	b.bySpender = bySpender
 }
 
-// of are the budgets that a request of a key of a project counts in: at most two.
+// of returns the budgets in which a request counts: at most two.
 func (b *Budgets) of(project, key string) (found [2]spending, n int) {
 	if len(b.bySpender) == 0 {
 		return found, 0
@@ -69,8 +69,8 @@ func (b *Budgets) of(project, key string) (found [2]spending, n int) {
 	return found, n
 }
 
-// Check returns, before a request's size is known, the budget of
-// which nothing is left; nil where none is.
+// Check returns, before a request's size is known, an exhausted budget;
+// nil: none.
 func (b *Budgets) Check(project, key string, now time.Time) *BudgetStatus {
 	found, n := b.of(project, key)
 	for _, s := range found[:n] {
@@ -81,7 +81,7 @@ func (b *Budgets) Check(project, key string, now time.Time) *BudgetStatus {
 	return nil
 }
 
-// A spending is what a request holds of one budget.
+// A spending is what a request reserves of one budget.
 type spending struct {
 	spender Spender
 	quota   *Quota
@@ -92,16 +92,15 @@ func (s spending) status(now time.Time) *BudgetStatus {
 	return &BudgetStatus{Spender: s.spender, QuotaStatus: s.quota.Status(now)}
 }
 
-// A BudgetReservation is the part of budgets that one request
-// holds: nothing where it has none.
+// A BudgetReservation is what one request reserves of its budgets, if
+// any.
 type BudgetReservation []spending
 
-// A Reserve is how a request asks a quota for room:
-// (*Quota).Reserve or (*Quota).Try.
+// A Reserve is (*Quota).Reserve or (*Quota).Try.
 type Reserve func(q *Quota, now time.Time, bytes int64) (Reservation, Verdict)
 
-// Reserve admits a request in all of its budgets, or returns why not,
-// and which budget that was if it is one.
+// Reserve admits a request in all its budgets, or returns the verdict
+// and the refusing budget, if it is one.
 func (b *Budgets) Reserve(project, key string, now time.Time, bytes int64, ask Reserve) (BudgetReservation, Verdict, *BudgetStatus) {
 	found, n := b.of(project, key)
 	if n == 0 {
@@ -127,7 +126,7 @@ func (r BudgetReservation) Published(partition int, offset int64) {
 	}
 }
 
-// Release reports that the request is surely not in the log, or not whole.
+// Release reports that the request is certainly not whole in the log.
 func (r BudgetReservation) Release() {
 	for _, s := range r {
 		s.quota.Release(s.held)
@@ -141,7 +140,7 @@ func (r BudgetReservation) Lost(now time.Time) {
 	}
 }
 
-// Mark takes the positions up to which the applied accounts are counted.
+// Mark sets the positions up to which the applied accounts count.
 func (b *Budgets) Mark(marker Positions) {
 	for _, quota := range b.bySpender {
 		quota.Mark(marker)
@@ -156,8 +155,8 @@ func (b *Budgets) Found(c Charge) {
 	}
 }
 
-// Incomplete reports whether anything was lost before the given time
-// and is not yet resolved.
+// Incomplete reports whether a request lost before an instant is
+// unresolved.
 func (b *Budgets) Incomplete(before time.Time) bool {
 	for _, quota := range b.bySpender {
 		if quota.Incomplete(before) {
@@ -167,8 +166,8 @@ func (b *Budgets) Incomplete(before time.Time) bool {
 	return false
 }
 
-// Resolve records that whatever was lost before the given time
-// is below ends if it is in the log.
+// Resolve records that requests lost before an instant are below ends
+// if they are in the log.
 func (b *Budgets) Resolve(before time.Time, ends Positions) {
 	for _, quota := range b.bySpender {
 		quota.Resolve(before, ends)

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Code names what is wrong, for programs. Codes are part of the
-// interface: they are never renamed.
+// Code is a machine-readable fault. Codes are part of the interface:
+// they are never renamed.
 type Code string
 
-// What makes a whole body unacceptable.
+// Faults of a whole body.
 const (
 	CodeInvalidJSON    Code = "invalid_json"
 	CodeEmptyBatch     Code = "empty_batch"
@@ -19,8 +19,7 @@ const (
 	CodeInvalidEntries Code = "invalid_entries" // no entry is valid, or one is not and the client asked for all or none
 )
 
-// What makes one entry unacceptable. The first three can concern
-// the body's own members, too.
+// Faults of one entry. The first three can also be of the body's members.
 const (
 	CodeMissingField     Code = "missing_field"
 	CodeInvalidType      Code = "invalid_type"
@@ -32,7 +31,7 @@ const (
 	CodeEntryTooLarge    Code = "entry_too_large"
 )
 
-// EntryCodes are all of the codes that one entry can be unacceptable for.
+// EntryCodes returns all codes of one entry.
 func EntryCodes() []Code {
 	return []Code{
 		CodeMissingField, CodeInvalidType, CodeDuplicateField, CodeInvalidTimestamp, CodeInvalidLevel, CodeMessageTooLarge,
@@ -40,7 +39,7 @@ func EntryCodes() []Code {
 	}
 }
 
-// A Fault is one thing that is wrong with one entry.
+// A Fault is one fault of one entry.
 type Fault struct {
 	Index   int    `json:"index"`   // the entry's place in the array, from 0
 	Pointer string `json:"pointer"` // RFC 6901, from the body's root

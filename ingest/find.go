@@ -15,7 +15,7 @@ type Ref struct {
 	ID            [16]byte
 }
 
-// A Candidate is a block that a search has not looked into.
+// A Candidate is a block that a search has not read.
 type Candidate struct {
 	Header
 	Ref
@@ -32,10 +32,11 @@ func (k Key) Compare(l Key) int {
 	return cmp.Or(k.First.Compare(l.First), bytes.Compare(k.ID[:], l.ID[:]))
 }
 
-// Key is where the search comes to a block.
+// Key returns the key of a block in the search.
 func (s *Search) Key(block *Candidate) Key { return Key{First: s.First(&block.Header), ID: block.ID} }
 
-// Sooner reports whether the search comes to the block at k before that at l.
+// Sooner reports whether the search reaches the block at k before that
+// at l.
 func (s *Search) Sooner(k, l Key) bool {
 	if s.OldestFirst {
 		return k.Compare(l) < 0
@@ -45,47 +46,46 @@ func (s *Search) Sooner(k, l Key) bool {
 
 // A Position is where a page starts.
 type Position struct {
-	After *Place // what comes behind it is wanted; nil: all
+	After *Place // the page starts after it; nil: at the beginning
 
-	// Seen is how far the page before got, where it stopped among
-	// blocks that overlap After, of which the next entry is known
-	// only once all are read. Else it is nil.
-	Seen    *Key   // the last of the blocks that were looked at
-	Leads   []Ref  // those of them that hold the best of what comes behind After,
-	Horizon *Place // before this place; nil: all that they hold
-	Merges  int64  // how many merges of the organization's blocks the page before saw: what later ones wrote may hold what was looked at
+	// Seen is how far the page before got, if it stopped among blocks
+	// that overlap After, where the next entry is known only once all
+	// are read. Otherwise it is nil.
+	Seen    *Key   // the last block read
+	Leads   []Ref  // blocks with the first entries after After,
+	Horizon *Place // before this place; nil: all their entries
+	Merges  int64  // number of the organization's merges at the page before; later ones may have merged read blocks
 }
 
-// Passed reports whether the pages before have passed a block that lies between
-// these times, which may hold what is wanted.
+// Passed reports whether earlier pages have passed a block between
+// these times that may match.
 func (s *Search) Passed(block *Candidate) bool {
 	return s.Start.Seen != nil && !s.Sooner(*s.Start.Seen, s.Key(block)) && s.Reaches(block.Min, block.Max)
 }
 
-// Resume has the search look again into blocks that it has passed, and that
-// were merged since, beside those that the position names.
+// Resume has the search read passed blocks again that were merged
+// since, besides those of the position.
 func (s *Search) Resume(merged []Ref) {
 	s.Start.Leads = slices.Clone(s.Start.Leads)
 	for _, block := range merged {
-		named := func(lead Ref) bool { return lead.ID == block.ID } // by a cursor of a version that knows of no merges
+		named := func(lead Ref) bool { return lead.ID == block.ID } // a cursor from before there were merges
 		if !slices.ContainsFunc(s.Start.Leads, named) {
 			s.Start.Leads = append(s.Start.Leads, block)
 		}
 	}
 }
 
-// Restart has the search begin behind After again, for it can't be found out
-// what became of the blocks that it has passed.
+// Restart begins again after After, where the merges since are unknown.
 func (s *Search) Restart() { s.Start = Position{After: s.Start.After} }
 
-// maxLeads is how many blocks a Position names: a cursor has to fit
-// into a URL, and a page reads them again.
+// maxLeads bounds the blocks of a Position: a cursor has to fit into a
+// URL, and a page reads them again.
 const maxLeads = 24
 
-// Blocks are what a search goes through.
+// Blocks are the blocks that a search reads.
 type Blocks interface {
-	// Next is the next block in the order of Keys, the first after Start.Seen;
-	// nil at the end. It may leave out blocks without a match.
+	// Next returns the next block in the order of Keys, the first after
+	// Start.Seen; nil at the end. It may skip blocks without a match.
 	Next() (*Candidate, error)
 	// Read returns the entries of a block, in order; none where it is
 	// gone. They are valid until the next Read.
@@ -100,16 +100,16 @@ type Blocks interface {
 type Result struct {
 	Found      []Found
 	Next       *Position // where the next page starts; nil: there is none
-	Incomplete bool      // the search had its share before the page was full
+	Incomplete bool      // the share was used up before the page was full
 }
 
-// Find finds a page. It reads blocks until the page is complete or its share is
-// used up, at least one, so every page makes progress.
+// Find finds a page. It reads blocks until the page is complete or its
+// share is used up, and at least one, so every page makes progress.
 func (s *Search) Find(blocks Blocks) (Result, error) {
 	f := finding{search: s, blocks: blocks, page: NewPage(s), after: s.begin()}
 	for _, lead := range s.Start.Leads {
 		if !s.reads(lead.Project) {
-			continue // the page before had a wider scope, or its project was deleted since
+			continue // outside this search's scope, or of a deleted project
 		}
 		if err := f.look(lead); err != nil {
 			return Result{}, err
@@ -141,7 +141,7 @@ type finding struct {
 	search *Search
 	blocks Blocks
 	page   *Page
-	after  *Place // nothing before it is wanted
+	after  *Place // matches come after it
 	seen   *Key   // the last block
 }
 

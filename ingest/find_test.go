@@ -94,7 +94,7 @@ func someSearch(random *rand.Rand) ingest.Search {
 }
 
 func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
-	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Wants(&e) || !search.Words.In(e.Text) })
+	wanted := slices.DeleteFunc(slices.Clone(all), func(e ingest.Stored) bool { return !search.Matches(&e) || !search.Words.In(e.Text) })
 	slices.SortFunc(wanted, func(a, b ingest.Stored) int {
 		if search.OldestFirst {
 			return a.Compare(b.Place)

@@ -13,12 +13,12 @@ type Instant struct {
 	Nanos   uint32 // 0..999,999,999, always forward from Seconds
 }
 
-// InstantOf is t as an Instant.
+// InstantOf returns t as an Instant.
 func InstantOf(t time.Time) Instant {
 	return Instant{Seconds: t.Unix(), Nanos: uint32(t.Nanosecond())}
 }
 
-// Time is the instant in UTC.
+// Time returns the instant in UTC.
 func (t Instant) Time() time.Time { return time.Unix(t.Seconds, int64(t.Nanos)).UTC() }
 
 // Compare orders instants: negative when t is before u.
@@ -55,7 +55,7 @@ func (t Instant) AppendText(dst []byte) []byte {
 	return t.Time().AppendFormat(dst, time.RFC3339Nano)
 }
 
-// String is the instant as RFC 3339.
+// String returns the instant as RFC 3339.
 func (t Instant) String() string { return string(t.AppendText(nil)) }
 
 // fraction reads ".d" to ".ddddddddd", or nothing.

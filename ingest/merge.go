@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// SmallBlockBytes is how much text a block has at least to be left as it is.
-// The index small_blocks holds those that have less.
+// SmallBlockBytes is the least text of a block that is not merged. The
+// index small_blocks holds smaller ones.
 const SmallBlockBytes = MaxBlockBytes / 16
 
-// mergedAtOnce is how many blocks of a tier are merged at least, and by how
-// much tiers differ in size: so each merge lifts entries into the next tier,
-// and none is written again more often than there are tiers.
-const mergedAtOnce = 16
+// minMergedBlocks is the least number of blocks of a tier that are
+// merged, and the ratio of the tiers' sizes. So each merge lifts
+// entries into the next tier, and an entry is rewritten at most once
+// for each tier.
+const minMergedBlocks = 16
 
-// tierOf is the tier of a small block: below 256 bytes of text,
+// tierOf returns the tier of a small block: below 256 bytes of text,
 // below 4 KiB, or above.
 func tierOf(bytes int) int { return max(1, (bits.Len(uint(bytes))-1)/4) } //nolint:gosec // a size
 
-// closedAfter is how long after its last entry can have been received a span
-// counts as closed: entries are on their way for a while.
+// closedAfter is how long after its last possible receipt a span counts
+// as closed: entries are under way for a while.
 const closedAfter = 5 * time.Minute
 
-// closes is when a span gets no more entries of those that were received on a day.
+// closes returns when a span gets no more entries received on a day.
 func (s Span) closes(dayEnds time.Time) time.Time {
 	if s.class != 0 {
 		return dayEnds.Add(closedAfter)
@@ -32,16 +33,16 @@ func (s Span) closes(dayEnds time.Time) time.Time {
 	return time.Unix((s.hour+2)*secondsOfHour, 0).UTC().Add(closedAfter)
 }
 
-// span is where a block's entries lie, by the last of them and by when the last
-// of them was received: what holds for each entry holds for these.
+// span returns the span of a block's entries, by the last event and the
+// last receipt.
 func (c *Candidate) span() (s Span, ok bool) {
 	s = SpanOf(c.Max, c.ReceivedAt)
-	return s, s.class != 0 || floorDiv(c.Min.Seconds, secondsOfHour) == s.hour // blocks of old may reach over many hours
+	return s, s.class != 0 || floorDiv(c.Min.Seconds, secondsOfHour) == s.hour // old blocks may span many hours
 }
 
-// Merges decides which of the small blocks of a project and day, in the order
-// of their receipt, are to be merged, each run into one block or as few as hold
-// it, and when the next may be; zero: not before there are more blocks.
+// Merges returns which runs of a project's small blocks of a day, in
+// order of receipt, to merge, each into as few blocks as possible, and
+// when to look again; zero: after new blocks.
 func Merges(small []Candidate, dayEnds, now time.Time) (runs [][]Candidate, next time.Time) {
 	spans := map[Span][]Candidate{}
 	var order []Span
@@ -58,27 +59,27 @@ func Merges(small []Candidate, dayEnds, now time.Time) (runs [][]Candidate, next
 	for _, span := range order {
 		closes := span.closes(dayEnds)
 		if !closes.After(now) {
-			runs = append(runs, closing(spans[span])...)
+			runs = append(runs, closedRuns(spans[span])...)
 			continue
 		}
 		if len(spans[span]) > 1 && (next.IsZero() || closes.Before(next)) {
 			next = closes
 		}
-		runs = append(runs, lifting(spans[span])...)
+		runs = append(runs, tierRuns(spans[span])...)
 	}
 	return runs, next
 }
 
-// lifting are the runs of blocks of one tier that are worth to
-// be merged while more come.
-func lifting(blocks []Candidate) (runs [][]Candidate) {
+// tierRuns returns the runs of blocks of one tier to merge while more
+// come.
+func tierRuns(blocks []Candidate) (runs [][]Candidate) {
 	tiers := map[int][]Candidate{}
 	for _, b := range blocks {
 		tiers[tierOf(b.Bytes)] = append(tiers[tierOf(b.Bytes)], b)
 	}
 	for tier := tierOf(0); tier <= tierOf(SmallBlockBytes-1); tier++ {
 		for _, run := range cut(tiers[tier]) {
-			if len(run) >= mergedAtOnce {
+			if len(run) >= minMergedBlocks {
 				runs = append(runs, run)
 			}
 		}
@@ -86,11 +87,10 @@ func lifting(blocks []Candidate) (runs [][]Candidate) {
 	return runs
 }
 
-// closing are the runs of whatever is left in a span that gets no
-// more: in one that gets some all the same, none of which at least
-// doubles the blocks that it takes stays as it is, so that a block
-// isn't written again for every few bytes.
-func closing(blocks []Candidate) (runs [][]Candidate) {
+// closedRuns returns the runs of the remaining blocks of a closed span.
+// A run is merged only if it at least doubles its largest block, so
+// late entries don't rewrite a block for every few bytes.
+func closedRuns(blocks []Candidate) (runs [][]Candidate) {
 	for _, run := range cut(withoutLarge(blocks)) {
 		if len(run) > 1 {
 			runs = append(runs, run)
@@ -99,7 +99,8 @@ func closing(blocks []Candidate) (runs [][]Candidate) {
 	return runs
 }
 
-// withoutLarge leaves out those that have more text than all smaller ones together.
+// withoutLarge leaves out blocks with more text than all smaller ones
+// together.
 func withoutLarge(blocks []Candidate) []Candidate {
 	sizes, total := make([]int, 0, len(blocks)), 0
 	for i := range blocks {
@@ -133,8 +134,8 @@ func cut(blocks []Candidate) (runs [][]Candidate) {
 	return runs
 }
 
-// Merge makes one block of the entries of many, or a second one of what goes
-// beyond its size. It keeps their texts.
+// Merge makes one block of the entries of many, or a second one beyond
+// its size. It keeps their texts.
 func Merge(entries []Stored) ([]Block, error) {
 	slices.SortFunc(entries, func(x, y Stored) int { return x.Compare(y.Place) })
 	parser, builder := NewParser(DefaultLimits()), &Builder{}

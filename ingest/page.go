@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// A Page gathers the best entries of a search while blocks come
-// in the order of First.
+// A Page collects the best entries of a search while blocks come in the
+// order of First.
 type Page struct {
 	search *Search
 	best   worstFirst
 	bytes  int // of the texts in best
 }
 
-// NewPage starts a page. It gathers one entry more than fits,
-// which reports whether there is a next page.
+// NewPage returns a page. It collects one entry more than fits, which
+// shows whether there is a next page.
 func NewPage(search *Search) *Page {
 	return &Page{search: search, best: worstFirst{before: search.before}}
 }
@@ -25,7 +25,7 @@ func NewPage(search *Search) *Page {
 func (p *Page) Offer(entries []Stored, block Ref, message func(entry []byte) ([]byte, error)) error {
 	for i := range entries {
 		entry := &entries[i]
-		if !p.improves(entry.Place) || !p.search.Wants(entry) {
+		if !p.improves(entry.Place) || !p.search.Matches(entry) {
 			continue
 		}
 		if len(p.search.Words) > 0 {
@@ -47,15 +47,14 @@ func (p *Page) full() bool {
 	return len(p.best.list) > p.search.Limit || p.bytes > p.search.maxBytes() && len(p.best.list) > 1
 }
 
-// Found is an entry that was found, and its project.
+// A Found is a found entry with its project.
 type Found struct {
 	Stored
 	Project string
 	block   Ref
 }
 
-// improves reports whether an entry at place is better than one
-// that the page has, or fits in besides.
+// improves reports whether an entry at place belongs on the page.
 func (p *Page) improves(place Place) bool {
 	if horizon := p.search.Start.Horizon; horizon != nil && !p.search.before(place, *horizon) {
 		return false
@@ -63,8 +62,8 @@ func (p *Page) improves(place Place) bool {
 	return !p.full() || p.search.before(place, p.best.list[0].Place)
 }
 
-// take copies the text, which shares the memory of a whole block. It drops what
-// no longer fits, except one more entry.
+// take copies the text, which shares a whole block's memory. It drops
+// what no longer fits, except one more entry.
 func (p *Page) take(found Found) {
 	found.Text = bytes.Clone(found.Text)
 	heap.Push(&p.best, found)
@@ -74,18 +73,19 @@ func (p *Page) take(found Found) {
 	}
 }
 
-// fullWithout reports whether the page is full although worst,
-// its last entry, goes.
+// fullWithout reports whether the page is full without its last entry,
+// worst.
 func (p *Page) fullWithout(worst Found) bool {
 	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
 	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
 }
 
-// Complete reports whether no block that begins at first or
-// later can improve the page.
+// Complete reports whether no block that begins at first or later can
+// improve the page.
 func (p *Page) Complete(first Instant) bool { return !p.improves(p.search.Frontier(first)) }
 
-// Result is the page in order, and where the next one starts; nil: there is none.
+// Result returns the page in order and where the next one starts; nil:
+// there is none.
 func (p *Page) Result() (list []Found, next *Position) {
 	list = p.sorted()
 	if p.full() {
@@ -99,9 +99,10 @@ func (p *Page) Result() (list []Found, next *Position) {
 	return list, next
 }
 
-// ResultUpTo is what the page holds before any block that begins at first or
-// later: what a search that ends there has found for certain. The next page
-// finds the rest again. The result is complete where this is all that fits.
+// ResultUpTo returns the entries before any block that begins at first
+// or later: the certain result of a search that stops there. The next
+// page finds the rest. whole reports whether all of the page is
+// certain.
 func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bool) {
 	frontier := p.search.Frontier(first)
 	list, next = p.Result()
@@ -115,9 +116,9 @@ func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bo
 	return list, &Position{After: &frontier}, false
 }
 
-// leads are the blocks with the best entries of the page, as many
-// as a position can name, and the place from which on other blocks
-// may have entries; nil: there are none.
+// leads returns the blocks with the page's best entries, at most
+// maxLeads, and the place from which other blocks may have entries;
+// nil: none.
 func (p *Page) leads() (blocks []Ref, horizon *Place) {
 	list := p.sorted()
 	horizon = p.search.Start.Horizon
@@ -148,7 +149,8 @@ func (p *Page) sorted() []Found {
 	return list
 }
 
-// worstFirst is a heap whose root is the entry that goes when a better one comes.
+// worstFirst is a heap whose root is the entry to drop for a better
+// one.
 type worstFirst struct {
 	list   []Found
 	before func(p, q Place) bool

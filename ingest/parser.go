@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// What a body may hold besides logs, so that its unknown members
-// cannot fill the memory.
+// Bounds of a body's unknown members, so that they can't fill the memory.
 const (
 	maxBodyNames     = 1 << 16
 	maxBodyNameBytes = 1 << 20
@@ -20,7 +19,7 @@ const (
 // body, without white space, as it was sent.
 type Parser struct {
 	limits Limits
-	keyed  bool // who sent the body is known: what its member api_key holds does not matter
+	keyed  bool // the caller is known: the member api_key is ignored
 
 	text    []byte // the body and its padding
 	size    int    // length of the body
@@ -297,8 +296,8 @@ func (p *Parser) keep(end int) {
 // place is where the byte at i goes among what is kept.
 func (p *Parser) place(i int) int { return p.kept + i - p.run }
 
-// unescaped is the meaning of the string read last. The result
-// may be the Parser's scratch memory.
+// unescaped returns the string read last, decoded. It may be the
+// Parser's scratch memory.
 func (p *Parser) unescaped(raw []byte) []byte {
 	if !p.escaped {
 		return raw

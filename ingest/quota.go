@@ -32,10 +32,10 @@ type Account struct {
 	Used          int64 // bytes counted in Period
 	Exhausted     bool
 	Suspended     bool
-	RetentionDays int       // for which what is accepted now is kept
-	Counted       Positions // what lies below is in Used
+	RetentionDays int       // of entries accepted now
+	Counted       Positions // Used counts everything below
 	Version       int64     // grows
-	Since         int64     // another one: Limit was raised meanwhile, whatever it is now
+	Since         int64     // changes when Limit is raised, even if it is lowered again
 	Budgets       []Budget
 }
 
@@ -47,28 +47,28 @@ const (
 	Admitted  Verdict = iota
 	Unknown           // no account of the organization yet
 	Suspended         // the organization may not send anything
-	Exhausted         // the quota does not cover the request, and none until a grant, an upgrade or the next period
-	Contended         // whether it does depends on requests that the ledger may not charge
+	Exhausted         // no request fits until a grant, an upgrade or the next period
+	Contended         // depends on requests that the ledger may not charge
 )
 
-// A QuotaStatus is an organization's quota as far as this process has it.
+// A QuotaStatus is an organization's quota as this process has it.
 type QuotaStatus struct {
 	Limit, Used, Remaining int64 // bytes
 	ResetsAt               time.Time
 	Period                 time.Duration
 	Since                  int64         // of the account; 0 in a period that the ledger has not opened
-	Lag                    time.Duration // since the oldest request was accepted that the ledger has not counted; 0: none
+	Lag                    time.Duration // age of the oldest request that the ledger has not counted; 0: none
 }
 
-// A Quota decides which requests of one organization are admitted. To the
-// ledger's count it adds what this process has accepted since, so that one
-// process never admits a byte too many, however late the ledger is; of
-// several, each may admit what the others have accepted and the ledger has not
-// counted. It is not safe for concurrent use.
+// A Quota decides which requests of one organization are admitted. It
+// adds what this process has accepted since to the ledger's count, so
+// one process never admits a byte too many, however far the ledger
+// lags. Several processes may each admit what the others' uncounted
+// requests used. It is not safe for concurrent use.
 type Quota struct {
 	account Account
 	known   bool
-	marker  Positions // everything below is in the accounts applied so far
+	marker  Positions // applied accounts count everything below
 
 	uncertain int64 // bytes under way, or of unknown outcome
 	published []published
@@ -86,7 +86,7 @@ type Quota struct {
 // with its last record.
 type published struct {
 	at         time.Time // when it was accepted: the ledger counts it in the period of that time
-	oldest     time.Time // of what is merged into it
+	oldest     time.Time // oldest acceptance merged into it
 	partition  int
 	offset     int64
 	bytes      int64
@@ -109,17 +109,17 @@ func (s *spent) add(p published) {
 // sure are bytes that the ledger will charge.
 func (s *spent) sure() int64 { return s.all - s.repeatable }
 
-// doubtful is what may be in the log or not.
+// A doubtful request may be in the log or not.
 type doubtful struct {
-	at     time.Time // when the latest of it was accepted
+	at     time.Time // latest acceptance
 	oldest time.Time
 	bytes  int64
 	since  time.Time
-	fence  Positions // if it is in the log, it is below; nil while that is unknown
+	fence  Positions // the end of the log to check; nil: not read yet
 }
 
-// A Reservation is the part of a quota that one request holds while it is being
-// published. It is reported once: published, released or lost.
+// A Reservation is what one request holds of a quota while it is
+// published. It ends once: published, released or lost.
 type Reservation struct {
 	At            time.Time
 	Bytes         int64
@@ -128,12 +128,12 @@ type Reservation struct {
 	repeatable bool // the request may repeat a charged one
 }
 
-// maxPublished is how many published requests a Quota keeps apart, and how many
-// doubtful ones. Beyond it some are counted only with a later one, which errs
-// toward refusal.
+// maxPublished bounds the published requests, and the doubtful ones,
+// that a Quota keeps apart. Beyond it some are counted with a later
+// one, which errs toward refusal.
 const maxPublished = 1024
 
-// Apply takes an account and reports whether it is newer.
+// Apply applies an account and reports whether it is newer.
 func (q *Quota) Apply(account Account) bool {
 	if q.known && account.Version < q.account.Version {
 		return false
@@ -143,13 +143,13 @@ func (q *Quota) Apply(account Account) bool {
 	}
 	q.account, q.known = account, true
 	if q.spentPeriod.Equal(account.Period.Start) {
-		q.spentLimit = min(q.spentLimit, account.Limit) // so that any raise from here on counts as one
+		q.spentLimit = min(q.spentLimit, account.Limit) // any later raise then counts
 	}
 	q.settle()
 	return true
 }
 
-// Mark takes the positions up to which the applied accounts are counted.
+// Mark sets the positions up to which the applied accounts count.
 func (q *Quota) Mark(marker Positions) {
 	q.marker = marker
 	q.settle()
@@ -173,9 +173,9 @@ func (q *Quota) Check(now time.Time) Verdict {
 	return Admitted
 }
 
-// Reserve admits a request of the given size, or returns why
-// not. The first request that does not fit exhausts the quota:
-// later ones are refused whatever their size.
+// Reserve admits a request of a size or returns why not. The first
+// request that does not fit exhausts the quota: later ones are refused
+// whatever their size.
 func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	before := q.Check(now)
 	reservation, verdict := q.hold(now, bytes, false)
@@ -186,8 +186,8 @@ func (q *Quota) Reserve(now time.Time, bytes int64) (Reservation, Verdict) {
 	return reservation, verdict
 }
 
-// Try is Reserve for a request that may repeat a charged one and so cost
-// nothing: its refusal exhausts nothing.
+// Try is Reserve for a request that may repeat a charged one and then
+// costs nothing: its refusal exhausts nothing.
 func (q *Quota) Try(now time.Time, bytes int64) (Reservation, Verdict) {
 	return q.hold(now, bytes, true)
 }
@@ -207,33 +207,33 @@ func (q *Quota) hold(now time.Time, bytes int64, repeatable bool) (Reservation, 
 	return Reservation{At: now, Bytes: bytes, RetentionDays: q.account.RetentionDays, repeatable: repeatable}, Admitted
 }
 
-// Published reports that the request of a reservation is in the
-// log, with its last record at a position.
+// Published records that the reservation's request is in the log, with
+// its last record at a position.
 func (q *Quota) Published(r Reservation, partition int, offset int64) {
 	q.uncertain -= r.Bytes
 	q.count(published{at: r.At, bytes: r.Bytes, partition: partition, offset: offset, repeatable: r.repeatable})
 }
 
-// Release reports that the request of a reservation is surely
-// not in the log, or not whole.
+// Release records that the reservation's request is certainly not whole
+// in the log.
 func (q *Quota) Release(r Reservation) { q.uncertain -= r.Bytes }
 
-// Lost records that a reservation's request may be in the log or
-// not. It stays reserved until Resolve.
+// Lost records that the reservation's request may be in the log. It
+// stays reserved until Resolve.
 func (q *Quota) Lost(r Reservation, now time.Time) {
 	q.age(r.At)
 	if len(q.doubtful) < maxPublished {
 		q.doubtful = append(q.doubtful, doubtful{at: r.At, oldest: r.At, bytes: r.Bytes, since: now})
 		return
 	}
-	last := &q.doubtful[maxPublished-1] // waits with what is lost now
+	last := &q.doubtful[maxPublished-1] // resolved with the latest
 	last.bytes += r.Bytes
 	last.at, last.oldest = calendar.Later(last.at, r.At), calendar.Earlier(last.oldest, r.At)
 	last.since, last.fence = now, nil
 }
 
-// Incomplete reports whether anything was lost before the given time
-// and is not yet resolved.
+// Incomplete reports whether a request lost before an instant is
+// unresolved.
 func (q *Quota) Incomplete(before time.Time) bool {
 	for _, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
@@ -243,9 +243,9 @@ func (q *Quota) Incomplete(before time.Time) bool {
 	return false
 }
 
-// Resolve records that whatever was lost before the given time is
-// below ends if it is in the log: once the ledger has counted
-// that far, it is in the account or nowhere.
+// Resolve records that requests lost before an instant are below ends
+// if they are in the log. Once the ledger has counted that far, the
+// account has them or they are nowhere.
 func (q *Quota) Resolve(before time.Time, ends Positions) {
 	for i, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {
@@ -255,8 +255,8 @@ func (q *Quota) Resolve(before time.Time, ends Positions) {
 	q.settle()
 }
 
-// Found reports a request in the log, accepted at a time, that the ledger may
-// not have counted. It may be a repeat of one that was charged.
+// Found records a request in the log, accepted at a time, that the
+// ledger may not have counted. It may repeat a charged one.
 func (q *Quota) Found(at time.Time, bytes int64, partition int, offset int64) {
 	q.count(published{at: at, partition: partition, offset: offset, bytes: bytes, repeatable: true})
 }
@@ -275,8 +275,7 @@ func (q *Quota) count(found published) {
 	}
 }
 
-// merge adds found to one of the same partition and period that
-// is charged alike.
+// merge adds found to one of the same partition, period and charge.
 func (q *Quota) merge(found published) bool {
 	for i := range q.published {
 		p := &q.published[i]
@@ -294,7 +293,7 @@ func (q *Quota) merge(found published) bool {
 	return false
 }
 
-// Status is the quota for the organization.
+// Status returns the quota for the organization.
 func (q *Quota) Status(now time.Time) QuotaStatus {
 	period, limit, used := q.current(now)
 	used += q.spentIn(period).all
@@ -308,15 +307,15 @@ func (q *Quota) Status(now time.Time) QuotaStatus {
 	return status
 }
 
-// age notes when a request was accepted that is not counted.
+// age records the acceptance of an uncounted request.
 func (q *Quota) age(accepted time.Time) {
 	if q.oldest.IsZero() || accepted.Before(q.oldest) {
 		q.oldest = accepted
 	}
 }
 
-// current is the present period, its limit, and what the ledger has counted in
-// it. A period that the ledger has not opened begins by itself.
+// current returns the present period, its limit and the ledger's count.
+// A period that the ledger has not opened starts by itself.
 func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int64) {
 	if now.Before(q.account.Period.End) {
 		return q.account.Period, q.account.Limit, q.account.Used
@@ -324,14 +323,13 @@ func (q *Quota) current(now time.Time) (period calendar.Period, limit, used int6
 	return calendar.PeriodAt(now, q.account.AnchorDay), q.account.NextLimit, 0
 }
 
-// isSpent reports whether the period's limit has once not
-// covered a request, and was not raised since.
+// isSpent reports whether the period's limit refused a request and was
+// not raised since.
 func (q *Quota) isSpent(period calendar.Period, limit int64) bool {
 	return q.spentLimit > 0 && limit <= q.spentLimit && q.spentPeriod.Equal(period.Start)
 }
 
-// spentIn is what is published that was accepted in period, or
-// after it.
+// spentIn returns the published bytes accepted in period or later.
 func (q *Quota) spentIn(period calendar.Period) *spent {
 	if !period.Start.Equal(q.since) {
 		q.since = period.Start
@@ -349,9 +347,9 @@ func (q *Quota) addUp() {
 	}
 }
 
-// isCounted reports whether what was accepted at a time is in the
-// account, if reached is true of the account's positions. The
-// account of an earlier period cannot hold it.
+// isCounted reports whether the account counts a request accepted at a
+// time, if reached holds for its positions. An earlier period's account
+// doesn't count it.
 func (q *Quota) isCounted(at time.Time, reached func(Positions) bool) bool {
 	return q.known && at.Before(q.account.Period.End) && (reached(q.account.Counted) || reached(q.marker))
 }
@@ -364,7 +362,7 @@ func (q *Quota) resolved(d doubtful) bool {
 	return d.fence != nil && q.isCounted(d.at, func(counted Positions) bool { return counted.reach(d.fence) })
 }
 
-// settle drops what the ledger has counted by now.
+// settle drops what the ledger has counted.
 func (q *Quota) settle() {
 	q.published = slices.DeleteFunc(q.published, q.counted)
 	q.doubtful = slices.DeleteFunc(q.doubtful, func(d doubtful) bool {

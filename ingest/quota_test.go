@@ -25,8 +25,8 @@ func newQuota(a ingest.Account) *ingest.Quota {
 	return q
 }
 
-// A request passes while the remaining quota covers it; the first that it does
-// not cover exhausts it for all, until a grant or the next period.
+// A request passes while the remaining quota covers it. The first that
+// does not fit exhausts it until a grant or the next period.
 func TestQuotaExhausts(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 60))
@@ -60,8 +60,8 @@ func TestQuotaExhausts(t *testing.T) {
 	}
 }
 
-// A quota that was lowered while it was exhausted is restored by any raise,
-// also one that does not reach what did not suffice.
+// An exhausted quota that was lowered is restored by any raise, even a
+// small one.
 func TestLoweredQuotaIsRestored(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(150, 60))
@@ -82,8 +82,8 @@ func TestLoweredQuotaIsRestored(t *testing.T) {
 	}
 }
 
-// A quota that was raised is restored, also where it was lowered before or
-// afterwards, and one account shows all of it.
+// A raised quota is restored, even if it was lowered before or after,
+// in one account.
 func TestRaisedUnseenIsRestored(t *testing.T) {
 	now := november.Add(time.Hour)
 	refused := account(150, 60)
@@ -115,7 +115,7 @@ func TestRaisedUnseenIsRestored(t *testing.T) {
 	}
 }
 
-// What is under way never exhausts a quota: it may still fail.
+// Requests under way never exhaust a quota: they may still fail.
 func TestQuotaContended(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))
@@ -168,8 +168,8 @@ func TestQuotaUnknownAndSuspended(t *testing.T) {
 	}
 }
 
-// Bytes of unknown outcome count until the ledger has passed the end
-// that the log had after they were given up.
+// Bytes of unknown outcome count until the ledger has passed the log's
+// end of after they were given up.
 func TestQuotaResolvesDoubt(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))
@@ -192,8 +192,8 @@ func TestQuotaResolvesDoubt(t *testing.T) {
 	}
 }
 
-// However many requests are lost while the brokers answer nothing, as many
-// doubts are kept as requests apart: the later ones wait for each other.
+// Lost requests beyond the bound are kept together, and resolve with
+// the last of them.
 func TestQuotaKeepsFewDoubts(t *testing.T) {
 	const lost, apart = 2000, 1024
 	now := november.Add(time.Hour)
@@ -225,8 +225,8 @@ func TestQuotaKeepsFewDoubts(t *testing.T) {
 	}
 }
 
-// The lag is that of the oldest request which is not counted, also where
-// nobody knows whether it is in the log.
+// The lag is that of the oldest uncounted request, even one of unknown
+// outcome.
 func TestQuotaLag(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))
@@ -249,7 +249,7 @@ func TestQuotaLag(t *testing.T) {
 	lag(0)
 }
 
-// What is counted together is as late as the oldest of it.
+// Requests counted together are as old as the oldest.
 func TestQuotaLagOfMany(t *testing.T) {
 	now, q := november.Add(time.Hour), newQuota(account(1<<20, 0))
 	const many = 2000 // more than are kept apart

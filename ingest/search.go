@@ -8,7 +8,7 @@ import (
 // A Search selects entries, in an order. Its zero value selects all, newest first.
 type Search struct {
 	Project     string          // empty: all projects of the organization
-	Hidden      map[string]bool // but for these
+	Hidden      map[string]bool // except these
 	From, To    *Instant        // event times from From on, before To; nil: no bound
 	Levels      SeveritySet
 	Environment string
@@ -16,16 +16,16 @@ type Search struct {
 	OldestFirst bool
 	Start       Position
 	Limit       int // most entries of a page, at least 1
-	MaxBytes    int // of a page's texts, beside the entry that goes past it; 0: MaxPageBytes
+	MaxBytes    int // text of a page, besides the entry that exceeds it; 0: MaxPageBytes
 }
 
-// MaxPageBytes is how much text a page holds before it ends, whatever its limit.
+// MaxPageBytes is the text at which a page ends, whatever its limit.
 const MaxPageBytes = 8 << 20
 
 func (s *Search) maxBytes() int { return cmp.Or(s.MaxBytes, MaxPageBytes) }
 
-// Wants reports whether an entry matches, apart from its words.
-func (s *Search) Wants(entry *Stored) bool {
+// Matches reports whether an entry matches, apart from its words.
+func (s *Search) Matches(entry *Stored) bool {
 	switch {
 	case s.From != nil && entry.Time.Compare(*s.From) < 0, s.To != nil && entry.Time.Compare(*s.To) >= 0:
 		return false
@@ -35,12 +35,12 @@ func (s *Search) Wants(entry *Stored) bool {
 	return s.Start.After == nil || s.before(*s.Start.After, entry.Place)
 }
 
-// reads reports whether the search wants entries of a project.
+// reads reports whether the search covers a project.
 func (s *Search) reads(project string) bool {
 	return (s.Project == "" || s.Project == project) && !s.Hidden[project]
 }
 
-// MayFind reports whether a block can hold an entry that is wanted.
+// MayFind reports whether a block may hold a match.
 func (s *Search) MayFind(block *Candidate) bool {
 	header := &block.Header
 	if !s.reads(block.Project) || !s.Reaches(header.Min, header.Max) {
@@ -49,7 +49,7 @@ func (s *Search) MayFind(block *Candidate) bool {
 	return (s.Levels == 0 || s.Levels&header.Levels != 0) && header.Environments.MayHold(s.Environment) && header.Words.MayHold(s.Words)
 }
 
-// Reaches reports whether wanted times are between first and last.
+// Reaches reports whether the search's times overlap first to last.
 func (s *Search) Reaches(first, last Instant) bool {
 	if s.From != nil && last.Compare(*s.From) < 0 || s.To != nil && first.Compare(*s.To) >= 0 {
 		return false
@@ -64,7 +64,7 @@ func (s *Search) Reaches(first, last Instant) bool {
 	return first.Compare(after.Time) <= 0
 }
 
-// begin is the place before everything that is wanted; nil: none. Blocks that
+// begin returns the place before all matches; nil: none. Blocks that
 // overlap it do not decide what comes next.
 func (s *Search) begin() *Place {
 	bound := s.To

@@ -1,10 +1,10 @@
 package ingest
 
-// A Severity is how bad an entry is: its level. Severities are ordered.
+// A Severity is the level of an entry. Severities are ordered.
 type Severity uint8
 
-// The five severities. SeverityNone is that of an entry that has
-// none that is valid.
+// The five severities. SeverityNone is that of an entry
+// without a valid one.
 const (
 	SeverityNone Severity = iota
 	SeverityDebug
@@ -42,7 +42,7 @@ func (s Severity) String() string {
 // A SeveritySet is a set of severities; the empty set means all.
 type SeveritySet uint8
 
-// With is the set and one more.
+// With returns the set with one more.
 func (s SeveritySet) With(one Severity) SeveritySet { return s | 1<<one }
 
 // Has reports whether one is in the set, or the set is empty.

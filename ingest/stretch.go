@@ -2,8 +2,8 @@ package ingest
 
 import "time"
 
-// StretchOffsets is the length of a stretch: what is read twice
-// at a start, at most, of each partition.
+// StretchOffsets is the length of a stretch: at most this is read twice
+// at a start, at each end of a partition.
 const StretchOffsets = 1 << 15
 
 // A Stretch is a run of offsets of a partition, numbered from its
@@ -44,10 +44,9 @@ func (r StretchRun) To() int64 { return r.After * StretchOffsets }
 // Stretches is how many r has.
 func (r StretchRun) Stretches() int64 { return r.After - r.First }
 
-// FoldAt is where of a partition's runs in order two neighbours are
-// that have the fewest stretches together, so that no run grows
-// beyond two shares of all: the index of the first of them, -1 where
-// no run ends where the next one begins.
+// FoldAt returns the index of the first of two adjacent runs with the
+// fewest stretches together, so that no run grows beyond two shares of
+// all; -1: no two are adjacent.
 func FoldAt(runs []StretchRun) int {
 	at, fewest := -1, int64(0)
 	for i := 1; i < len(runs); i++ {
@@ -63,7 +62,7 @@ func FoldAt(runs []StretchRun) int {
 // one period, the last at a position.
 type Charge struct {
 	Organization string
-	Project, Key string // empty where they are summed up
+	Project, Key string // empty in a sum
 	At           time.Time
 	Bytes        int64
 	Partition    int

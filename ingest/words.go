@@ -80,8 +80,8 @@ func kindOf(r rune) kind {
 // Words is a set of whole words that a message must hold, in any case and order.
 type Words []string
 
-// ParseWords reads the words of a query; more than MaxWords
-// different ones are cut off.
+// ParseWords parses the words of a query, at most MaxWords different
+// ones.
 func ParseWords(query string) Words {
 	var words Words
 	seen := map[string]bool{}

@@ -170,8 +170,8 @@ func (a *App) follow() {
 	a.states = []*state.Reader{a.accounts, a.known, a.projects}
 }
 
-// SeePlaintext takes a request refused because it came over
-// plain HTTP. It never waits.
+// SeePlaintext reports a request refused because it came over plain
+// HTTP. It never blocks.
 func (a *App) SeePlaintext(request httpapi.PlaintextRequest) { a.watch.See(request) }
 
 // The log store takes what has gathered in consumerWait, or consumerBytes:
@@ -271,8 +271,8 @@ func (a *App) canRead() error {
 	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
 }
 
-// Ready is canAccept, by a clock that is believed. How far the log store is
-// behind is a metric: a slow database must not shut the front door.
+// Ready is canAccept with a trusted clock. The log store's lag is a
+// metric: a slow database must not stop the intake.
 func (a *App) Ready() error {
 	if err := a.clockWatch.check(); err != nil {
 		return httpapi.Part("clock", err)

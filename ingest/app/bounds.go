@@ -26,8 +26,8 @@ func (a *App) tables(clock func() time.Time) []prune.Table {
 		[]prune.Table{a.config.Deletions.Table(clock)})
 }
 
-// Prune removes what is beyond its bound at once; Run does it all the time.
+// Prune removes expired rows at once; Run does so continuously.
 func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
 
-// Bounds are those of all tables of the schema.
+// Bounds returns the bounds of all tables of the schema.
 func (a *App) Bounds() []prune.Bound { return a.pruner.Bounds() }

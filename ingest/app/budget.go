@@ -17,8 +17,8 @@ const (
 	anonymousMaxBody = 8 << 20
 )
 
-// leastInFlight leaves each share of the memory a few bodies.
-const leastInFlight = 16 << 20
+// minInFlight leaves each share of the memory a few bodies.
+const minInFlight = 16 << 20
 
 // keyedShare is the memory for bodies of requests with a key in the header.
 func keyedShare(inFlight int64) int64 { return inFlight - inFlight/anonymousShare }
@@ -39,8 +39,8 @@ func (c Config) bodies(clock func() time.Time) (keyed, anonymous *http.Bodies) {
 	return keyed, anonymous
 }
 
-// throttledBodies are under way at once of who is throttled: one
-// comes in while another is published.
+// throttledBodies is how many bodies of a throttled holder are under
+// way: one is read while another is published.
 const throttledBodies = 2
 
 // ordinaryRate is what one organization may send in ordinary bodies for each

@@ -14,14 +14,14 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// aheadMost is how far the clock may be ahead of the database's: later entries
-// would open a period that has not begun, for brokers before Kafka 4 take
-// records of any time. It is the limit of Kafka 4.
-const aheadMost = time.Hour
+// maxAhead is how far the clock may be ahead of the database's: later
+// entries would open a period that has not begun. It is the limit of
+// Kafka 4; older brokers have none.
+const maxAhead = time.Hour
 
 const (
 	clockInterval = 5 * time.Second
-	clockTimeout  = 5 * time.Second // a database that is away keeps nobody from accepting
+	clockTimeout  = 5 * time.Second // without a database entries are accepted
 )
 
 var errClockUnknown = errors.New("the clock is not compared with the database's yet")
@@ -29,13 +29,13 @@ var errClockUnknown = errors.New("the clock is not compared with the database's 
 // A clockWatch decides whether this machine's clock may stamp entries.
 type clockWatch struct {
 	pool    *pgxpool.Pool
-	machine func() time.Time // nil: whoever moves the clock is believed
+	machine func() time.Time // nil: the clock is trusted
 	logger  *slog.Logger
 	verdict atomic.Pointer[error] // nil: there is none yet
 }
 
-// run compares the clocks all the time: one may be set wrong
-// while the process runs.
+// run compares the clocks continuously: one may be set while the
+// process runs.
 func (w *clockWatch) run(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, clockInterval) {
 		w.compare(ctx)
@@ -43,8 +43,8 @@ func (w *clockWatch) run(ctx context.Context) error {
 	return nil
 }
 
-// compare leaves the verdict as it is while the database does not answer; a
-// first one is then that entries are taken in, as they are without a database.
+// compare keeps the verdict while the database does not answer. The
+// first is then to accept, as always without a database.
 func (w *clockWatch) compare(ctx context.Context) {
 	if w.machine == nil {
 		return
@@ -53,7 +53,7 @@ func (w *clockWatch) compare(ctx context.Context) {
 	defer cancel()
 	ahead, err := pg.ClockAhead(ctx, w.pool, w.machine)
 	var verdict error
-	if err == nil && ahead > aheadMost {
+	if err == nil && ahead > maxAhead {
 		verdict = fmt.Errorf("the clock of this machine is %s ahead of the database's: nothing is accepted", ahead.Round(time.Second))
 	}
 	before := w.verdict.Load()
@@ -65,7 +65,7 @@ func (w *clockWatch) compare(ctx context.Context) {
 	}
 }
 
-// check is nil where the clock is believed.
+// check returns nil if the clock is trusted.
 func (w *clockWatch) check() error {
 	if w.machine == nil {
 		return nil

@@ -59,19 +59,19 @@ const (
 	defaultTimeout     = 10 * time.Second
 	defaultSpread      = 8
 	defaultOutcomes    = 30 * time.Second
-	leastSearches      = 2
-	mostSearches       = 4
+	minSearches        = 2
+	maxSearches        = 4
 	defaultAnswers     = 64 << 20
 	minAnswers         = 16 << 20
 )
 
-// searches is how many are at work at once: so many that one
-// organization has half of the processors.
+// searches is how many searches run at once, so that one organization
+// has half of the processors.
 func (c Config) searches() int {
-	return cmp.Or(c.Searches, min(max(leastSearches, runtime.GOMAXPROCS(0)), mostSearches))
+	return cmp.Or(c.Searches, min(max(minSearches, runtime.GOMAXPROCS(0)), maxSearches))
 }
 
-// Validate joins what is wrong with the configuration.
+// Validate returns all faults of the configuration.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate(), c.checkMemory(), c.checkDrain()}
 	for name, value := range map[string]int64{
@@ -99,8 +99,8 @@ func (c Config) Validate() error {
 // checkMemory reports whether the largest body fits into the memory for bodies.
 func (c Config) checkMemory() error {
 	inFlight, maxBody := c.inFlight(), int64(c.maxBody())
-	if inFlight < leastInFlight {
-		return fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: at least %d are needed", inFlight, leastInFlight)
+	if inFlight < minInFlight {
+		return fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: at least %d are needed", inFlight, minInFlight)
 	}
 	if fits := http.LargestBody(keyedShare(inFlight)); maxBody > fits {
 		return fmt.Errorf("WEIR_INGEST_IN_FLIGHT_BYTES is %d: a body of WEIR_INGEST_MAX_BODY_BYTES=%d does not fit, at most one of %d does", inFlight, maxBody, fits)

@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// retry is how long a failed look at the log waits for the next.
-const retry = time.Second
+// retryDelay is the delay after a failure.
+const retryDelay = time.Second
 
-// readGap finds once what was accepted before this process
-// started and is not in the accounts. It runs after the accounts
-// are read: the gap starts where they end.
+// readGap finds once what was accepted before this process started and
+// is not in the accounts. It runs after the accounts are read, as the
+// gap starts where they end.
 func (a *App) readGap(ctx context.Context) error {
 	select {
 	case <-a.accounts.Ready():
@@ -30,16 +30,16 @@ func (a *App) readGap(ctx context.Context) error {
 			break
 		}
 		a.base.Logger.Warn("cannot read the log behind the ledger yet", slog.String("error", err.Error()))
-		lifecycle.Pause(ctx, retry)
+		lifecycle.Pause(ctx, retryDelay)
 	}
 	return nil
 }
 
-// gapInterval is how often is looked whether the ledger is far behind.
+// gapInterval is how often it checks whether the ledger is far behind.
 const gapInterval = 5 * time.Second
 
-// sumGap keeps the next start short, of whichever process, while
-// the ledger is far behind.
+// sumGap keeps later starts of all processes short while the ledger is
+// far behind.
 func (a *App) sumGap(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, gapInterval) {
 		if a.accounts.Complete() != nil {

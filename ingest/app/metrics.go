@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/ingest/internal/http"
 )
 
-// measureState shows how much the intake holds in memory to judge requests by.
+// measureState measures the intake's state in memory.
 func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake *http.Intake) {
 	metrics := promauto.With(registerer)
 	gauge := func(name, help string, size func() int64) {
@@ -26,8 +26,8 @@ func measureState(registerer prometheus.Registerer, gate *admission.Gate, intake
 	measureBodies(registerer, intake.AnonymousBodies, "none")
 }
 
-// measureBodies shows the memory of bodies; credential is where
-// a request's key came.
+// measureBodies measures the memory of bodies; credential is where a
+// request's key came.
 func measureBodies(registerer prometheus.Registerer, bodies *http.Bodies, credential string) {
 	metrics := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"credential": credential}, registerer))
 	gauge := func(name, help string, labels prometheus.Labels, size func(http.BodyUse) int64) {

@@ -24,8 +24,8 @@ import (
 // stream going and brings nothing.
 var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
 
-// neverEnding sends a gzip body that inflates to size bytes of white space
-// and goes on for ever with empty blocks.
+// neverEnding sends a gzip body that inflates to size bytes of white
+// space and continues with empty blocks forever.
 func (p *replica) neverEnding(ctx context.Context, key string, size int) {
 	reader, writer := io.Pipe()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/v1/logs", reader)
@@ -67,7 +67,7 @@ func gauge(registry *telemetry.Registry, name string) (sum int) {
 	return sum
 }
 
-// Bodies that never end, of one organization, keep nobody else's requests out
+// Endless bodies of one organization block nobody else's requests, even
 // while they hold as much memory as they can.
 func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 	r := newRig(t)

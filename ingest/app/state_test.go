@@ -8,9 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Credentials and accounts are kept in WEIR_STATE_DIR, and the
-// next replica begins with them: it admits the same keys, and
-// has revocations from in between.
+// A replica starts with the credentials and accounts in WEIR_STATE_DIR:
+// it admits the same keys and gets revocations since.
 func TestStateIsKept(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

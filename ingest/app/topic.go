@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// runLogStore stores the log. It begins once the topic exists: a group member
-// that joins earlier gets no partitions, also later.
+// runLogStore stores the log once the topic exists: a group member that
+// joins earlier never gets partitions.
 func (a *App) runLogStore(ctx context.Context) error {
 	if err := a.ensureTopics(ctx); err != nil {
 		return err
@@ -24,19 +24,20 @@ func (a *App) runLogStore(ctx context.Context) error {
 			return ended
 		}
 		a.base.Logger.Warn("cannot keep entries yet: the log holds them", slog.String("error", err.Error()))
-		lifecycle.Pause(ctx, retry)
+		lifecycle.Pause(ctx, retryDelay)
 	}
 	return lifecycle.Run(ctx, a.consumer.Run, a.tenants.Run, a.eraser.Run, a.pruner.Run, a.merger.Run, a.sumGap)
 }
 
-// startMigrating is how long a start waits for the schema. runLogStore
-// continues without a deadline, which would restart large migrations for ever.
-const startMigrating = 10 * time.Second
+// migrateTimeout is how long a start waits for the schema. runLogStore
+// continues without a deadline, which would restart large migrations
+// forever.
+const migrateTimeout = 10 * time.Second
 
-// migrateAtStart is migrate for a start, which must not wait for
-// the database to take entries in.
+// migrateAtStart is migrate for a start, which accepts entries without
+// the database.
 func (a *App) migrateAtStart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startMigrating)
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	return a.migrate(ctx)
 }
@@ -63,7 +64,7 @@ func (a *App) ensureTopics(ctx context.Context) error {
 		if ctx.Err() == nil {
 			a.base.Logger.Warn("cannot create the topics yet", slog.String("error", err.Error()))
 		}
-		lifecycle.Pause(ctx, retry)
+		lifecycle.Pause(ctx, retryDelay)
 	}
 	return nil
 }

@@ -1,32 +1,32 @@
 package admission
 
-// makeRoom ends bodies of the holders with most until enough
-// comes back for a claim.
+// makeRoom evicts bodies of the largest holders until enough is
+// releasing for a claim.
 func (p *Pool) makeRoom(c *claim) {
-	missing := p.held + c.bytes - p.limits.Bytes - p.comingBack()
-	stuck := p.stuck()
+	missing := p.held + c.bytes - p.limits.Bytes - p.releasing()
+	deadlocked := p.deadlocked()
 	for missing > 0 {
-		victim := p.victim(c, stuck)
+		victim := p.victim(c, deadlocked)
 		if victim == nil {
 			break
 		}
 		missing -= victim.bytes
-		p.takeAway(victim)
+		p.evict(victim)
 	}
-	if missing > 0 && stuck {
+	if missing > 0 && deadlocked {
 		p.refuseYoungest(nil)
 	}
 }
 
-// comingBack is what ended bodies still hold.
-func (p *Pool) comingBack() (bytes int64) {
+// releasing returns what evicted bodies still hold.
+func (p *Pool) releasing() (bytes int64) {
 	for _, h := range p.holders {
-		bytes += h.comingBack()
+		bytes += h.releasing()
 	}
 	return bytes
 }
 
-func (h *holder) comingBack() (bytes int64) {
+func (h *holder) releasing() (bytes int64) {
 	for _, l := range h.leases {
 		if l.Over() {
 			bytes += l.bytes
@@ -35,17 +35,18 @@ func (h *holder) comingBack() (bytes int64) {
 	return bytes
 }
 
-// stuck reports whether nothing will come back: all wait for each other.
-func (p *Pool) stuck() bool {
+// deadlocked reports whether nothing will be released: all wait for
+// each other.
+func (p *Pool) deadlocked() bool {
 	for _, h := range p.holders {
-		if !h.stuck() {
+		if !h.deadlocked() {
 			return false
 		}
 	}
 	return true
 }
 
-func (h *holder) stuck() bool {
+func (h *holder) deadlocked() bool {
 	for _, l := range h.leases {
 		if l.claim == nil {
 			return false
@@ -54,13 +55,13 @@ func (h *holder) stuck() bool {
 	return true
 }
 
-// victim is the slowest body of the holder with most, if that
-// holds more than the claim's holder would.
-func (p *Pool) victim(c *claim, stuck bool) (slowest *Lease) {
+// victim returns the slowest body of the largest holder, if that holds
+// more than the claim's holder would.
+func (p *Pool) victim(c *claim, deadlocked bool) (slowest *Lease) {
 	most, now := c.lease.of.held+c.bytes, p.clock()
 	var greedy *holder
 	for _, h := range p.holders {
-		if left := h.held - h.comingBack(); left > most && h != c.lease.of {
+		if left := h.held - h.releasing(); left > most && h != c.lease.of {
 			greedy, most = h, left
 		}
 	}
@@ -68,7 +69,7 @@ func (p *Pool) victim(c *claim, stuck bool) (slowest *Lease) {
 		return nil
 	}
 	for _, l := range greedy.leases {
-		if l.end == nil || l.Over() || !stuck && now.Sub(l.began) < p.limits.Grace {
+		if l.end == nil || l.Over() || !deadlocked && now.Sub(l.began) < p.limits.Grace {
 			continue
 		}
 		if slowest == nil || l.pace(now) < slowest.pace(now) {
@@ -78,7 +79,7 @@ func (p *Pool) victim(c *claim, stuck bool) (slowest *Lease) {
 	return slowest
 }
 
-func (p *Pool) takeAway(l *Lease) {
+func (p *Pool) evict(l *Lease) {
 	l.over.Store(true)
 	if l.claim != nil {
 		p.decide(l.claim, ErrTakenAway)
@@ -87,8 +88,8 @@ func (p *Pool) takeAway(l *Lease) {
 	l.end()
 }
 
-// refuseYoungest breaks a deadlock of claims: those of one
-// holder, or of all where it is nil.
+// refuseYoungest refuses the youngest claim in a deadlock of one
+// holder's claims, or of all for nil.
 func (p *Pool) refuseYoungest(of *holder) {
 	var youngest *claim
 	for _, c := range p.waiting {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// maxBuckets is how many buckets of projects or keys an
-// organization has before full ones are dropped.
+// maxBuckets is how many buckets of projects or keys an organization
+// has before full ones are dropped.
 const maxBuckets = 4096
 
 // A Gate holds every organization's rate limits and quota.
@@ -34,7 +34,7 @@ type organization struct {
 	budgets  ingest.Budgets
 }
 
-// NewGate returns a gate that admits nobody: accounts come by Apply.
+// NewGate returns a gate without accounts, which admits nobody.
 func NewGate(clock func() time.Time) *Gate {
 	return &Gate{clock: clock, organizations: map[string]*organization{}}
 }
@@ -43,7 +43,7 @@ func NewGate(clock func() time.Time) *Gate {
 // is called before the gate is used.
 func (g *Gate) LimitWaste(limit WasteLimit) { g.waste = limit }
 
-// Apply takes an organization's newest account.
+// Apply applies an organization's newest account.
 func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account) {
 	o, marker := g.organization(name), g.Marker()
 	o.mu.Lock()
@@ -62,7 +62,7 @@ func (g *Gate) Forget(name string) {
 	delete(g.organizations, name)
 }
 
-// Mark takes the positions up to which the applied accounts are counted.
+// Mark sets the positions up to which the applied accounts count.
 func (g *Gate) Mark(counted ingest.Positions) {
 	g.mu.Lock()
 	g.marker = counted
@@ -79,25 +79,25 @@ func (g *Gate) Mark(counted ingest.Positions) {
 	}
 }
 
-// Marker is what was marked last.
+// Marker returns the last mark.
 func (g *Gate) Marker() ingest.Positions {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.marker
 }
 
-// An Admission is what the gate decided about a request.
+// An Admission is the gate's decision about a request.
 type Admission struct {
 	Verdict ingest.Verdict
 	Rate    rate.Result // zero if Verdict is Unknown
 	Wasted  bool        // the rate does not allow it because too many bytes were wasted
 	Limits  [3]int      // requests per minute of organization, project and key
 	Quota   ingest.QuotaStatus
-	Budget  *ingest.BudgetStatus // that is exhausted; nil: none that the request counts in
+	Budget  *ingest.BudgetStatus // the exhausted one; nil: none
 	Time    time.Time
 }
 
-// Enter takes a token for one request of the principal and looks
+// Enter takes a token for one request of the principal and checks
 // whether any quota is left.
 func (g *Gate) Enter(who identity.Principal) Admission {
 	admitted := Admission{Time: g.clock()}
@@ -176,11 +176,11 @@ type Reservation struct {
 	g       *Gate
 }
 
-// A Reserved is what the gate decided about bytes.
+// A Reserved is the gate's decision about bytes.
 type Reserved struct {
 	Verdict ingest.Verdict
 	Quota   ingest.QuotaStatus
-	Budget  *ingest.BudgetStatus // that does not cover them; nil: none
+	Budget  *ingest.BudgetStatus // the refusing one; nil: none
 }
 
 // Reserve admits bytes of a sender, accepted now, or returns why not.
@@ -213,8 +213,8 @@ func (g *Gate) reserve(who identity.Principal, now time.Time, bytes int64, ask i
 // RetentionDays is for how long the request's entries are kept.
 func (r Reservation) RetentionDays() int { return r.held.RetentionDays }
 
-// Settle gives the quota what became of the request, and returns
-// the organization's quota then.
+// Settle settles the reservation by the outcome and returns the
+// organization's quota then.
 func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	r.o.mu.Lock()
 	defer r.o.mu.Unlock()

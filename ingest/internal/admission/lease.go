@@ -15,25 +15,25 @@ type Lease struct {
 	began  time.Time
 
 	useful atomic.Int64 // bytes that came
-	over   atomic.Bool  // it was ended for others
+	over   atomic.Bool  // it was evicted
 	end    func()       // makes the reader stop; nil once the body is whole
-	claim  *claim       // what it waits for
+	claim  *claim       // nil: it waits for nothing
 }
 
-// Grow lends bytes more.
+// Grow lends more bytes.
 func (l *Lease) Grow(bytes int64) (waited time.Duration, err error) {
 	l.pool.mu.Lock()
 	return l.pool.take(l, bytes)
 }
 
-// Received notes that useful bytes of the body came: of one holder's
-// bodies the slowest is ended first.
+// Received adds useful bytes of the body: a holder's slowest body is
+// evicted first.
 func (l *Lease) Received(bytes int) { l.useful.Add(int64(bytes)) }
 
-// Over reports whether the lease was ended for others.
+// Over reports whether the lease was evicted.
 func (l *Lease) Over() bool { return l.over.Load() }
 
-// Complete means that the body is read: its lease now ends by itself.
+// Complete marks the body as read: it can't be evicted any more.
 func (l *Lease) Complete() error {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *Lease) Complete() error {
 	return nil
 }
 
-// Shrink gives back what is above bytes.
+// Shrink returns the bytes above a size.
 func (l *Lease) Shrink(bytes int64) {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *Lease) Shrink(bytes int64) {
 	}
 }
 
-// Close gives everything back. It is called once.
+// Close returns everything. It is called once.
 func (l *Lease) Close() {
 	p, of := l.pool, l.of
 	p.mu.Lock()
@@ -70,7 +70,7 @@ func (l *Lease) Close() {
 	p.serve()
 }
 
-// pace is how many useful bytes came in a second.
+// pace returns the useful bytes per second.
 func (l *Lease) pace(now time.Time) float64 {
 	return float64(l.useful.Load()) / max(now.Sub(l.began).Seconds(), 1e-3)
 }

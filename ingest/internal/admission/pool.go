@@ -14,11 +14,11 @@ var (
 	ErrTakenAway = errors.New("the bytes were needed for others")
 )
 
-// recheckPeriod is how often a waiting claim looks for a body that can be ended.
+// recheckPeriod is how often a waiting claim looks for a body to evict.
 const recheckPeriod = 250 * time.Millisecond
 
-// maxWaiting is how many claims wait at once; beyond, those of
-// the holder with most leases are refused.
+// maxWaiting is how many claims wait; beyond, those of the holder with
+// most leases are refused.
 const maxWaiting = 1024
 
 // PoolLimits bound a Pool.
@@ -26,17 +26,18 @@ type PoolLimits struct {
 	Bytes     int64         // lent at once
 	PerHolder int64         // of these to one holder
 	Leases    int           // at once to one holder
-	Grace     time.Duration // how long a lease is safe from being ended for others
+	Grace     time.Duration // how long a lease is safe from eviction
 	Wait      time.Duration // how long one waits for bytes before ErrPoolFull
 }
 
-// A Pool lends memory to bodies while they are read, judged and published. A
-// holder is an organization, or a client network where there is no key yet.
+// A Pool lends memory to bodies while they are read, processed and
+// published. A holder is an organization, or a client network while
+// there is no key.
 //
-// While memory is short, the holders with least are served first, and the
-// slowest body of the holder with most is ended for one that would still hold
-// less. Only bodies that are still being read can be ended; the others end by
-// themselves. It is safe for concurrent use.
+// While memory is short, the smallest holders are served first, and the
+// slowest body of the largest holder is evicted for one that would
+// still hold less. Only bodies still being read can be evicted. It is
+// safe for concurrent use.
 type Pool struct {
 	limits PoolLimits
 	clock  func() time.Time
@@ -238,7 +239,7 @@ func (p *Pool) next() (first *claim) {
 			if first == nil || of.held < first.lease.of.held {
 				first = c
 			}
-		case of.stuck():
+		case of.deadlocked():
 			p.refuseYoungest(of)
 			i = -1 // the queue has changed
 			first = nil

@@ -9,7 +9,7 @@ import (
 // A Digest is a SHA-256.
 type Digest [32]byte
 
-// An Answer is what a request with an idempotency key achieved.
+// An Answer is the result of a request with an idempotency key.
 type Answer struct {
 	Batch string // id
 	Bytes int64  // charged
@@ -41,13 +41,13 @@ type Attempt struct {
 	aged, holding *list.Element // in oldest, and of its sender
 }
 
-// NewReplays remembers at most limit keys, each for window.
+// NewReplays keeps at most limit keys, each for window.
 func NewReplays(window time.Duration, limit int) *Replays {
 	return &Replays{window: window, max: max(limit, 1), byKey: map[Digest]*Attempt{}, most: newSenders()}
 }
 
-// Begin begins an attempt of an organization under key. If first is false,
-// the attempt is an earlier one of the same key: compare Body, and
+// Begin begins an attempt of an organization under key. If first is
+// false, the attempt is an earlier one of the key: compare Body, and
 // wait for Done.
 func (r *Replays) Begin(organization string, key, body Digest, now time.Time) (attempt *Attempt, first bool) {
 	r.mu.Lock()
@@ -65,7 +65,7 @@ func (r *Replays) Begin(organization string, key, body Digest, now time.Time) (a
 	return attempt, true
 }
 
-// Len is how many keys are remembered.
+// Len returns the number of keys kept.
 func (r *Replays) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,8 @@ func (a *Attempt) Body() Digest { return a.body }
 // Done is closed when the attempt has ended.
 func (a *Attempt) Done() <-chan struct{} { return a.done }
 
-// Answer is what the attempt achieved; nil if it failed or has not ended.
+// Answer returns the attempt's result; nil if it failed or has not
+// ended.
 func (a *Attempt) Answer() *Answer {
 	a.replays.mu.Lock()
 	defer a.replays.mu.Unlock()
@@ -93,7 +94,8 @@ func (a *Attempt) Succeed(answer Answer) {
 	close(a.done)
 }
 
-// Fail ends the attempt unless it has ended: another one may begin under its key.
+// Fail ends the attempt unless it has ended: another may begin under
+// its key.
 func (a *Attempt) Fail() {
 	a.replays.mu.Lock()
 	defer a.replays.mu.Unlock()
@@ -106,7 +108,7 @@ func (a *Attempt) Fail() {
 	close(a.done)
 }
 
-// forget drops what is too old.
+// forget drops expired attempts.
 func (r *Replays) forget(now time.Time) {
 	for first := r.oldest.Front(); first != nil; first = r.oldest.Front() {
 		attempt := first.Value.(*Attempt)

@@ -5,7 +5,7 @@ import (
 	"container/list"
 )
 
-// senders are organizations by how many attempts they hold.
+// senders are organizations by the number of their attempts.
 type senders struct {
 	byOrganization map[string]*sender // bounded by the attempts
 	most           senderHeap
@@ -41,10 +41,11 @@ func (h *senders) remove(attempt *Attempt) {
 	delete(h.byOrganization, of.organization)
 }
 
-// oldest is the oldest attempt of who holds most. There has to be one.
+// oldest returns the oldest attempt of the largest sender. There must
+// be one.
 func (h *senders) oldest() *Attempt { return h.most[0].attempts.Front().Value.(*Attempt) }
 
-// A senderHeap begins with who holds most.
+// A senderHeap has the largest sender first.
 type senderHeap []*sender
 
 // Len implements heap.Interface.

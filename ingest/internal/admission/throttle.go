@@ -20,16 +20,15 @@ type ThrottleLimit struct {
 	Ordinary  int64 // bytes of others, and what else is charged for them
 }
 
-// company is for how long somebody who has sent a body counts as being there.
-const company = 5 * time.Second
+// activeFor is how long a holder counts as active after a body.
+const activeFor = 5 * time.Second
 
 // maxThrottled is how many holders are kept apart.
 const maxThrottled = 4096
 
-// A Throttle slows down the bodies of a holder that brings more than
-// its share while others send bodies: the processor, the brokers and
-// the consumers are everybody's. Whoever is alone gets all that
-// there is. It is safe for concurrent use.
+// A Throttle slows down the bodies of a holder above its share while
+// others send: the processor, the brokers and the consumers are shared.
+// A holder that is alone is not limited. It is safe for concurrent use.
 type Throttle struct {
 	limit    ThrottleLimit
 	clock    func() time.Time
@@ -52,7 +51,7 @@ func NewThrottle(limit ThrottleLimit, clock func() time.Time) *Throttle {
 	return &Throttle{limit: limit, clock: clock, buckets: rate.NewTable[string](maxThrottled), ordinary: rate.NewTable[string](maxThrottled)}
 }
 
-// Note notes that a holder sends a body.
+// Note records that a holder sends a body.
 func (t *Throttle) Note(holder string) {
 	now := t.clock()
 	t.mu.Lock()
@@ -63,16 +62,16 @@ func (t *Throttle) Note(holder string) {
 	t.latest[0] = visit{holder, now}
 }
 
-// Full reports whether a holder, with so many large bodies under
-// way, may begin no other one.
+// Full reports whether a holder with so many large bodies under way may
+// begin no more.
 func (t *Throttle) Full(holder string, underWay int) bool {
 	return t.limit.PerSecond > 0 && underWay >= t.limit.Bodies && t.shared(holder) && t.wait(holder) > 0
 }
 
-// Take counts bytes of a holder's large body that are about to come, and
-// waits until it is their turn, or ctx ends.
+// Take charges coming bytes of a holder's large body and waits for its
+// share, or until ctx ends.
 func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait time.Duration, err error) {
-	if t.limit.PerSecond <= 0 || !t.shared(holder) { // a debt of before others came would be theirs
+	if t.limit.PerSecond <= 0 || !t.shared(holder) { // no debt from when it was alone
 		return 0, nil
 	}
 	t.buckets.Spend(t.clock().UnixNano(), holder, bytes, t.limit.PerSecond)
@@ -80,17 +79,15 @@ func (t *Throttle) Take(ctx context.Context, holder string, bytes int64) (wait t
 	return wait, t.sleep(ctx, wait)
 }
 
-// longestWait is how long an ordinary body waits at most: its
-// client, who can't see why, soon gives up.
+// longestWait is the longest wait of an ordinary body, whose client
+// soon gives up.
 const longestWait = 5 * time.Second
 
-// ErrOverShare means that a body is refused: its holder's come
-// faster than its share.
+// ErrOverShare means that a holder's bodies come faster than its share.
 var ErrOverShare = errors.New("the holder's bodies come faster than its share")
 
-// Due is how long a holder's next ordinary body waits until those before it
-// are paid for: of one that only begins, the size is not known. Where that
-// is too long, the error is ErrOverShare.
+// Due returns how long a holder's next ordinary body waits for those
+// before it, or ErrOverShare. Its own size is not known yet.
 func (t *Throttle) Due(holder string) (wait time.Duration, err error) {
 	if t.limit.Ordinary <= 0 || !t.shared(holder) {
 		return 0, nil
@@ -128,7 +125,7 @@ func (t *Throttle) Waiting() int64 { return t.waiting.Load() }
 // Waited is how long bodies have waited in all.
 func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()) }
 
-// Received counts an ordinary body of a holder, which the next one waits for.
+// Received charges an ordinary body, for which the next one waits.
 func (t *Throttle) Received(holder string, bytes int64) {
 	if t.limit.Ordinary > 0 && t.shared(holder) {
 		t.ordinary.Spend(t.clock().UnixNano(), holder, bytes, t.limit.Ordinary)
@@ -147,5 +144,5 @@ func (t *Throttle) shared(holder string) bool {
 	if other.holder == holder {
 		other = t.latest[1]
 	}
-	return other.holder != "" && t.clock().Sub(other.at) < company
+	return other.holder != "" && t.clock().Sub(other.at) < activeFor
 }

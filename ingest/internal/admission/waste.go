@@ -7,9 +7,9 @@ import (
 )
 
 // A WasteLimit bounds the bytes that were read, decompressed and
-// judged with nothing accepted: they cost the service and not their
-// sender. Having spent Bytes, a sender waits until PerSecond have
-// refilled some. The zero value limits nothing.
+// validated with nothing accepted, which cost the service and not their
+// sender. After Bytes a sender waits until PerSecond have refilled
+// some. The zero value limits nothing.
 type WasteLimit struct {
 	Bytes     int64
 	PerSecond int64

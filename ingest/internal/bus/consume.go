@@ -47,7 +47,7 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	if err != nil {
 		return err
 	}
-	kept := &keeping{log: l, tx: tx}
+	kept := &blockWriter{log: l, tx: tx}
 	for i, record := range records {
 		if judged.Verdicts[i] != inbox.Fresh {
 			continue
@@ -60,19 +60,19 @@ func (l *LogStore) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record)
 	return kept.finish(ctx)
 }
 
-// portion is how many bytes of lines become blocks at once: a
-// large request may exceed the memory.
+// portion is how many bytes of lines become blocks together: a large
+// request may exceed the memory.
 const portion = 32 << 20
 
-// A keeping keeps what is fresh as blocks, portion by portion.
-type keeping struct {
+// A blockWriter stores fresh records as blocks, portion by portion.
+type blockWriter struct {
 	log   *LogStore
 	tx    pgx.Tx
 	fresh []fresh
 	size  int
 }
 
-func (k *keeping) add(ctx context.Context, logs contract.LogsAccepted, record bus.Record) error {
+func (k *blockWriter) add(ctx context.Context, logs contract.LogsAccepted, record bus.Record) error {
 	k.fresh, k.size = append(k.fresh, fresh{logs: logs, record: record}), k.size+len(logs.Lines)
 	if k.size < portion {
 		return nil
@@ -80,7 +80,7 @@ func (k *keeping) add(ctx context.Context, logs contract.LogsAccepted, record bu
 	return k.finish(ctx)
 }
 
-func (k *keeping) finish(ctx context.Context) error {
+func (k *blockWriter) finish(ctx context.Context) error {
 	blocks, err := gather(k.fresh, k.log.NewID)
 	if err != nil {
 		return err

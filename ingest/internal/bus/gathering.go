@@ -28,9 +28,10 @@ type fresh struct {
 // larger project uses several processors.
 const shareBytes = 2 << 20
 
-// shares divides records among gatherings by project, in the order of
-// acceptance. Partitions are read at different paces, above all after a pause;
-// in their order blocks would overlap, and a search would read them all.
+// shares divides records among gatherings by project, in order of
+// acceptance. Partitions are read at different paces, most of all after
+// a pause; in their order blocks would overlap, and a search would read
+// them all.
 func shares(records []fresh) (all [][]fresh) {
 	byProject := map[string][]fresh{}
 	var projects []string
@@ -78,7 +79,7 @@ func gather(records []fresh, newID func() string) ([]postgres.Block, error) {
 
 func gatherShare(share []fresh, newID func() string) (blocks []postgres.Block, err error) {
 	var record bus.Record
-	defer func() { // a panic of this goroutine would end the process, where the bus parks what caused it
+	defer func() { // a panic here would end the process; the bus parks its record
 		if v := recover(); v != nil {
 			err = bus.PermanentRecord(record, &bus.PanicError{Value: v, Stack: debug.Stack()})
 		}
@@ -104,8 +105,8 @@ type gathering struct {
 	blocks []postgres.Block
 }
 
-// owner is whose entries a block holds, their retention, the day
-// of receipt, and the span of their times.
+// An owner identifies the run of a block: its project, retention, day
+// of receipt and span of times.
 type owner struct {
 	organization, project string
 	retention             int
@@ -124,7 +125,7 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	}
 	g.pause(logs.Time)
 	who := owner{organization: logs.Organization, project: logs.Project, retention: logs.Retention(), day: logs.Time.Unix() / int64(24*time.Hour/time.Second)}
-	var builder *ingest.Builder // of who; nil: it has to be looked up
+	var builder *ingest.Builder // of who; nil: not looked up
 	return logs.Split(func(index int, text []byte) error {
 		read, err := g.parser.ReadEntry(text)
 		if err != nil {
@@ -148,17 +149,17 @@ func (g *gathering) add(logs contract.LogsAccepted) error {
 	})
 }
 
-// A pause in acceptance ends blocks that are worth a row: with
-// the next record they would overlap it.
+// A pause in acceptance ends blocks that are large enough: the next
+// record would make them overlap.
 const (
-	pauseOf   = 10 * time.Second
-	worthARow = 4 << 10 // bytes of text
+	pauseLength    = 10 * time.Second
+	minPausedBytes = 4 << 10 // bytes of text
 )
 
 func (g *gathering) pause(accepted time.Time) {
-	if accepted.Sub(g.latest) > pauseOf {
+	if accepted.Sub(g.latest) > pauseLength {
 		for _, who := range g.order {
-			if g.open[who].Bytes() >= worthARow {
+			if g.open[who].Bytes() >= minPausedBytes {
 				g.build(who)
 			}
 		}
@@ -166,8 +167,7 @@ func (g *gathering) pause(accepted time.Time) {
 	g.latest = accepted
 }
 
-// environment is the one that the entry names, or else that of
-// the key it came with.
+// environment returns the entry's environment, else that of its key.
 func environment(entry ingest.Entry, logs contract.LogsAccepted) string {
 	if len(entry.Environment) > 0 {
 		return string(entry.Environment)

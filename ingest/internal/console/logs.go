@@ -78,7 +78,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 		return ingesthttp.NotFound(err, search)
 	}
 	defer answer.Close()
-	answer.CanGiveWay(func() { httpapi.StopWriting(w) })
+	answer.AllowEviction(func() { httpapi.StopWriting(w) })
 	page := c.form(r, who.Organization, "")
 	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
 	for _, found := range answer.Found {

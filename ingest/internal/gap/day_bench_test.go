@@ -28,7 +28,7 @@ var dayTopic = [16]byte{1}
 func saveDay(b *testing.B, pool *pgxpool.Pool, organizations, partitionsOfEach int) {
 	b.Helper()
 	const stretches = dayOffsets / ingest.StretchOffsets
-	runs := min(gap.MostRunsForTest, max(gap.FewestRunsForTest, gap.MostRowsForTest/(organizations*partitionsOfEach)))
+	runs := min(gap.MaxRunsForTest, max(gap.MinRunsForTest, gap.MaxRowsForTest/(organizations*partitionsOfEach)))
 	err := pg.InTx(b.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(b.Context(), tx); err != nil {
 			return err

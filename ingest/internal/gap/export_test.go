@@ -12,9 +12,9 @@ import (
 
 // The limits of what is summed up.
 const (
-	MostRunsForTest   = mostRuns
-	MostRowsForTest   = mostRows
-	FewestRunsForTest = fewestRuns
+	MaxRunsForTest = maxRuns
+	MaxRowsForTest = maxRows
+	MinRunsForTest = minRuns
 )
 
 // SummedForTest is what a start reads from the database, and how many

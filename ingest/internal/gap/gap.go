@@ -18,7 +18,7 @@ import (
 // before it reads the log instead.
 const databaseTimeout = 15 * time.Second
 
-// A Gap is the stretch of the log between the ledger's marker and the end.
+// A Gap is the part of the log between the ledger's marker and the end.
 type Gap struct {
 	Log    *bus.Log
 	Pool   *pgxpool.Pool
@@ -27,8 +27,7 @@ type Gap struct {
 	tight *limits // of a test
 }
 
-// Read returns what was accepted behind counted, up to the ends
-// that the log has now.
+// Read returns the charges between counted and the log's end of now.
 func (g *Gap) Read(ctx context.Context, counted ingest.Positions) ([]ingest.Charge, error) {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
@@ -43,7 +42,7 @@ func (g *Gap) Read(ctx context.Context, counted ingest.Positions) ([]ingest.Char
 	return append(sums, charges...), err
 }
 
-// whole are the ranges of the gap.
+// whole returns the ranges of the gap.
 func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 	for partition, end := range ends {
 		ranges = append(ranges, bus.Range{Partition: partition, From: counted[partition], To: end})
@@ -51,8 +50,8 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 	return ranges
 }
 
-// summed returns what the summed runs of the gap come to, and
-// the ranges that are left to read.
+// summed returns the sums of the gap's runs and the ranges left to
+// read.
 func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -66,7 +65,7 @@ func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.P
 		}
 		var runs []ingest.StretchRun
 		for partition, end := range ends {
-			taken := worthTaking(behind(known[partition], counted[partition]), counted[partition])
+			taken := withoutMostlyCounted(behind(known[partition], counted[partition]), counted[partition])
 			runs, left = append(runs, taken...), append(left, outside(taken, partition, counted[partition], end)...)
 		}
 		sums, err = postgres.GapCharges(ctx, tx, topic, runs)
@@ -75,8 +74,8 @@ func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.P
 	return sums, left, err
 }
 
-// behind are those of a partition's runs that hold an offset or what is behind
-// it, up to the first stretch that none holds.
+// behind returns a partition's runs at an offset or after it, up to the
+// first stretch without one.
 func behind(runs []ingest.StretchRun, offset int64) (found []ingest.StretchRun) {
 	next := ingest.StretchAt(0, offset).Number
 	for _, r := range runs {
@@ -91,17 +90,17 @@ func behind(runs []ingest.StretchRun, offset int64) (found []ingest.StretchRun) 
 	return found
 }
 
-// worthTaking leaves out a first run that the ledger has counted in part and
-// whose rest is soon read from the log. What is counted of a longer one
-// counts twice until the ledger is behind it.
-func worthTaking(runs []ingest.StretchRun, counted int64) []ingest.StretchRun {
+// withoutMostlyCounted leaves out a first run whose uncounted rest is
+// quickly read from the log. The counted part of a longer one counts
+// twice until the ledger has passed it.
+func withoutMostlyCounted(runs []ingest.StretchRun, counted int64) []ingest.StretchRun {
 	if len(runs) > 0 && runs[0].From() < counted && runs[0].To()-counted <= ingest.StretchOffsets {
 		return runs[1:]
 	}
 	return runs
 }
 
-// outside are the ranges of a partition before and behind its runs.
+// outside returns the ranges of a partition before and after its runs.
 func outside(runs []ingest.StretchRun, partition int, counted, end int64) (ranges []bus.Range) {
 	for _, r := range runs {
 		if counted < r.From() {

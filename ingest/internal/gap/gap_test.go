@@ -38,8 +38,8 @@ func fill(t testing.TB, brokers []string, requests int, value []byte) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	const atOnce = 5000
-	messages := make([]*message.Message, 0, atOnce)
+	const perBatch = 5000
+	messages := make([]*message.Message, 0, perBatch)
 	for i := range requests {
 		logs := contract.LogsAccepted{
 			Batch: fmt.Sprintf("%08x-0000-7000-8000-000000000000", i), Part: 1, Parts: 1, Organization: fmt.Sprint("org_", i%2), Project: "prj", Environment: "prod",
@@ -48,7 +48,7 @@ func fill(t testing.TB, brokers []string, requests int, value []byte) {
 		m := message.NewMessage(logs.ID(), value)
 		m.Metadata = logs.Headers()
 		m.Metadata[sharedbus.KeyMetadata] = logs.Project
-		if messages = append(messages, m); len(messages) == atOnce || i == requests-1 {
+		if messages = append(messages, m); len(messages) == perBatch || i == requests-1 {
 			if _, err := p.PublishContext(t.Context(), contract.TopicLogs, messages...); err != nil {
 				t.Fatal(err)
 			}

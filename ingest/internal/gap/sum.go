@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// worthIt is how many stretches of a partition the ledger is behind
-	// before they are summed, which is rare.
-	worthIt = 2
+	// minBehind is how many stretches of a partition the ledger must be
+	// behind before they are summed, which is rare.
+	minBehind = 2
 
-	// atOnce is how many stretches one transaction sums up, and
-	// foldsAtOnce how many runs it folds into others.
-	atOnce      = 16
-	foldsAtOnce = 8 * atOnce
+	// stretchesPerTx and foldsPerTx bound what one transaction sums and
+	// folds.
+	stretchesPerTx = 16
+	foldsPerTx     = 8 * stretchesPerTx
 
-	// mostRuns is how many runs of a partition there may be. None is longer
-	// than two shares of what the ledger is behind: a thirty-second.
-	mostRuns = 64
+	// maxRuns is the most runs of a partition. None is longer than two
+	// shares of the gap: a thirty-second.
+	maxRuns = 64
 
-	// mostRows is how many rows a start may find. Where so many
-	// organizations send that there are more, runs get longer,
-	// down to fewestRuns of a partition.
-	mostRows   = 1_000_000
-	fewestRuns = 2
+	// maxRows is the most rows for a start to read. With more
+	// organizations runs get longer, down to minRuns of a partition.
+	maxRows = 1_000_000
+	minRuns = 2
 )
 
-// limits are mostRuns and mostRows, but for tests.
+// limits are maxRuns and maxRows, or a test's.
 type limits struct {
-	mostRuns int
-	mostRows int64
+	maxRuns int
+	maxRows int64
 }
 
-// A sum is one transaction that sums stretches up.
+// A sum is one transaction that sums stretches.
 type sum struct {
 	limits
 	log     *bus.Log
@@ -53,8 +52,8 @@ type sum struct {
 	rows    int64 // of charges
 }
 
-// Sum sums stretches that the ledger is behind and deletes
-// counted ones, unless another process does so.
+// Sum sums stretches of the gap and deletes counted ones, unless
+// another process does so.
 func (g *Gap) Sum(ctx context.Context, counted ingest.Positions) error {
 	topic, ends, err := g.Log.Extent(ctx)
 	if err != nil {
@@ -74,10 +73,10 @@ func (g *Gap) limits() limits {
 	if g.tight != nil {
 		return *g.tight
 	}
-	return limits{mostRuns, mostRows}
+	return limits{maxRuns, maxRows}
 }
 
-// some sums up some stretches, and reports whether there may be more to do.
+// some sums some stretches and reports whether there may be more.
 func (s *sum) some(ctx context.Context) (more bool, err error) {
 	if locked, err := postgres.LockGap(ctx, s.tx); err != nil || !locked {
 		return false, err
@@ -85,7 +84,7 @@ func (s *sum) some(ctx context.Context) (more bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
-	for range atOnce {
+	for range stretchesPerTx {
 		next, found := s.due()
 		if !found {
 			return s.fold(ctx)
@@ -98,7 +97,7 @@ func (s *sum) some(ctx context.Context) (more bool, err error) {
 	return true, err
 }
 
-// load forgets what is counted, and reads what is left.
+// load deletes counted runs and reads the others.
 func (s *sum) load(ctx context.Context) (err error) {
 	if err = postgres.ForgetRuns(ctx, s.tx, s.topic, s.counted); err != nil {
 		return err
@@ -110,11 +109,11 @@ func (s *sum) load(ctx context.Context) (err error) {
 	return err
 }
 
-// due is a stretch that is worth to be summed up.
+// due returns a stretch to sum.
 func (s *sum) due() (ingest.Stretch, bool) {
 	for partition, end := range s.ends {
 		counted := s.counted[partition]
-		if end-counted < worthIt*ingest.StretchOffsets {
+		if end-counted < minBehind*ingest.StretchOffsets {
 			continue
 		}
 		next := ingest.StretchAt(partition, counted)
@@ -145,10 +144,10 @@ func insert(runs []ingest.StretchRun, r ingest.StretchRun) []ingest.StretchRun {
 	return slices.Insert(runs, at, r)
 }
 
-// fold makes fewer runs where there are too many, and reports
-// whether there are still.
+// fold joins runs if there are too many, and reports whether there
+// still are.
 func (s *sum) fold(ctx context.Context) (more bool, err error) {
-	for range foldsAtOnce {
+	for range foldsPerTx {
 		partition, at := s.foldable()
 		if at < 0 {
 			return false, nil
@@ -165,8 +164,8 @@ func (s *sum) fold(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// foldable is where the partition with the most runs has two that become one,
-// if it has too many; -1 where none has.
+// foldable returns where the partition with too many runs has two to
+// join; -1: none has.
 func (s *sum) foldable() (partition, at int) {
 	longest := 0
 	for p, runs := range s.known {
@@ -174,7 +173,7 @@ func (s *sum) foldable() (partition, at int) {
 			partition, longest = p, len(runs)
 		}
 	}
-	if longest > s.mostRuns || longest > fewestRuns && s.rows > s.mostRows {
+	if longest > s.maxRuns || longest > minRuns && s.rows > s.maxRows {
 		return partition, ingest.FoldAt(s.known[partition])
 	}
 	return 0, -1

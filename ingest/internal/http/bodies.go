@@ -49,7 +49,7 @@ type Bodies struct {
 	refused       refusals
 }
 
-// refusals count the bodies that were given up, by the reason.
+// refusals count refused bodies by reason.
 type refusals struct {
 	full, tooMany, overShare, taken, slow atomic.Int64
 }
@@ -69,8 +69,8 @@ func (b *Bodies) count(err error) {
 	}
 }
 
-// NewBodies makes Bodies. The limits have to be positive, and
-// large enough for one body: see LargestBody.
+// NewBodies returns Bodies. The limits must be positive and large
+// enough for one body: see LargestBody.
 func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	reserve := limits.Bytes / reserveShare
 	return &Bodies{
@@ -85,7 +85,7 @@ func NewBodies(limits BodyLimits, clock func() time.Time) *Bodies {
 	}
 }
 
-// LargestBody is the largest body, however compressed, for which
+// LargestBody returns the largest body, however compressed, for which
 // so much memory suffices.
 func LargestBody(bytes int64) int64 {
 	large := bytes - bytes/reserveShare
@@ -95,7 +95,7 @@ func LargestBody(bytes int64) int64 {
 	return smallBody
 }
 
-// A BodyUse is what bodies hold now, and how many were ended.
+// A BodyUse is what bodies hold now, and how many were refused.
 type BodyUse struct {
 	SmallBytes, LargeBytes int64 // lent
 	UnderWay               int64 // bodies that hold memory or wait for it
@@ -110,7 +110,7 @@ type BodyUse struct {
 	Slow      int64 // bodies that were ended because they came too slowly
 }
 
-// Use is what bodies hold now.
+// Use returns what bodies hold now.
 func (b *Bodies) Use() BodyUse {
 	return BodyUse{
 		SmallBytes: b.small.Held(), LargeBytes: b.large.Held(),

@@ -34,13 +34,13 @@ type Body struct {
 	Received int64 // bytes that came: as they were sent, or after decompression if that is more
 }
 
-// Bytes are the body. They are valid until Close.
+// Bytes returns the body. It is valid until Close.
 func (b *Body) Bytes() []byte { return b.buffer.Bytes }
 
 // Digest identifies the body under an idempotency key.
 func (b *Body) Digest() admission.Digest { return sha256.Sum256(b.Bytes()) }
 
-// Waste is how many bytes count as sent in vain where nothing is accepted.
+// Waste returns the bytes that count as wasted if nothing is accepted.
 func (b *Body) Waste() int64 {
 	if b.padded {
 		return perPadding * b.Received
@@ -60,15 +60,16 @@ func (b *Body) Close() {
 	}
 }
 
-// What entries are beside their text to those who have to read, keep and group
-// them, in bytes of it: as many small ones are more work than a few large.
+// The cost of entries besides their text to those who read, store and
+// group them, in bytes of text: many small ones are more work than a
+// few large.
 const (
 	perEntry = 256
 	perError = 2 << 10
 )
 
-// Holds charges the holder of an ordinary body, of which its
-// size was charged, for what it holds.
+// Holds charges the holder of an ordinary body for its entries, besides
+// its size.
 func (b *Body) Holds(batch *ingest.Batch) {
 	if b.buffer.large == nil {
 		b.bodies.throttle.Received(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)
@@ -217,7 +218,7 @@ func (r *reading) fill(source io.Reader, limit int) error {
 	}
 }
 
-// came takes n more bytes into the buffer.
+// came adds n bytes to the buffer.
 func (r *reading) came(n int) {
 	end := len(r.buffer.Bytes)
 	r.buffer.Bytes = r.buffer.Bytes[:end+n]

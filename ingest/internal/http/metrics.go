@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Metrics count what the intake takes in and what it refuses. A
-// nil *Metrics counts nothing.
+// Metrics count what the intake accepts and refuses. A nil *Metrics
+// counts nothing.
 type Metrics struct {
 	entries, bytes, rejected prometheus.Counter
 	faults                   map[ingest.Code]prometheus.Counter // bounded by the codes
@@ -52,7 +52,7 @@ func (m *Metrics) waste(bytes int64) {
 	}
 }
 
-// accepted counts what was acknowledged.
+// accepted counts acknowledged entries.
 func (m *Metrics) accepted(batch *ingest.Batch) {
 	if m != nil {
 		m.entries.Add(float64(len(batch.Accepted)))
@@ -60,7 +60,7 @@ func (m *Metrics) accepted(batch *ingest.Batch) {
 	}
 }
 
-// judged counts what was found wrong with entries.
+// judged counts the faults of entries.
 func (m *Metrics) judged(batch *ingest.Batch) {
 	if m == nil || batch.Rejected == 0 {
 		return

@@ -16,8 +16,7 @@ import (
 // bytes that its organization wasted.
 const levelWaste = "wasted_bytes"
 
-// outcomeFacts are what is noted of a request on its way, for
-// the count of its outcome.
+// outcomeFacts are collected for the count of a request's outcome.
 type outcomeFacts struct {
 	refused                 intake.Refusal // by which it ended; zero: by none
 	keyInBody               bool
@@ -45,7 +44,7 @@ func (q *request) countOutcome(err error) {
 	}
 }
 
-// outcome is that of a request, and its reason.
+// outcome returns a request's outcome and its reason.
 func (q *request) outcome(err error) (outcome, reason string) {
 	if err == nil {
 		return contract.OutcomeAccepted, ""
@@ -78,7 +77,7 @@ func reasonOf(refused intake.Refusal) string {
 	return contract.ReasonProjectBudget
 }
 
-// level is the one whose limit the request met.
+// level returns the level whose limit the request met.
 func (q *request) level() string {
 	switch {
 	case q.admission.Wasted:
@@ -101,8 +100,8 @@ func (q *request) bytes() int64 {
 	return max(0, min(q.r.ContentLength, int64(q.Bodies.max)))
 }
 
-// refuse answers and reports a request over the quota; nil where it
-// passes. exhausts: nothing more will pass.
+// refuse answers and reports a request over the quota; nil if it
+// passes. exhausts: no later request passes either.
 func (q *request) refuse(refused intake.Refusal, exhausts bool) error {
 	q.refused = refused
 	if refused.Verdict != ingest.Suspended && refused.Verdict != ingest.Exhausted {

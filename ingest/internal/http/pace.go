@@ -31,7 +31,7 @@ func newPace(now time.Time) pace {
 // left is how long the body may wait for more; not positive: it is too slow.
 func (p *pace) left(now time.Time) time.Duration { return p.deadline.Sub(now) }
 
-// came notes useful bytes.
+// came adds useful bytes.
 func (p *pace) came(now time.Time, useful int) {
 	least := leastPace
 	if p.useful += useful; p.useful > smallBody {
@@ -45,11 +45,10 @@ func (p *pace) came(now time.Time, useful int) {
 	}
 }
 
-// pause leaves out time for which the service made the body wait.
+// pause adds time during which the service made the body wait.
 func (p *pace) pause(waited time.Duration) {
 	p.deadline, p.last = p.deadline.Add(waited), p.last.Add(waited)
 }
 
-// usefulIn is how many bytes of what came bring the body on: not
-// the white space around them.
+// usefulIn returns the bytes without the white space around them.
 func usefulIn(came []byte) int { return len(bytes.Trim(came, " \t\r\n")) }

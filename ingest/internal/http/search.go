@@ -39,7 +39,7 @@ func (l *Logs) List(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	page := page{organization: who.Organization, found: answer.Found, next: NextCursor(r, answer.Next), incomplete: answer.Incomplete}
 	out := httpapi.NewPacedWriter(w)
-	answer.CanGiveWay(out.Stop)
+	answer.AllowEviction(out.Stop)
 	return page.write(out)
 }
 

@@ -70,7 +70,7 @@ func beginStream(w http.ResponseWriter) {
 func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	defer answer.Close()
 	out := httpapi.NewPacedWriter(w)
-	answer.CanGiveWay(out.Stop)
+	answer.AllowEviction(out.Stop)
 	for i := range answer.Found {
 		_, _ = out.Write(answer.Found[i].Text)
 		_, _ = out.Write([]byte{'\n'})

@@ -18,12 +18,12 @@ const (
 	maxRefusals = 64      // keys of an organization of which refusals are gathered
 )
 
-// gatherFor is for how long the refusals of a key are gathered
-// into one, once the first is published.
+// gatherFor is how long refusals of a key are gathered into one after
+// the first is published.
 const gatherFor = 10 * time.Minute
 
-// publishAtOnce is how many facts are handed to the publisher together.
-const publishAtOnce = 500
+// publishBatch is how many facts are handed to the publisher together.
+const publishBatch = 500
 
 // finishTimeout is how long the end of a process may take to
 // publish the last counts.
@@ -74,7 +74,7 @@ type Request struct {
 	KeyInBody       bool
 }
 
-// Note counts what became of a request with a key.
+// Note counts the outcome of a request with a key.
 func (m *Meter) Note(who identity.Principal, request Request) {
 	if m == nil {
 		return
@@ -90,7 +90,7 @@ func (m *Meter) Note(who identity.Principal, request Request) {
 	o.note(what, request, at)
 }
 
-// room takes one more counter of an organization, if there is room.
+// room adds a counter of an organization, if there is room.
 func (m *Meter) room(o *organization) bool {
 	if o.keyed >= maxOfOne {
 		return false
@@ -120,7 +120,7 @@ func (m *Meter) Refuse(refused Refusal) {
 	}
 }
 
-// lock returns an organization that is locked, and not dropped before that.
+// lock returns an organization, locked and not dropped.
 func (m *Meter) lock(id string) *organization {
 	for {
 		o := m.organization(id)
@@ -210,8 +210,7 @@ func (m *Meter) dropIfIdle(o *organization) {
 	}
 }
 
-// publishRefusals publishes the first refusals of their keys, and those that
-// were gathered where it is time for them.
+// publishRefusals publishes first refusals, and gathered ones when due.
 func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
 	if gathered {
 		m.gathered = m.Clock()
@@ -224,7 +223,7 @@ func (m *Meter) publishRefusals(ctx context.Context, gathered bool) error {
 		}
 	}
 	for len(facts) > 0 {
-		some := min(len(facts), publishAtOnce)
+		some := min(len(facts), publishBatch)
 		if err := m.To.Refused(ctx, facts[:some]); err != nil {
 			return err
 		}
@@ -246,7 +245,7 @@ func (m *Meter) publishCounts(ctx context.Context) error {
 		}
 	}
 	for len(facts) > 0 {
-		some := min(len(facts), publishAtOnce)
+		some := min(len(facts), publishBatch)
 		if err := m.To.Counted(ctx, facts[:some]); err != nil {
 			return err
 		}
@@ -258,8 +257,8 @@ func (m *Meter) publishCounts(ctx context.Context) error {
 	return nil
 }
 
-// takeCounts is the record of an organization that is to be
-// published; nil where nothing happened.
+// takeCounts returns an organization's record to publish; nil: there is
+// none.
 func (m *Meter) takeCounts(o *organization) *Counts {
 	if o.unsent != nil {
 		return o.unsent // as it was: it may be published already

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// A Block is a block of entries and whose they are.
+// A Block is a block of entries with its owner.
 type Block struct {
 	ingest.Block
 	ID           string // a UUID
@@ -23,9 +23,9 @@ type Block struct {
 	at time.Time // by which it lies in a partition, once it does
 }
 
-// receivedAt is when the latest entry of the block was received, and so the
-// partition's day. If that partition is past, because of a slow clock or a wait
-// in the log, it is now: the block is kept from now on instead of dropped.
+// receivedAt is the receipt of the block's latest entry, and so the
+// partition's day. If that partition is gone, after a slow clock or a
+// wait in the log, it is now: the block is kept from now on.
 func (b *Block) receivedAt(now time.Time) time.Time {
 	latest := b.latest()
 	if dayOf(b.Retention, latest).past(dayOf(b.Retention, now).begins) {
@@ -69,11 +69,11 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, blocks []Block) error {
 			return err
 		}
 	}
-	if err := noteReaches(ctx, tx, byDay); err != nil {
+	if err := saveReaches(ctx, tx, byDay); err != nil {
 		return err
 	}
 	s.metrics.kept(blocks)
-	return noteSmall(ctx, tx, byDay, now)
+	return saveSmall(ctx, tx, byDay, now)
 }
 
 // copy writes blocks of one day.

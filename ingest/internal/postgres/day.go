@@ -26,7 +26,7 @@ func dayOf(retention int, at time.Time) day {
 
 func (d day) ends() time.Time { return d.begins.AddDate(0, 0, 1) }
 
-// past is whether none of it is to be kept today.
+// past reports whether the whole day is past its retention.
 func (d day) past(today time.Time) bool { return d.begins.AddDate(0, 0, d.retention).Before(today) }
 
 // class is the partition of all days with that retention.
@@ -78,8 +78,8 @@ func reachOf(d day, block *ingest.Header) reach {
 	return reach{day: d, wide: block.Max.Seconds-block.Min.Seconds > narrow, from: from, to: to}
 }
 
-// noteReaches stores where blocks are, for searches.
-func noteReaches(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error {
+// saveReaches stores where blocks are, for searches.
+func saveReaches(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error {
 	type row struct {
 		organization string
 		reach        reach
@@ -113,7 +113,7 @@ func noteReaches(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block) error 
 	_, err := tx.Exec(ctx, `INSERT INTO block_days SELECT * FROM unnest($1::text[], $2::smallint[], $3::date[], $4::boolean[], $5::bigint[], $6::bigint[])
 		ON CONFLICT DO NOTHING`, columns.organizations, columns.retentions, columns.days, columns.wide, columns.from, columns.to)
 	if err != nil {
-		return fmt.Errorf("cannot note where blocks lie: %w", err)
+		return fmt.Errorf("cannot save where blocks lie: %w", err)
 	}
 	return nil
 }

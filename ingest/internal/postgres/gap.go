@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// GapBounds are those of the tables of what is summed up.
+// GapBounds returns the bounds of the tables of sums.
 func GapBounds() []prune.Bound {
 	const by = "ingest/internal/gap"
 	return []prune.Bound{
@@ -20,8 +20,8 @@ func GapBounds() []prune.Bound {
 	}
 }
 
-// LockGap has tx sum stretches alone until it ends, or reports
-// that another one does.
+// LockGap makes tx the only one that sums stretches until it ends;
+// false: another one does.
 func LockGap(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return false, err
@@ -30,8 +30,7 @@ func LockGap(ctx context.Context, tx pgx.Tx) (locked bool, err error) {
 	return locked, err
 }
 
-// GapRuns are the runs of stretches of a topic that are summed
-// up, by partition and in order.
+// GapRuns returns the summed runs of a topic by partition, in order.
 func GapRuns(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[int][]ingest.StretchRun, error) {
 	rows, err := tx.Query(ctx, `SELECT partition, first, after FROM gap_runs WHERE topic = $1 ORDER BY partition, first`, topic)
 	if err != nil {
@@ -46,13 +45,13 @@ func GapRuns(ctx context.Context, tx pgx.Tx, topic [16]byte) (map[int][]ingest.S
 	return runs, err
 }
 
-// CountCharges is how many rows there are of a topic.
+// CountCharges returns the number of a topic's rows.
 func CountCharges(ctx context.Context, tx pgx.Tx, topic [16]byte) (rows int64, err error) {
 	err = tx.QueryRow(ctx, `SELECT count(*) FROM gap_charges WHERE topic = $1`, topic).Scan(&rows)
 	return rows, err
 }
 
-// SaveRun notes what a run comes to.
+// SaveRun stores the sums of a run.
 func SaveRun(ctx context.Context, tx pgx.Tx, topic [16]byte, r ingest.StretchRun, charges []ingest.Charge) (rows int64, err error) {
 	organizations, days, bytes := make([]string, len(charges)), make([]time.Time, len(charges)), make([]int64, len(charges))
 	for i, c := range charges {
@@ -73,8 +72,8 @@ const foldQuery = `WITH gone AS (DELETE FROM gap_charges WHERE topic = $1 AND pa
 		SELECT organization, $1, $2, $3, day, sum(bytes) FROM gone GROUP BY organization, day RETURNING 1)
 	SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)`
 
-// FoldRuns makes one run of two of which the second begins where the first
-// ends, and returns how many rows there are less.
+// FoldRuns joins two adjacent runs and returns by how many rows they
+// shrink.
 func FoldRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, a, b ingest.StretchRun) (fewer int64, err error) {
 	var batch pgx.Batch
 	batch.Queue(`DELETE FROM gap_runs WHERE topic = $1 AND partition = $2 AND first = $3`, topic, b.Partition, b.First)
@@ -84,7 +83,7 @@ func FoldRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, a, b ingest.Stretc
 	return fewer, err
 }
 
-// ForgetRuns removes what the ledger has counted, and what another topic held.
+// ForgetRuns deletes counted runs and those of another topic.
 func ForgetRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ingest.Positions) error {
 	partitions, below := make([]int, 0, len(counted)), make([]int64, 0, len(counted))
 	for partition, next := range counted {
@@ -98,8 +97,8 @@ func ForgetRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, counted ingest.P
 	return err
 }
 
-// GapCharges returns what runs come to, by organization and day of acceptance,
-// each as if it were the last record of its run.
+// GapCharges returns the sums of runs by organization and day of
+// acceptance, each as if it were the last record of its run.
 func GapCharges(ctx context.Context, tx pgx.Tx, topic [16]byte, runs []ingest.StretchRun) ([]ingest.Charge, error) {
 	partitions, first, after := make([]int, len(runs)), make([]int64, len(runs)), make([]int64, len(runs))
 	for i, r := range runs {

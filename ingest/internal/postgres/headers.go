@@ -11,11 +11,11 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// headersAtOnce is how many headers of blocks are fetched in one go.
-const headersAtOnce = 64
+// headerPageSize is how many headers of blocks are read together.
+const headerPageSize = 64
 
-// narrow is the span that no block exceeds, in seconds, but for
-// those in the indexes of wide blocks.
+// narrow is the longest span of a block, in seconds, outside the
+// indexes of wide blocks.
 const narrow = 3600
 
 // planning leaves the planner only indexes, whatever its statistics, and
@@ -49,7 +49,7 @@ func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
 
 const maxNanos = 999_999_999
 
-// mayBefore reports whether there may be a header that comes before one at key.
+// mayBefore reports whether a header may come before key.
 func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
 	best := ingest.Key{First: h.bound}
 	if !search.OldestFirst {
@@ -60,7 +60,7 @@ func (h *headers) mayBefore(search *ingest.Search, key ingest.Key) bool {
 	return search.Sooner(best, key)
 }
 
-// fetch asks for the next headers.
+// fetch reads the next headers.
 func (h *headers) fetch(s *scan) error {
 	q := newHeaderQuery(string(s.organization), s.search, h)
 	h.begun = true
@@ -71,7 +71,7 @@ func (h *headers) fetch(s *scan) error {
 	if err != nil {
 		return err
 	}
-	h.ended = len(h.fetched) < headersAtOnce
+	h.ended = len(h.fetched) < headerPageSize
 	if !h.ended {
 		last := s.search.Key(&h.fetched[len(h.fetched)-1])
 		h.behind = &last
@@ -166,9 +166,9 @@ func (q *headerQuery) needsWords() string {
 
 func (q *headerQuery) end() {
 	if q.search.OldestFirst {
-		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, headersAtOnce)
+		q.write(` ORDER BY min_seconds, min_nanos, block LIMIT %d`, headerPageSize)
 	} else {
-		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC LIMIT %d`, headersAtOnce)
+		q.write(` ORDER BY max_seconds DESC, max_nanos DESC, block DESC LIMIT %d`, headerPageSize)
 	}
 }
 

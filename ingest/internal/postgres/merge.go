@@ -39,17 +39,17 @@ func NewMerger(config MergerConfig) *Merger { return &Merger{config, newMergeMet
 
 const (
 	mergeInterval = time.Second
-	restFor       = 3                // times as long as it has worked it rests, so that it never takes more than a quarter of a processor
-	roundOf       = 256              // projects' days at once
+	restFactor    = 3                // rest per work, to use at most a quarter of a processor
+	roundSize     = 256              // projects' days at once
 	mergeBytes    = 4 << 20          // of text in one transaction, and one large block beyond it
-	claimedFor    = time.Minute      // by who may have died since
-	failedFor     = 10 * time.Minute // what can't be merged rests
+	claimTimeout  = time.Minute      // after a crash another may merge
+	failureDelay  = 10 * time.Minute // before a retry
 )
 
-// Run merges until ctx ends. A failure is logged and tried again.
+// Run merges until ctx ends. It logs a failure and retries.
 func (m *Merger) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := m.run(ctx, restFor); err != nil && ctx.Err() == nil {
+		if err := m.run(ctx, restFactor); err != nil && ctx.Err() == nil {
 			m.Logger.Warn("cannot merge small blocks", slog.String("error", err.Error()))
 		}
 		lifecycle.Pause(ctx, mergeInterval)
@@ -57,11 +57,11 @@ func (m *Merger) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunOnce merges all that is due.
+// RunOnce merges everything due.
 func (m *Merger) RunOnce(ctx context.Context) error { return m.run(ctx, 0) }
 
-// run goes through what is due until nothing is, by turns of the organizations:
-// one with many projects keeps nobody waiting, nor does one that fails.
+// run merges until nothing is due, by turns of the organizations:
+// neither many projects nor a failure delay others.
 func (m *Merger) run(ctx context.Context, rest int) error {
 	var failed []error
 	for ctx.Err() == nil {
@@ -86,7 +86,7 @@ func (m *Merger) run(ctx context.Context, rest int) error {
 func (m *Merger) due(ctx context.Context) (days []projectDay, err error) {
 	now, all := m.now(), backlog{}
 	err = pg.InTxAsSystem(ctx, m.Pool, func(tx pgx.Tx) error {
-		days, all, err = dueProjectDays(ctx, tx, now, roundOf)
+		days, all, err = dueProjectDays(ctx, tx, now, roundSize)
 		return err
 	})
 	if err != nil {
@@ -100,16 +100,16 @@ func (m *Merger) due(ctx context.Context) (days []projectDay, err error) {
 	return days, nil
 }
 
-// now is as exact as the database keeps times: it has to be found again.
+// now has the precision of the database, to be found again.
 func (m *Merger) now() time.Time { return m.Clock().UTC().Truncate(time.Microsecond) }
 
-// visit merges what is worth it of a project and day, unless another replica
-// does. It is claimed and released in transactions of their own: who keeps
-// blocks writes the same row, and must not wait for a merge.
+// visit merges a project's day, unless another replica does. It claims
+// and releases it in separate transactions: consumers write the same
+// row and must not wait for a merge.
 func (m *Merger) visit(ctx context.Context, h projectDay) (took time.Duration, err error) {
 	begun := time.Now() //nolint:forbidigo // how long it has worked, whatever the day
 	now := m.now()
-	claimed, mine := now.Add(claimedFor), false
+	claimed, mine := now.Add(claimTimeout), false
 	err = m.as(ctx, h, func(tx pgx.Tx) error {
 		mine, err = h.claim(ctx, tx, now, claimed)
 		return err
@@ -122,7 +122,7 @@ func (m *Merger) visit(ctx context.Context, h projectDay) (took time.Duration, e
 	case errors.Is(err, errGone): // nothing is wrong with what is left
 		next, err = now, nil
 	case err != nil && ctx.Err() == nil:
-		next = now.Add(failedFor)
+		next = now.Add(failureDelay)
 	}
 	if failed := m.as(ctx, h, func(tx pgx.Tx) error { return h.release(ctx, tx, claimed, next) }); err == nil {
 		err = failed
@@ -212,7 +212,7 @@ func (w *merging) begin(ctx context.Context) (deleted bool, err error) {
 	return false, err
 }
 
-// merge takes a run of blocks and keeps what it makes of them in mind.
+// merge takes a run of blocks and merges them.
 func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
 	data, err := w.of.take(ctx, w.tx, run)
 	if err != nil {
@@ -251,18 +251,18 @@ func (w *merging) block(made ingest.Block, received time.Time) *Block {
 	return b
 }
 
-// finish writes the blocks. The number of the merge comes last:
-// others of the organization wait for its row.
+// finish writes the blocks. The number of the merge comes last, as
+// other merges of the organization wait for its row.
 func (w *merging) finish(ctx context.Context) error {
 	if err := w.m.Store.copy(ctx, w.tx, w.of.day, w.written); err != nil {
 		return err
 	}
-	if err := noteReaches(ctx, w.tx, map[day][]*Block{w.of.day: w.written}); err != nil {
+	if err := saveReaches(ctx, w.tx, map[day][]*Block{w.of.day: w.written}); err != nil {
 		return err
 	}
 	merge, err := w.of.countMerge(ctx, w.tx)
 	if err != nil {
 		return fmt.Errorf("cannot count a merge: %w", err)
 	}
-	return w.of.noteMerged(ctx, w.tx, merge, w.written, w.now)
+	return w.of.saveMerged(ctx, w.tx, merge, w.written, w.now)
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// countMerge returns the number of this merge, the last
-// statement of its transaction but for those that need it: other
-// merges of the organization wait here.
+// countMerge returns the number of this merge. It comes last in its
+// transaction: other merges of the organization wait here.
 func (h projectDay) countMerge(ctx context.Context, tx pgx.Tx) (merge int64, err error) {
 	err = tx.QueryRow(ctx, `INSERT INTO merge_counts VALUES ($1, 1) ON CONFLICT (organization) DO UPDATE SET merges = merge_counts.merges + 1 RETURNING merges`,
 		h.organization).Scan(&merge)
 	return merge, err
 }
 
-// noteMerged notes what a merge has written, for pages that have
-// passed what it took.
-func (h projectDay) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*Block, now time.Time) error {
+// saveMerged stores what a merge has written, for pages that have
+// passed its blocks.
+func (h projectDay) saveMerged(ctx context.Context, tx pgx.Tx, merge int64, blocks []*Block, now time.Time) error {
 	var batch pgx.Batch
 	for _, b := range blocks {
 		batch.Queue(`INSERT INTO merged_blocks
@@ -31,16 +30,15 @@ func (h projectDay) noteMerged(ctx context.Context, tx pgx.Tx, merge int64, bloc
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// mergesLooked is how many merges a page looks back on at most; a page that is
-// further behind begins behind its place again.
-const mergesLooked = 1024
+// maxMergesBehind is how many merges a page can catch up on; beyond, it
+// begins again after its place.
+const maxMergesBehind = 1024
 
-// passedAtOnce is how many blocks that were merged meanwhile a
-// page looks into again at most.
-const passedAtOnce = 64
+// maxReread is how many merged blocks a page reads again at most.
+const maxReread = 64
 
-// resume has a search that stopped among blocks look again into
-// those of them that were merged meanwhile.
+// resume has a search that stopped among blocks read those again that
+// were merged since.
 func (s *scan) resume() error {
 	if err := s.tx.QueryRow(s.ctx, `SELECT coalesce(max(merges), 0) FROM merge_counts WHERE organization = $1`, s.organization).Scan(&s.merges); err != nil {
 		return err
@@ -49,7 +47,7 @@ func (s *scan) resume() error {
 	if s.search.Start.Seen == nil || since == 0 {
 		return nil
 	}
-	if since < 0 || since > mergesLooked {
+	if since < 0 || since > maxMergesBehind {
 		s.search.Restart()
 		return nil
 	}
@@ -57,7 +55,7 @@ func (s *scan) resume() error {
 	switch {
 	case err != nil:
 		return err
-	case int64(merged.merges) < since || len(merged.passed) > passedAtOnce:
+	case int64(merged.merges) < since || len(merged.passed) > maxReread:
 		s.search.Restart()
 	default:
 		s.search.Resume(merged.passed)

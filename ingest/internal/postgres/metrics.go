@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// metrics count what searches take, and what is kept in small blocks.
+// metrics count the work of searches and new small blocks.
 type metrics struct {
 	read       prometheus.Counter
 	incomplete prometheus.Counter
@@ -44,7 +44,7 @@ func (m metrics) searched(read int, incomplete bool) {
 	}
 }
 
-// mergeMetrics count what is merged, and show what waits for it.
+// mergeMetrics count merges and measure their backlog.
 type mergeMetrics struct {
 	blocks, entries, bytes prometheus.Counter
 	due                    prometheus.Gauge

@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// aheadMost is how far the clock may be ahead of the newest block: a clock that
-// runs ahead must not drop what is to be kept.
-const aheadMost = 24 * time.Hour
+// maxAhead is how far the clock may be ahead of the newest block: a
+// fast clock must not drop blocks.
+const maxAhead = 24 * time.Hour
 
 // lockTimeout is how long a partition's removal waits for its readers, with
 // others waiting behind it. The next run tries again.
@@ -36,10 +36,10 @@ func MergeBounds() []prune.Bound {
 	}
 }
 
-// atOnce is how many days of a retention a run drops: what a
-// wrong clock makes past does not go before somebody looks. Runs
-// are ten minutes apart, so it keeps up.
-const atOnce = 2
+// daysPerRun is how many days of a retention a run drops, so that a
+// wrong clock does limited damage. Runs are ten minutes apart, so it
+// keeps up.
+const daysPerRun = 2
 
 // blocks go by the partition.
 type blocks struct {
@@ -54,9 +54,9 @@ func (*blocks) Keeps() string { return "the retention that the entries were acce
 // Prune drops one partition, so that it holds the locks of one.
 func (b *blocks) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	days, err := loadDays(ctx, tx)
-	today := believed(b.clock(), days)
+	today := trustedDay(b.clock(), days)
 	for _, d := range days {
-		if d.past(today) && b.dropped[d.retention] < atOnce {
+		if d.past(today) && b.dropped[d.retention] < daysPerRun {
 			return 1, true, b.drop(ctx, tx, d)
 		}
 	}
@@ -109,7 +109,7 @@ func (b blockDays) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bo
 	}
 	tag, err := tx.Exec(ctx, `DELETE FROM block_days WHERE day + retention < $1::date
 		AND (retention, day) NOT IN (SELECT * FROM unnest($2::smallint[], $3::date[]))`,
-		believed(b.clock(), days), retentions, begins)
+		trustedDay(b.clock(), days), retentions, begins)
 	return tag.RowsAffected(), false, err
 }
 
@@ -122,15 +122,16 @@ func (blockDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return *oldest, nil
 }
 
-// believed is the day that it is, by a clock that may run ahead of all blocks.
-func believed(now time.Time, days []day) time.Time {
+// trustedDay returns the present day by a clock that may be ahead of
+// all blocks.
+func trustedDay(now time.Time, days []day) time.Time {
 	newest := time.Time{}
 	for _, d := range days {
 		if d.begins.After(newest) {
 			newest = d.begins
 		}
 	}
-	if limit := newest.Add(aheadMost); now.After(limit) {
+	if limit := newest.Add(maxAhead); now.After(limit) {
 		now = limit
 	}
 	return dayOf(0, now).begins

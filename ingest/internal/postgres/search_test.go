@@ -144,7 +144,7 @@ func someSearch(random *rand.Rand) ingest.Search {
 
 func filter(all []ingest.Found, search ingest.Search) (texts []string) {
 	wanted := slices.DeleteFunc(slices.Clone(all), func(f ingest.Found) bool {
-		return !search.Wants(&f.Stored) || search.Project != "" && search.Project != f.Project
+		return !search.Matches(&f.Stored) || search.Project != "" && search.Project != f.Project
 	})
 	slices.SortFunc(wanted, func(a, b ingest.Found) int {
 		if search.OldestFirst {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// gatherFor is how long small blocks gather before they are looked at.
+// gatherFor is how long small blocks gather before a merge is tried.
 const gatherFor = 10 * time.Second
 
 // A projectDay is a project and a day on which small blocks of
@@ -28,9 +28,9 @@ func (h projectDay) compare(other projectDay) int {
 		cmp.Compare(h.day.retention, other.day.retention), h.day.begins.Compare(other.day.begins))
 }
 
-// noteSmall has the small ones among blocks looked at soon. Most of the time
-// their row is due anyway, and nothing is written.
-func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time.Time) error {
+// saveSmall marks days with new small blocks as due. Mostly they are
+// already, and nothing is written.
+func saveSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time.Time) error {
 	noted := projectDaysOf(blocks)
 	if len(noted) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func noteSmall(ctx context.Context, tx pgx.Tx, blocks map[day][]*Block, now time
 		ON CONFLICT (organization, project, retention, day) DO UPDATE SET due_at = least(small_blocks.due_at, excluded.due_at)`,
 		organizations, projects, retentions, days, now.Add(gatherFor))
 	if err != nil {
-		return fmt.Errorf("cannot note where small blocks lie: %w", err)
+		return fmt.Errorf("cannot save where small blocks lie: %w", err)
 	}
 	return nil
 }
@@ -71,14 +71,14 @@ func projectDaysOf(blocks map[day][]*Block) (days []projectDay) {
 	return days
 }
 
-// A backlog is how many of them are due, and since when the first of them is.
+// A backlog is the number of due days, and since when.
 type backlog struct {
 	days  int
 	since time.Time
 }
 
-// dueProjectDays are at most limit that are due, in turns of the
-// organizations, and all of those that are.
+// dueProjectDays returns at most limit due days, in turns of the
+// organizations, and the whole backlog.
 func dueProjectDays(ctx context.Context, tx pgx.Tx, now time.Time, limit int) (days []projectDay, all backlog, err error) {
 	rows, err := tx.Query(ctx, `SELECT organization, project, retention, day::timestamp AT TIME ZONE 'UTC', count(*) OVER (), min(due_at) OVER ()
 		FROM (SELECT *, row_number() OVER (PARTITION BY organization ORDER BY due_at) AS turn FROM small_blocks
@@ -105,17 +105,16 @@ func (h projectDay) args(more ...any) []any {
 	return append([]any{h.organization, h.project, int16(h.day.retention), h.day.begins}, more...) //nolint:gosec // bounded by the contract
 }
 
-// claim has nobody else look at it until a time; false where
-// somebody else was faster.
+// claim reserves the day until a time; false: another was faster.
 func (h projectDay) claim(ctx context.Context, tx pgx.Tx, now, until time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `UPDATE small_blocks SET due_at = $6, claimed_until = $6 WHERE `+projectDayKey+` AND due_at <= $5 AND claimed_until <= $5`,
 		h.args(now, until)...)
 	return tag.RowsAffected() == 1, err
 }
 
-// release has it looked at again when it is due next; zero: it goes. Blocks
-// that came since it was claimed have set when. Where the claim has ended, and
-// is another's by now, it leaves everything to that one.
+// release makes the day due again at next; zero: it is removed. New
+// blocks since the claim have set a time. If another holds the claim by
+// now, it changes nothing.
 func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.Time) error {
 	if next.IsZero() {
 		_, err := tx.Exec(ctx, `DELETE FROM small_blocks WHERE `+projectDayKey+` AND due_at = $5 AND claimed_until = $5`, h.args(claimed)...)
@@ -128,16 +127,16 @@ func (h projectDay) release(ctx context.Context, tx pgx.Tx, claimed, next time.T
 	return err
 }
 
-// smallAtOnce is how many small blocks are looked at: more than
-// there can be of which none is to be merged.
-const smallAtOnce = 4096
+// maxSmallBlocks is how many small blocks are read: always enough to
+// find some to merge.
+const maxSmallBlocks = 4096
 
 // smallQuery lists the small blocks of a project and day in the
 // order of their receipt.
 var smallQuery = fmt.Sprintf(`SELECT block, project, received_at, min_seconds, min_nanos, max_seconds, max_nanos, levels, environments, text_bytes, ''::bytea
 	FROM blocks
 	WHERE retention = $1 AND received_at >= $2 AND received_at < $3 AND organization = $4 AND project = $5 AND text_bytes < %d
-	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, smallAtOnce)
+	ORDER BY received_at LIMIT %d`, ingest.SmallBlockBytes, maxSmallBlocks)
 
 func (h projectDay) queryArgs() []any {
 	return []any{int16(h.day.retention), h.day.begins, h.day.ends(), h.organization, h.project} //nolint:gosec // bounded by the contract

@@ -8,11 +8,11 @@ import (
 )
 
 // share is how many times an organization's answers must fit into the
-// free memory beside them. One alone gets a fifth of all; the next always
-// finds a fifth of what others have left.
+// free memory besides. One alone gets a fifth of all; the next finds a
+// fifth of the rest.
 const share = 4
 
-// errShareUsed means that an organization's answers hold as much as they may.
+// errShareUsed means that an organization's answers hold their share.
 var errShareUsed = errors.New("the share of the memory for answers is used up")
 
 // answers is the memory of answers, from search to sending, shared among
@@ -33,7 +33,7 @@ type holder struct {
 	key     string
 	bytes   int64
 	leases  int
-	sending []*lease // those that can give way, the oldest first
+	sending []*lease // evictable, the oldest first
 }
 
 // A lease is what one answer holds. It belongs to one goroutine.
@@ -41,7 +41,7 @@ type lease struct {
 	answers *answers
 	of      *holder
 	bytes   int64
-	stop    func() // stops the reader; nil: it can't give way
+	stop    func() // stops the reader; nil: not evictable
 	stopped bool
 }
 
@@ -146,22 +146,22 @@ func (a *answers) add(l *lease, bytes int64) {
 	}
 }
 
-// wake lets those who wait for memory try again.
+// wake lets waiting callers try again.
 func (a *answers) wake() {
 	close(a.freed)
 	a.freed = make(chan struct{})
 }
 
-// shrink gives back what is above bytes.
+// shrink returns the bytes above a size.
 func (l *lease) shrink(bytes int64) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()
 	l.answers.add(l, min(0, bytes-l.bytes))
 }
 
-// canGiveWay lets the lease be ended for others: stop is called at most
-// once, never after close, and must not wait.
-func (l *lease) canGiveWay(stop func()) {
+// allowEviction lets the lease be ended for others: stop is called at
+// most once, never after close, and must not block.
+func (l *lease) allowEviction(stop func()) {
 	l.answers.mu.Lock()
 	defer l.answers.mu.Unlock()
 	first := l.stop == nil
@@ -172,7 +172,7 @@ func (l *lease) canGiveWay(stop func()) {
 	}
 }
 
-// close gives everything back. It is called once.
+// close returns everything. It is called once.
 func (l *lease) close() {
 	a, of := l.answers, l.of
 	a.mu.Lock()
@@ -184,7 +184,7 @@ func (l *lease) close() {
 	}
 }
 
-// stoppedReaders is how many readers were ever stopped for others.
+// stoppedReaders is how many readers were stopped for others.
 func (a *answers) stoppedReaders() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -57,7 +57,7 @@ func TestSlowReadersGiveWay(t *testing.T) {
 				if err != nil || l.bytes < least || a.lent() > limit {
 					t.Fatalf("%s: %v, %d lent", key, err, a.lent())
 				}
-				l.canGiveWay(func() {
+				l.allowEviction(func() {
 					stopped = append(stopped, key)
 					go l.close()
 				})
@@ -87,7 +87,7 @@ func TestOnlyAsManyReadersAreStopped(t *testing.T) {
 		for _, of := range a.holders {
 			l := &lease{answers: a, of: of}
 			l.bytes = of.bytes
-			l.canGiveWay(func() { stops++ })
+			l.allowEviction(func() { stops++ })
 		}
 		for range 3 {
 			_, _ = a.take(ctx, "f", 20, 20)

@@ -15,12 +15,12 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Bounds of the line before the places at work.
+// Bounds of the queue.
 const (
-	waitingPerOrganization = 32
-	waitingInAll           = 2048
-	longestWait            = 10 * time.Second
-	comeBack               = 2 * time.Second // for those who are refused
+	maxWaitingOfOne = 32
+	maxWaiting      = 2048
+	longestWait     = 10 * time.Second
+	retryAfter      = 2 * time.Second // after a refusal
 )
 
 // maxEntry is how much memory the largest entry can take.
@@ -48,7 +48,7 @@ type Searches struct {
 func New(config Config) *Searches {
 	s := &Searches{
 		config: config, answers: newAnswers(config.AnswerBytes),
-		queue: fair.NewQueue(fair.Limits{Slots: config.AtOnce, PerKey: (config.AtOnce + 1) / 2, Waiting: waitingPerOrganization, Queued: waitingInAll}),
+		queue: fair.NewQueue(fair.Limits{Slots: config.AtOnce, PerKey: (config.AtOnce + 1) / 2, Waiting: maxWaitingOfOne, Queued: maxWaiting}),
 	}
 	s.measure(promauto.With(config.Metrics))
 	return s
@@ -85,16 +85,17 @@ type Answer struct {
 	lease *lease
 }
 
-// CanGiveWay lets the memory be taken back for an organization
-// without any: stop makes the sending fail. It is called at most
-// once, never after Close, and must not wait.
-func (a *Answer) CanGiveWay(stop func()) {
+// AllowEviction lets the memory be taken back for an organization
+// without any: stop makes the sending fail. It is called at most once,
+// never after Close, and must not block.
+func (a *Answer) AllowEviction(stop func()) {
 	if a.lease != nil {
-		a.lease.canGiveWay(stop)
+		a.lease.allowEviction(stop)
 	}
 }
 
-// Close gives the memory back, once the page is sent. It may be called again.
+// Close returns the memory once the page is sent. It may be called
+// again.
 func (a *Answer) Close() {
 	if a.lease != nil {
 		a.lease.close()
@@ -102,11 +103,12 @@ func (a *Answer) Close() {
 	}
 }
 
-// Waiting is how many searches wait for their turn.
+// Waiting is how many searches are queued.
 func (s *Searches) Waiting() int { return s.queue.Queued() }
 
-// Page finds a page in the fair order of organizations. A Problem 429 means
-// that its share is used up. The page may be shorter where memory is short.
+// Page finds a page in the fair order of organizations. A Problem 429
+// means that its share is used up. The page may be shorter while memory
+// is short.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
 	waiting, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
@@ -138,7 +140,7 @@ func roomFor(search *ingest.Search) int64 {
 	return min(most, int64(search.Limit)*maxEntry) + maxEntry
 }
 
-// sizeOf is what entries hold, beside their texts as well.
+// sizeOf returns the memory of entries, with their texts.
 func sizeOf(found []ingest.Found) (size int64) {
 	const aside = 256
 	for i := range found {
@@ -147,8 +149,8 @@ func sizeOf(found []ingest.Found) (size int64) {
 	return size
 }
 
-// refusal is the answer to a search that does not begin; ctx is
-// that of its request.
+// refusal returns the answer to a search that does not begin; ctx is
+// the request's.
 func (s *Searches) refusal(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, fair.ErrFull):
@@ -163,5 +165,5 @@ func (s *Searches) refusal(ctx context.Context, err error) error {
 
 func (s *Searches) refuse(reason, detail string) error {
 	s.refused.WithLabelValues(reason).Inc()
-	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(comeBack)
+	return httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", detail).RetryAfter(retryAfter)
 }

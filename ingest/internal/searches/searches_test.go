@@ -170,6 +170,6 @@ func TestManySlowReadersRefuseNobody(t *testing.T) {
 		if err != nil {
 			t.Fatalf("organization %d is refused: %v", i, err)
 		}
-		answer.CanGiveWay(func() { go answer.Close() })
+		answer.AllowEviction(func() { go answer.Close() })
 	}
 }
