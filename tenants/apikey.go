@@ -74,7 +74,7 @@ type APIKey struct {
 	Revocation   Revocation
 
 	RatePerMinute int           // requests per minute, where lower than the organization's; 0: no limit of its own
-	Lasts         time.Duration // from its issue to the end it was given then; 0: no end
+	Lifetime      time.Duration // from its issue to the end it was given then; 0: no end
 	Replaces      string        // id of the key whose place it takes; empty: of none
 	RotatedTo     string        // id of the key that takes its place; empty: none does
 	RotatedAt     time.Time
@@ -136,14 +136,14 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	switch {
 	case k.ID == "":
 		return []Event{issued}, nil
-	case k.answers(issued):
+	case k.matches(issued):
 		return nil, ErrShownOnce
 	}
 	return nil, ErrReused
 }
 
 // answers reports whether the key is what the same request would get.
-func (k APIKey) answers(issued APIKeyIssued) bool {
+func (k APIKey) matches(issued APIKeyIssued) bool {
 	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access.OrFull() &&
 		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
 }
@@ -180,7 +180,7 @@ func (k *APIKey) Apply(event Event) {
 		*k = APIKey{
 			ID: e.APIKey, Organization: e.Organization, Project: e.Project, Environment: e.Environment,
 			Name: e.Name, Digest: e.Digest, IssuedAt: e.At, ExpiresAt: orZero(e.ExpiresAt),
-			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lasts: lasting(e), Access: e.Access.OrFull(),
+			RatePerMinute: e.RatePerMinute, Replaces: e.Replaces, Lifetime: lifetime(e), Access: e.Access.OrFull(),
 		}
 	case APIKeyRevoked:
 		k.Revocation = Revocation{At: e.At, Reason: e.Reason}
@@ -202,7 +202,7 @@ func (k *APIKey) Apply(event Event) {
 }
 
 // lasting is how long a key was issued for; 0 where it has no end.
-func lasting(issued APIKeyIssued) time.Duration {
+func lifetime(issued APIKeyIssued) time.Duration {
 	if issued.ExpiresAt == nil {
 		return 0
 	}

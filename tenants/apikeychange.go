@@ -63,7 +63,7 @@ func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
-	if err := k.going(cmd.At); err != nil {
+	if err := k.usable(cmd.At); err != nil {
 		return nil, err
 	}
 	if cmd.Name != nil && CleanName(*cmd.Name) != k.Name {

@@ -49,12 +49,12 @@ func Audit(subject Subject, event Event) (Subject, Change) {
 	if subject == nil {
 		subject = form.subject
 	} else if target, fields := subject.audited(); target.ID != "" {
-		change.Before = fields.known()
+		change.Before = fields.nonZero()
 	}
 	subject.Apply(event)
 	var after Fields
 	change.Target, after = subject.audited()
-	change.After = after.known()
+	change.After = after.nonZero()
 	return subject, change
 }
 

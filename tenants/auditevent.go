@@ -39,7 +39,7 @@ func (e AuditEvent) With(change Change) AuditEvent {
 
 // Behind is the line in its place: after the line with that
 // number and hash, 0 and AuditStart for none.
-func (e AuditEvent) Behind(sequence int64, hash string) AuditEvent {
+func (e AuditEvent) Following(sequence int64, hash string) AuditEvent {
 	e.Sequence = sequence + 1
 	e.Hash = e.hash(hash)
 	return e

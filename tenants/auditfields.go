@@ -16,10 +16,10 @@ import (
 type Fields map[string]any
 
 // known leaves out zero values, and writes times as RFC 3339.
-func (f Fields) known() Fields {
+func (f Fields) nonZero() Fields {
 	known := Fields{}
 	for name, value := range f {
-		if value = plain(value); value != nil {
+		if value = jsonValue(value); value != nil {
 			known[name] = value
 		}
 	}
@@ -27,7 +27,7 @@ func (f Fields) known() Fields {
 }
 
 // plain is a value as JSON has it, or nil for the zero value.
-func plain(value any) any {
+func jsonValue(value any) any {
 	var zero bool
 	switch v := value.(type) {
 	case string:

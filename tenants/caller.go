@@ -14,29 +14,29 @@ type Caller struct {
 }
 
 // Operates reports whether the caller is an operator.
-func (c Caller) Operates() bool {
+func (c Caller) IsOperator() bool {
 	return c.Organization == Installation
 }
 
 // Role is the role in which the caller acts. An operator acts as an owner. An
 // organization's token acts as an admin: else its maker could become an owner.
 func (c Caller) Role() Role {
-	if c.Operates() {
+	if c.IsOperator() {
 		return Owner
 	}
 	return Admin
 }
 
 // Reaches reports whether organization exists for the caller.
-func (c Caller) Reaches(organization string) bool {
-	return c.Operates() || c.Organization == organization
+func (c Caller) CanAccess(organization string) bool {
+	return c.IsOperator() || c.Organization == organization
 }
 
 // Grants refuses scopes that the caller does not hold: a token can't make a
 // stronger one. An operator may grant any.
-func (c Caller) Grants(scopes []string) error {
+func (c Caller) CheckGrant(scopes []string) error {
 	for _, scope := range scopes {
-		if !c.Operates() && !slices.Contains(c.Scopes, scope) {
+		if !c.IsOperator() && !slices.Contains(c.Scopes, scope) {
 			return fmt.Errorf("cannot grant scope %q without holding it: %w", scope, ErrForbidden)
 		}
 	}

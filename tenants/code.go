@@ -16,9 +16,9 @@ const (
 
 // How long the codes work.
 const (
-	InvitationLasts = 7 * 24 * time.Hour
-	OwnerCodeLasts  = 24 * time.Hour
-	ResetLasts      = 24 * time.Hour
+	InvitationLifetime = 7 * 24 * time.Hour
+	OwnerCodeLifetime  = 24 * time.Hour
+	ResetCodeLifetime  = 24 * time.Hour
 )
 
 // ErrCode means that a code can't be used. It wraps the reason, which is only

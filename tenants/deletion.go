@@ -11,7 +11,7 @@ import (
 )
 
 // ErasureLasts is how long the modules may take to erase what is deleted.
-const ErasureLasts = 15 * time.Minute
+const ErasureTimeout = 15 * time.Minute
 
 // MaxDeletionGrace is the longest time in which a deletion can be cancelled.
 const MaxDeletionGrace = 90 * 24 * time.Hour
@@ -179,7 +179,7 @@ func (d Deletion) Begin(at time.Time) ([]Event, error) {
 	if d.State() != Deleting || at.Before(d.BeginsAt) {
 		return nil, nil
 	}
-	return []Event{DeletionBegun{Deletable: d.Deletable, At: at, GoneBy: at.Add(ErasureLasts)}}, nil
+	return []Event{DeletionBegun{Deletable: d.Deletable, At: at, GoneBy: at.Add(ErasureTimeout)}}, nil
 }
 
 // Finish decides that all modules have erased what they had.
@@ -195,7 +195,7 @@ func (d Deletion) Finish(finished DeletionFinished) ([]Event, error) {
 func (d *Deletion) Apply(event Event) {
 	switch e := event.(type) {
 	case DeletionRequested:
-		*d = Deletion{Deletable: e.Deletable, RequestedAt: e.At, BeginsAt: e.BeginsAt, GoneBy: e.BeginsAt.Add(ErasureLasts)}
+		*d = Deletion{Deletable: e.Deletable, RequestedAt: e.At, BeginsAt: e.BeginsAt, GoneBy: e.BeginsAt.Add(ErasureTimeout)}
 	case DeletionCancelled:
 		d.CancelledAt = e.At
 	case DeletionBegun:

@@ -14,7 +14,7 @@ func TestDeletion(t *testing.T) {
 	shop := tenants.Deletable{Organization: "org_1", Project: "prj_1"}
 	requested := tenants.DeletionRequested{Deletable: shop, At: noon, BeginsAt: later}
 	cancelled := tenants.DeletionCancelled{Deletable: shop, At: noon}
-	begun := tenants.DeletionBegun{Deletable: shop, At: later, GoneBy: later.Add(tenants.ErasureLasts)}
+	begun := tenants.DeletionBegun{Deletable: shop, At: later, GoneBy: later.Add(tenants.ErasureTimeout)}
 	finished := tenants.DeletionFinished{Deletable: shop, At: later, ReducedLines: 1}
 	request := func(d tenants.Deletion) ([]tenants.Event, error) { return d.Request(shop, noon, later.Sub(noon)) }
 	cancel := func(d tenants.Deletion) ([]tenants.Event, error) { return d.Cancel(noon) }

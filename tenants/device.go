@@ -8,7 +8,7 @@ const DevicePrefix = "weirdev_"
 // Bounds of devices: how long after its last sign-in one is recognized, how
 // many of a member are, and of how many members a browser is.
 const (
-	DeviceLasts      = 90 * 24 * time.Hour
+	DeviceLifetime   = 90 * 24 * time.Hour
 	MaxDevices       = 10
 	MaxDeviceSecrets = 4
 )

@@ -131,7 +131,7 @@ func EncodeEvent(event Event) (name string, data []byte, err error) {
 
 // KnowsEvent reports whether events of a name can be decoded: of a later
 // version they can't.
-func KnowsEvent(name string) bool {
+func CanDecode(name string) bool {
 	_, known := kindsByName[name]
 	return known
 }

@@ -34,7 +34,7 @@ type Exposure struct {
 }
 
 // same reports whether another exposure adds nothing new.
-func (e Exposure) same(other Exposure) bool {
+func (e Exposure) equal(other Exposure) bool {
 	return e.Kind == other.Kind && e.Where == other.Where
 }
 
@@ -87,7 +87,7 @@ const (
 
 // clean is the exposure as it is stored: foreign texts are cut, and
 // an address that is no URL is left out.
-func (e Exposure) clean() Exposure {
+func (e Exposure) bounded() Exposure {
 	ofWeb := strings.HasPrefix(e.Where, "https://") || strings.HasPrefix(e.Where, "http://")
 	if !ofWeb || len(e.Where) > maxWhere || checkText("where", e.Where, maxWhere) != nil {
 		e.Where = ""
@@ -107,8 +107,8 @@ func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
 	if k.State(cmd.At) != Active {
 		return nil, nil
 	}
-	exposure := cmd.clean()
-	if len(k.Exposures) < maxExposures && !slices.ContainsFunc(k.Exposures, exposure.same) {
+	exposure := cmd.bounded()
+	if len(k.Exposures) < maxExposures && !slices.ContainsFunc(k.Exposures, exposure.equal) {
 		events = append(events, APIKeyExposed{
 			APIKey: k.ID, Kind: exposure.Kind, Where: exposure.Where, Source: exposure.Source, Address: exposure.Address, At: exposure.At,
 		})
@@ -125,7 +125,7 @@ func (k APIKey) react(exposure Exposure, policy SecurityPolicy) []Event {
 		return []Event{APIKeyRevoked{APIKey: k.ID, Reason: reason, At: exposure.At}}
 	case exposure.Kind == ExposedLeaked && policy.LeakedKeys == RotateLeaked:
 		end := exposure.At.Add(LeakGrace)
-		if firstEnd(k.ExpiresAt, end).Equal(end) && !k.ExpiresAt.Equal(end) && !k.curtailed {
+		if earlierEnd(k.ExpiresAt, end).Equal(end) && !k.ExpiresAt.Equal(end) && !k.curtailed {
 			return []Event{APIKeyCurtailed{APIKey: k.ID, ExpiresAt: end, Reason: reason, At: exposure.At}}
 		}
 	}

@@ -133,7 +133,7 @@ func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	}
 	made := InvitationMade{
 		Invitation: cmd.ID, Organization: cmd.Organization, Email: NormalEmail(cmd.Email), Role: cmd.Role, By: cmd.By,
-		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts),
+		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLifetime),
 	}
 	switch {
 	case !cmd.ByRole.MayInvite(cmd.Role):
@@ -161,7 +161,7 @@ func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 		return nil, err
 	}
 	return []Event{InvitationResent{
-		Invitation: i.ID, Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLasts), By: cmd.By,
+		Invitation: i.ID, Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(InvitationLifetime), By: cmd.By,
 	}}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 func invitationMade() tenants.InvitationMade {
 	return tenants.InvitationMade{
 		Invitation: "inv_1", Organization: "org_1", Email: "bob@example.com", Role: tenants.Developer, By: "mem_1",
-		Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.InvitationLasts),
+		Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.InvitationLifetime),
 	}
 }
 
@@ -58,7 +58,7 @@ func TestAcceptDecisions(t *testing.T) {
 			return i.Accept(tenants.Accept{Code: code + "-hash", Email: email, Member: "mem_2", ByRole: tenants.Admin, At: at})
 		}
 	}
-	end := noon.Add(tenants.InvitationLasts)
+	end := noon.Add(tenants.InvitationLifetime)
 	justBefore := end.Add(-time.Nanosecond)
 	accepted := tenants.InvitationAccepted{Invitation: "inv_1", Member: "mem_2", At: later}
 	resent := tenants.InvitationResent{Invitation: "inv_1", Digest: digest("cd34"), At: later, ExpiresAt: end.Add(time.Hour)}
@@ -88,7 +88,7 @@ func TestInvitationEndsOnce(t *testing.T) {
 	}
 	owner := invitationMade()
 	owner.Role = tenants.Owner
-	late := noon.Add(2 * tenants.InvitationLasts)
+	late := noon.Add(2 * tenants.InvitationLifetime)
 	revoked, accepted := tenants.InvitationRevoked{Invitation: "inv_1", At: later}, tenants.InvitationAccepted{Invitation: "inv_1", Member: "mem_2", At: noon}
 	decide(t, map[string]decision[tenants.Invitation]{
 		"revoke":                          {given: []tenants.Event{invitationMade()}, when: revoke(tenants.Admin), then: []tenants.Event{revoked}},
@@ -97,7 +97,7 @@ func TestInvitationEndsOnce(t *testing.T) {
 		"revoke as a viewer":              {given: []tenants.Event{invitationMade()}, when: revoke(tenants.Viewer), fails: tenants.ErrForbidden},
 		"an admin revokes an owner's":     {given: []tenants.Event{owner}, when: revoke(tenants.Admin), fails: tenants.ErrForbidden},
 		"revoke what is not":              {when: revoke(tenants.Owner), fails: tenants.ErrNotFound},
-		"resend what has expired":         {given: []tenants.Event{invitationMade()}, when: resend(tenants.Admin, late), then: []tenants.Event{tenants.InvitationResent{Invitation: "inv_1", Digest: digest("cd34"), At: late, ExpiresAt: late.Add(tenants.InvitationLasts)}}},
+		"resend what has expired":         {given: []tenants.Event{invitationMade()}, when: resend(tenants.Admin, late), then: []tenants.Event{tenants.InvitationResent{Invitation: "inv_1", Digest: digest("cd34"), At: late, ExpiresAt: late.Add(tenants.InvitationLifetime)}}},
 		"resend what was revoked":         {given: []tenants.Event{invitationMade(), revoked}, when: resend(tenants.Admin, later), fails: tenants.ErrSettled},
 		"resend what was accepted":        {given: []tenants.Event{invitationMade(), accepted}, when: resend(tenants.Admin, later), fails: tenants.ErrSettled},
 		"an admin sends an owner's again": {given: []tenants.Event{owner}, when: resend(tenants.Admin, later), fails: tenants.ErrForbidden},
@@ -123,7 +123,7 @@ func TestInvitationStates(t *testing.T) {
 		if want == tenants.Open {
 			late = tenants.Expired
 		}
-		if got := invitation.State(noon.Add(tenants.InvitationLasts)); got != late {
+		if got := invitation.State(noon.Add(tenants.InvitationLifetime)); got != late {
 			t.Errorf("at the end of its time: %s, want %s", got, late)
 		}
 	}

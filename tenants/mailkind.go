@@ -60,7 +60,7 @@ func (m Member) ChooseMails(cmd ChooseMails) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
-	if !m.isThere() {
+	if !m.exists() {
 		return nil, ErrNotFound
 	}
 	without := slices.DeleteFunc(MailKinds(), func(kind MailKind) bool { return slices.Contains(cmd.Wanted, kind) })
@@ -73,12 +73,12 @@ func (m Member) ChooseMails(cmd ChooseMails) ([]Event, error) {
 // Unsubscribe decides that the member gets one kind of mail no
 // more; otherwise it is as ChooseMails.
 func (m Member) Unsubscribe(kind MailKind, at time.Time) ([]Event, error) {
-	wanted := slices.DeleteFunc(MailKinds(), func(each MailKind) bool { return each == kind || !m.Gets(each) })
+	wanted := slices.DeleteFunc(MailKinds(), func(each MailKind) bool { return each == kind || !m.Receives(each) })
 	return m.ChooseMails(ChooseMails{Wanted: wanted, At: at})
 }
 
 // Gets reports whether the member has not gone without a kind of mail.
-func (m Member) Gets(kind MailKind) bool { return !slices.Contains(m.WithoutMails, kind) }
+func (m Member) Receives(kind MailKind) bool { return !slices.Contains(m.WithoutMails, kind) }
 
 // mailNames are kinds of mail as the audit has them.
 func mailNames(kinds []MailKind) (names []string) {

@@ -42,7 +42,7 @@ func TestMailsOfAFormerMember(t *testing.T) {
 	var m tenants.Member
 	m.Apply(memberAdded())
 	m.Apply(tenants.MemberMailsChosen{Member: "mem_1", Without: tenants.MailKinds(), At: later})
-	if m.Gets(tenants.StatementMail) {
+	if m.Receives(tenants.StatementMail) {
 		t.Error("the choice has no effect")
 	}
 	m.Apply(tenants.MemberRemoved{Member: "mem_1", At: later.Add(time.Hour)})

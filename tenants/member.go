@@ -133,7 +133,7 @@ func (m Member) ChangeRole(cmd ChangeRole) ([]Event, error) {
 		return nil, err
 	}
 	switch {
-	case !m.isThere():
+	case !m.exists():
 		return nil, ErrNotFound
 	case !cmd.By.MayManage(m.Role) || !cmd.By.MayManage(cmd.Role):
 		return nil, ErrForbidden
@@ -174,7 +174,7 @@ func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
 		return nil, ErrNotFound
 	case !cmd.By.MayManage(m.Role):
 		return nil, ErrForbidden
-	case !m.isThere():
+	case !m.exists():
 		return nil, nil
 	case m.Role == Owner && cmd.OtherOwners == 0:
 		return nil, ErrLastOwner
@@ -182,7 +182,7 @@ func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
 	return []Event{MemberRemoved{Member: m.ID, At: cmd.At}}, nil
 }
 
-func (m Member) isThere() bool {
+func (m Member) exists() bool {
 	return m.ID != "" && m.RemovedAt.IsZero()
 }
 

@@ -17,13 +17,13 @@ type OwnerCode struct {
 }
 
 // ErrFounded means that the installation has members, who invite others.
-var ErrFounded = errors.New("the installation has members already")
+var ErrHasMembers = errors.New("the installation has members already")
 
 // IssueOwnerCode asks for a code for the first owner.
 type IssueOwnerCode struct {
-	Founded bool // the installation has members
-	Digest  SecretDigest
-	At      time.Time
+	HasMembers bool // the installation has members
+	Digest     SecretDigest
+	At         time.Time
 }
 
 // OwnerCodeIssued lets its holder become the first owner. The
@@ -59,15 +59,15 @@ func (OwnerCodeUsed) Publication() Publication { return Unpublished }
 
 // Issue decides on a code for the first owner; ErrFounded where there are members.
 func (o OwnerCode) Issue(cmd IssueOwnerCode) ([]Event, error) {
-	if cmd.Founded {
-		return nil, ErrFounded
+	if cmd.HasMembers {
+		return nil, ErrHasMembers
 	}
-	return []Event{OwnerCodeIssued{Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(OwnerCodeLasts)}}, nil
+	return []Event{OwnerCodeIssued{Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(OwnerCodeLifetime)}}, nil
 }
 
 // UseOwnerCode asks to become the first owner.
 type UseOwnerCode struct {
-	Founded      bool   // the installation has members
+	HasMembers   bool   // the installation has members
 	Code         string // hash of the code that was shown; see SecretDigest
 	Organization string
 	Member       string
@@ -77,7 +77,7 @@ type UseOwnerCode struct {
 // Use decides that the holder becomes the first owner. Where
 // there are members the code is void.
 func (o OwnerCode) Use(cmd UseOwnerCode) ([]Event, error) {
-	if err := o.Admits(cmd.Code, cmd.Founded, cmd.At); err != nil {
+	if err := o.Admits(cmd.Code, cmd.HasMembers, cmd.At); err != nil {
 		return nil, err
 	}
 	return []Event{OwnerCodeUsed{Organization: cmd.Organization, Member: cmd.Member, At: cmd.At}}, nil

@@ -60,7 +60,7 @@ func (r Role) May(p Permission) bool {
 
 // IssuingFor is the permission to create, rotate and revoke API
 // keys of an environment.
-func IssuingFor(environment Environment) Permission {
+func IssuePermission(environment Environment) Permission {
 	if environment == Prod {
 		return APIKeysWriteProd
 	}
@@ -70,12 +70,12 @@ func IssuingFor(environment Environment) Permission {
 // MayIssueFor reports whether the role may create, rotate and
 // revoke API keys of an environment.
 func (r Role) MayIssueFor(environment Environment) bool {
-	return r.May(IssuingFor(environment))
+	return r.May(IssuePermission(environment))
 }
 
 // Managing is the permission to manage members with a role:
 // change it, give it, remove such a member.
-func Managing(role Role) Permission {
+func ManagePermission(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
 	}
@@ -85,11 +85,11 @@ func Managing(role Role) Permission {
 // MayManage reports whether the role may change or give another
 // one, and remove members with it.
 func (r Role) MayManage(other Role) bool {
-	return r.May(Managing(other))
+	return r.May(ManagePermission(other))
 }
 
 // InvitingTo is the permission to invite to a role.
-func InvitingTo(role Role) Permission {
+func InvitePermission(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
 	}
@@ -98,7 +98,7 @@ func InvitingTo(role Role) Permission {
 
 // MayInvite reports whether the role may invite to another one.
 func (r Role) MayInvite(to Role) bool {
-	return r.May(InvitingTo(to))
+	return r.May(InvitePermission(to))
 }
 
 // RolesWith lists the roles that have a permission: whom to ask.

@@ -48,7 +48,7 @@ func (MemberIdentified) Publication() Publication { return Unpublished }
 // nothing. At one provider that never changes: ErrOtherIdentity.
 func (m Member) Identify(cmd Identify) ([]Event, error) {
 	switch {
-	case !m.isThere():
+	case !m.exists():
 		return nil, ErrNotFound
 	case m.Identity == cmd.Identity:
 		return nil, nil

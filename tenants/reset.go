@@ -61,13 +61,13 @@ type IssueResetCode struct {
 // role that manages the member's, as the code gives access as the member.
 func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	switch {
-	case !m.isThere():
+	case !m.exists():
 		return nil, ErrNotFound
 	case !cmd.ByRole.MayManage(m.Role):
 		return nil, ErrForbidden
 	}
 	return []Event{MemberResetCodeIssued{
-		Member: m.ID, Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(ResetLasts), By: cmd.By,
+		Member: m.ID, Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(ResetCodeLifetime), By: cmd.By,
 	}}, nil
 }
 
@@ -93,7 +93,7 @@ func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
-	if !m.isThere() || m.PasswordHash != cmd.Before {
+	if !m.exists() || m.PasswordHash != cmd.Before {
 		return nil, ErrNotFound
 	}
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil

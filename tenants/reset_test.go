@@ -8,7 +8,7 @@ import (
 )
 
 func resetCodeIssued() tenants.MemberResetCodeIssued {
-	return tenants.MemberResetCodeIssued{Member: "mem_1", Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.ResetLasts)}
+	return tenants.MemberResetCodeIssued{Member: "mem_1", Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.ResetCodeLifetime)}
 }
 
 const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI"
@@ -61,7 +61,7 @@ func TestResetDecisions(t *testing.T) {
 		"its issuer was removed":             {given: []tenants.Event{admin, known}, when: as(""), fails: tenants.ErrCodeRevoked},
 		"the member became owner since":      {given: []tenants.Event{admin, known, tenants.MemberRoleChanged{Member: "mem_1", Role: tenants.Owner, At: noon}}, when: as(tenants.Admin), fails: tenants.ErrCodeRevoked},
 		"reset by no code where none is out": {given: added, when: reset("", good, later), fails: tenants.ErrCode},
-		"reset too late":                     {given: given, when: reset("ab12-hash", good, noon.Add(tenants.ResetLasts)), fails: tenants.ErrCodeExpired},
+		"reset too late":                     {given: given, when: reset("ab12-hash", good, noon.Add(tenants.ResetCodeLifetime)), fails: tenants.ErrCodeExpired},
 		"reset to a password too short":      {given: given, when: reset("ab12-hash", "short", later), faults: []string{"password"}},
 	})
 }

@@ -61,13 +61,13 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
 	}
-	if err := k.going(cmd.At); err != nil {
+	if err := k.usable(cmd.At); err != nil {
 		return nil, err
 	}
 	if k.RotatedTo != "" {
 		return nil, ErrKeyRotated
 	}
-	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: firstEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
+	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: earlierEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
 }
 
 // Successor asks for the key that replaces this one: same project, environment,
@@ -77,14 +77,14 @@ func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
 		RatePerMinute: k.RatePerMinute, Access: k.Access, Digest: cmd.Digest, Replaces: k.ID, At: cmd.At,
 	}
-	if k.Lasts > 0 {
-		successor.ExpiresAt = cmd.At.Add(k.Lasts)
+	if k.Lifetime > 0 {
+		successor.ExpiresAt = cmd.At.Add(k.Lifetime)
 	}
 	return successor
 }
 
 // going is nil for a key that works at now.
-func (k APIKey) going(now time.Time) error {
+func (k APIKey) usable(now time.Time) error {
 	switch {
 	case k.ID == "":
 		return ErrNotFound
@@ -97,7 +97,7 @@ func (k APIKey) going(now time.Time) error {
 }
 
 // firstEnd is the earlier one of an end, zero for never, and another time.
-func firstEnd(end, other time.Time) time.Time {
+func earlierEnd(end, other time.Time) time.Time {
 	if !end.IsZero() && end.Before(other) {
 		return end
 	}

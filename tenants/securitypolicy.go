@@ -132,7 +132,7 @@ func (c SetSecurityPolicy) maySwitchPasswords() error {
 
 // OffSwitch is the wanted setting of one of PasswordPolicies; nil:
 // unchanged. ok is false for another text.
-func OffSwitch(word string) (off *bool, ok bool) {
+func ParsePasswordsOff(word string) (off *bool, ok bool) {
 	switch word {
 	case "":
 		return nil, true
@@ -144,7 +144,7 @@ func OffSwitch(word string) (off *bool, ok bool) {
 }
 
 // PasswordWord is whether members may sign in with passwords.
-func (s SecurityPolicy) PasswordWord() string {
+func (s SecurityPolicy) PasswordPolicy() string {
 	if s.PasswordsOff {
 		return PasswordsOff
 	}

@@ -82,14 +82,14 @@ func TestServiceTokenRevokeDecisions(t *testing.T) {
 // A token never makes a stronger one; an operator may make any.
 func TestGrants(t *testing.T) {
 	admin := tenants.Caller{ID: "tok_a", Organization: "org_1", Scopes: []string{"tenants:admin", "billing:read"}}
-	if err := admin.Grants([]string{"billing:read"}); err != nil {
+	if err := admin.CheckGrant([]string{"billing:read"}); err != nil {
 		t.Errorf("a scope that the caller holds: %v", err)
 	}
-	if err := admin.Grants([]string{"billing:read", "billing:write"}); !errors.Is(err, tenants.ErrForbidden) {
+	if err := admin.CheckGrant([]string{"billing:read", "billing:write"}); !errors.Is(err, tenants.ErrForbidden) {
 		t.Errorf("a scope that the caller lacks: got %v", err)
 	}
 	operator := tenants.Caller{ID: "tok_o", Organization: tenants.Installation, Scopes: []string{"tenants:admin"}}
-	if err := operator.Grants([]string{"billing:write"}); err != nil {
+	if err := operator.CheckGrant([]string{"billing:write"}); err != nil {
 		t.Errorf("an operator: %v", err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 // renewal: so most uses write nothing, and an unused session ends
 // SessionIdles-RenewAfter to SessionIdles later.
 const (
-	SessionIdles = 12 * time.Hour
-	RenewAfter   = 3 * time.Hour
-	SessionLasts = 7 * 24 * time.Hour
+	SessionIdleTimeout = 12 * time.Hour
+	RenewAfter         = 3 * time.Hour
+	SessionLifetime    = 7 * 24 * time.Hour
 )
 
 // SecretOverlap is how long a replaced secret still works, for
@@ -189,17 +189,17 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	if s.ID != "" {
 		return nil, ErrReused
 	}
-	ends := cmd.At.Add(SessionLasts)
+	ends := cmd.At.Add(SessionLifetime)
 	return []Event{SessionStarted{
 		Session: cmd.ID, Organization: cmd.Member.Organization, Member: cmd.Member.ID, Role: cmd.Member.Role,
-		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdles), EndsAt: &ends, Method: cmd.Method,
+		Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(SessionIdleTimeout), EndsAt: &ends, Method: cmd.Method,
 	}}, nil
 }
 
 // Renew decides to extend the session; nothing where it was renewed not long
 // ago, or the secret is not the newest: another tab was faster.
 func (s Session) Renew(cmd RenewSession) ([]Event, error) {
-	if !s.works(cmd.At) {
+	if !s.active(cmd.At) {
 		return nil, ErrNotFound
 	}
 	due := s.RenewAt()
@@ -214,7 +214,7 @@ func (s Session) Renew(cmd RenewSession) ([]Event, error) {
 
 // Confirm decides that the member has proved anew who they are.
 func (s Session) Confirm(cmd ConfirmSession) ([]Event, error) {
-	if !s.works(cmd.At) {
+	if !s.active(cmd.At) {
 		return nil, ErrNotFound
 	}
 	return []Event{SessionConfirmed{
@@ -259,13 +259,13 @@ func (s Session) RenewAt() time.Time {
 }
 
 // works reports whether the session is in force.
-func (s Session) works(at time.Time) bool {
+func (s Session) active(at time.Time) bool {
 	return s.ID != "" && s.Revocation.state() == Active && at.Before(s.ExpiresAt)
 }
 
 // expiry is when the session ends if it is not used after at.
 func (s Session) expiry(at time.Time) time.Time {
-	return calendar.Earlier(at.Add(SessionIdles), s.EndsAt)
+	return calendar.Earlier(at.Add(SessionIdleTimeout), s.EndsAt)
 }
 
 // replacedUntil is when a secret ends that is replaced.

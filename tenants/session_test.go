@@ -10,12 +10,12 @@ import (
 func sessionStarted() tenants.SessionStarted {
 	return tenants.SessionStarted{
 		Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Viewer, Digest: digest("ab12"),
-		At: noon, ExpiresAt: noon.Add(tenants.SessionIdles),
+		At: noon, ExpiresAt: noon.Add(tenants.SessionIdleTimeout),
 	}
 }
 
 func passkeySession() tenants.SessionStarted {
-	started, ends := sessionStarted(), noon.Add(tenants.SessionLasts)
+	started, ends := sessionStarted(), noon.Add(tenants.SessionLifetime)
 	started.Method, started.EndsAt = tenants.ByPasskey, &ends
 	return started
 }
@@ -26,14 +26,14 @@ func sessionRenewed() tenants.SessionRenewed {
 
 func renewedAt(at time.Time, secret string) tenants.SessionRenewed {
 	return tenants.SessionRenewed{
-		Session: "ses_1", Digest: digest(secret), Salt: "salt", At: at, ExpiresAt: at.Add(tenants.SessionIdles),
+		Session: "ses_1", Digest: digest(secret), Salt: "salt", At: at, ExpiresAt: at.Add(tenants.SessionIdleTimeout),
 		ReplacedUntil: at.Add(tenants.SecretOverlap),
 	}
 }
 
 func sessionConfirmed() tenants.SessionConfirmed {
 	return tenants.SessionConfirmed{
-		Session: "ses_1", Method: tenants.ByPassword, Digest: digest("ef56"), At: later, ExpiresAt: later.Add(tenants.SessionIdles),
+		Session: "ses_1", Method: tenants.ByPassword, Digest: digest("ef56"), At: later, ExpiresAt: later.Add(tenants.SessionIdleTimeout),
 		ReplacedUntil: later.Add(tenants.SecretOverlap),
 	}
 }

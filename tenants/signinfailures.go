@@ -10,8 +10,8 @@ import (
 // refusal at once, then one line per member and hour with their number and the
 // first networks.
 const (
-	FailuresReported = time.Hour
-	maxNetworks      = 5
+	FailureReportInterval = time.Hour
+	maxNetworks           = 5
 )
 
 // SignInFailures are the failed attempts to sign in as a member that are
@@ -57,13 +57,13 @@ func (f SignInFailures) Add(more SignInFailures) SignInFailures {
 	}
 	f.Failed, f.Refused = f.Failed+more.Failed, f.Refused+more.Refused
 	for _, network := range more.Networks {
-		f = f.From(network)
+		f = f.WithNetwork(network)
 	}
 	return f
 }
 
 // From notes where attempts came from.
-func (f SignInFailures) From(network string) SignInFailures {
+func (f SignInFailures) WithNetwork(network string) SignInFailures {
 	if len(f.Networks) < maxNetworks && !slices.Contains(f.Networks, network) {
 		f.Networks = append(slices.Clone(f.Networks), network)
 	}
@@ -74,7 +74,7 @@ func (f SignInFailures) From(network string) SignInFailures {
 // its kind is old enough: wrong passwords must not delay that somebody is
 // locked out.
 func (f SignInFailures) Due(now time.Time) bool {
-	old := func(reported time.Time) bool { return !now.Before(reported.Add(FailuresReported)) }
+	old := func(reported time.Time) bool { return !now.Before(reported.Add(FailureReportInterval)) }
 	return f.Failed+f.Refused > 0 && old(f.ReportedAt) || f.Refused > 0 && old(f.RefusalsAt)
 }
 

@@ -210,7 +210,7 @@ func (c ChangeWebhook) Check() error {
 
 // Change decides on what is to be different. What is so already is decided no more.
 func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
-	if err := errors.Join(cmd.Check(), w.there()); err != nil {
+	if err := errors.Join(cmd.Check(), w.checkExists()); err != nil {
 		return nil, err
 	}
 	changed := WebhookChanged{Webhook: w.ID, URL: w.URL, Events: w.Events, At: cmd.At}
@@ -240,7 +240,7 @@ func (w Webhook) SwitchOff(reason string, at time.Time) ([]Event, error) {
 // Rotate decides on another secret, which follows from a key.
 // While two are in use there is no third.
 func (w Webhook) Rotate(key string, at time.Time) ([]Event, error) {
-	if err := w.there(); err != nil {
+	if err := w.checkExists(); err != nil {
 		return nil, err
 	}
 	if at.Before(w.PreviousEnds) {
@@ -253,13 +253,13 @@ func (w Webhook) Rotate(key string, at time.Time) ([]Event, error) {
 
 // Delete decides to end the webhook.
 func (w Webhook) Delete(at time.Time) ([]Event, error) {
-	if err := w.there(); err != nil {
+	if err := w.checkExists(); err != nil {
 		return nil, err
 	}
 	return []Event{WebhookDeleted{Webhook: w.ID, At: at}}, nil
 }
 
-func (w Webhook) there() error {
+func (w Webhook) checkExists() error {
 	if w.ID == "" || !w.DeletedAt.IsZero() {
 		return ErrNotFound
 	}

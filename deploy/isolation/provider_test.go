@@ -131,7 +131,7 @@ func (w *world) byPasskey(t *testing.T, answers *journal, of *tenant) (secrets [
 	}
 	delete(v.cookies, identity.SessionCookie)
 	question := v.visit(t, "POST", signIn+"/options", nil).text
-	proof := url.Values{"credential": {laptop.Answer(t, passkeytest.Here, question)["credential"]}}
+	proof := url.Values{"credential": {laptop.Answer(t, passkeytest.Site, question)["credential"]}}
 	for _, want := range []int{http.StatusSeeOther, http.StatusUnprocessableEntity} {
 		ticket := v.cookies[ticketCookie]
 		if got := v.visit(t, "POST", signIn, proof); got.status != want {

@@ -49,8 +49,8 @@ type Config struct {
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate()}
-	if c.AuditDays != 0 && c.AuditDays < leastAuditDays {
-		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, leastAuditDays))
+	if c.AuditDays != 0 && c.AuditDays < minAuditDays {
+		errs = append(errs, fmt.Errorf("WEIR_AUDIT_DAYS is %d: the audit keeps lines for at least %d days", c.AuditDays, minAuditDays))
 	}
 	if c.InForceWait < 0 {
 		errs = append(errs, fmt.Errorf("WEIR_IN_FORCE_WAIT is %s: it can't be negative", c.InForceWait))

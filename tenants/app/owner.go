@@ -38,7 +38,7 @@ func (a *App) welcomeOwner(ctx context.Context) error {
 		return err
 	}
 	code, expires, err := a.people.Codes.IssueOwnerCode(ctx, unitofwork.AtStart())
-	if errors.Is(err, tenants.ErrFounded) {
+	if errors.Is(err, tenants.ErrHasMembers) {
 		return nil
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func TestSignInByPasskey(t *testing.T) {
 		if shown := other.get(t, "/console/sign-in?to=/console/settings/account").body; !strings.Contains(shown, `data-passkey="get"`) || !strings.Contains(shown, "passkey.js") {
 			t.Errorf("the sign-in: %s", shown)
 		}
-		form := d.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))
+		form := d.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))
 		form["to"] = accountPage
 		if got := other.post(t, signInPasskey, form); got.status != 303 || got.header.Get("Location") != accountPage {
 			t.Fatalf("sign in: %d %s", got.status, got.body)
@@ -94,7 +94,7 @@ func TestResetRemovesPasskeys(t *testing.T) {
 		t.Errorf("after that: %s", shown)
 	}
 	for _, d := range []*passkeytest.Device{laptop, key} {
-		form := d.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))
+		form := d.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))
 		if got := other.post(t, signInPasskey, form); got.status != 422 || other.secret() != "" {
 			t.Errorf("a passkey of before: %d", got.status)
 		}
@@ -121,7 +121,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 			t.Errorf("%s: %d", path, got.status)
 		}
 	}
-	form := laptop.Answer(t, passkeytest.Here, b.asked(t, confirmPasskey))
+	form := laptop.Answer(t, passkeytest.Site, b.asked(t, confirmPasskey))
 	form["to"] = remove
 	if got := b.post(t, confirmPasskey, form); got.status != 303 || got.header.Get("Location") != remove {
 		t.Fatalf("confirm by the passkey: %d %s", got.status, got.body)
@@ -130,7 +130,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 		t.Errorf("remove: %d %s", got.status, got.body)
 	}
 	other := b.p.browser("198.51.100.9")
-	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))); got.status != 422 || other.secret() != "" {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))); got.status != 422 || other.secret() != "" {
 		t.Errorf("sign in by a removed passkey: %d", got.status)
 	}
 }
@@ -143,7 +143,7 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	for name, act := range map[string]func() (*browser, page){
 		"again": func() (*browser, page) {
 			first := visitor()
-			form := laptop.Answer(t, passkeytest.Here, first.asked(t, signInPasskey))
+			form := laptop.Answer(t, passkeytest.Site, first.asked(t, signInPasskey))
 			ticket := *first.cookies["__Host-weir-challenge"]
 			if got := first.post(t, signInPasskey, form); got.status != 303 {
 				t.Fatalf("the first time: %d", got.status)
@@ -154,33 +154,33 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		},
 		"too late": func() (*browser, page) {
 			late := visitor()
-			form := laptop.Answer(t, passkeytest.Here, late.asked(t, signInPasskey))
+			form := laptop.Answer(t, passkeytest.Site, late.asked(t, signInPasskey))
 			clock.pass(5 * time.Minute)
 			return late, late.post(t, signInPasskey, form)
 		},
 		"without having been asked": func() (*browser, page) {
-			form := laptop.Answer(t, passkeytest.Here, visitor().asked(t, signInPasskey))
+			form := laptop.Answer(t, passkeytest.Site, visitor().asked(t, signInPasskey))
 			stranger := visitor()
 			return stranger, stranger.post(t, signInPasskey, form)
 		},
 		"to another's question": func() (*browser, page) {
-			form, other := laptop.Answer(t, passkeytest.Here, visitor().asked(t, signInPasskey)), visitor()
+			form, other := laptop.Answer(t, passkeytest.Site, visitor().asked(t, signInPasskey)), visitor()
 			other.asked(t, signInPasskey)
 			return other, other.post(t, signInPasskey, form)
 		},
 		"to be confirmed, for a sign-in": func() (*browser, page) {
-			form, other := laptop.Answer(t, passkeytest.Here, b.asked(t, confirmPasskey)), visitor()
+			form, other := laptop.Answer(t, passkeytest.Site, b.asked(t, confirmPasskey)), visitor()
 			other.cookies["__Host-weir-challenge"] = b.cookies["__Host-weir-challenge"]
 			return other, other.post(t, signInPasskey, form)
 		},
 		"for another site": func() (*browser, page) {
 			other := visitor()
-			evil := virtualwebauthn.RelyingParty{ID: passkeytest.Here.ID, Name: passkeytest.Here.Name, Origin: "https://evil.example"}
+			evil := virtualwebauthn.RelyingParty{ID: passkeytest.Site.ID, Name: passkeytest.Site.Name, Origin: "https://evil.example"}
 			return other, other.post(t, signInPasskey, laptop.Answer(t, evil, other.asked(t, signInPasskey)))
 		},
 		"for another host": func() (*browser, page) {
 			other := visitor()
-			evil := virtualwebauthn.RelyingParty{ID: "evil.example", Name: passkeytest.Here.Name, Origin: passkeytest.Here.Origin}
+			evil := virtualwebauthn.RelyingParty{ID: "evil.example", Name: passkeytest.Site.Name, Origin: passkeytest.Site.Origin}
 			return other, other.post(t, signInPasskey, laptop.Answer(t, evil, other.asked(t, signInPasskey)))
 		},
 		"that is none": func() (*browser, page) {
@@ -191,12 +191,12 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		"of somebody else": func() (*browser, page) {
 			other, forged := visitor(), *laptop
 			forged.Authenticator.Options.UserHandle = []byte("mem_0")
-			return other, other.post(t, signInPasskey, forged.Answer(t, passkeytest.Here, other.asked(t, signInPasskey)))
+			return other, other.post(t, signInPasskey, forged.Answer(t, passkeytest.Site, other.asked(t, signInPasskey)))
 		},
 		"without a fingerprint": func() (*browser, page) {
 			other, touched := visitor(), *laptop
 			touched.Authenticator.Options.UserNotVerified = true
-			return other, other.post(t, signInPasskey, touched.Answer(t, passkeytest.Here, other.asked(t, signInPasskey)))
+			return other, other.post(t, signInPasskey, touched.Answer(t, passkeytest.Site, other.asked(t, signInPasskey)))
 		},
 	} {
 		in, got := act()
@@ -205,7 +205,7 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		}
 		clock.pass(time.Minute)
 	}
-	if got := b.post(t, confirmPasskey, laptop.Answer(t, passkeytest.Here, visitor().asked(t, signInPasskey))); got.status != 422 {
+	if got := b.post(t, confirmPasskey, laptop.Answer(t, passkeytest.Site, visitor().asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("confirm by an answer for a sign-in: %d", got.status)
 	}
 	n.knows(t, b.secret(), nil)
@@ -217,15 +217,15 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	b, laptop, _, _ := passkeyOwner(t)
 	copied := *laptop
 	other := b.p.browser("198.51.100.9")
-	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))); got.status != 303 {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))); got.status != 303 {
 		t.Fatalf("sign in: %d", got.status)
 	}
 	thief := b.p.browser("203.0.113.9")
-	if got := thief.post(t, signInPasskey, copied.Answer(t, passkeytest.Here, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
+	if got := thief.post(t, signInPasskey, copied.Answer(t, passkeytest.Site, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
 		t.Errorf("sign in by a copy: %d %s", got.status, got.body)
 	}
 	again := b.p.browser("198.51.100.9")
-	if got := again.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, again.asked(t, signInPasskey))); got.status != 422 {
+	if got := again.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, again.asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("sign in by either: %d", got.status)
 	}
 	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "There may be a copy") {
@@ -242,7 +242,7 @@ func TestPasskeysAreUnique(t *testing.T) {
 	if err != nil || !laptop.Credential.IsExcludedForAttestation(*options) {
 		t.Errorf("asked %s: %v", question, err)
 	}
-	form := map[string]string{"name": "", "credential": virtualwebauthn.CreateAttestationResponse(passkeytest.Here, laptop.Authenticator, laptop.Credential, *options)}
+	form := map[string]string{"name": "", "credential": virtualwebauthn.CreateAttestationResponse(passkeytest.Site, laptop.Authenticator, laptop.Credential, *options)}
 	if got := b.post(t, passkeysPage, form); got.status != 422 || !strings.Contains(got.body, `id="fault-name"`) {
 		t.Errorf("without a name: %d %s", got.status, got.body)
 	}
@@ -269,7 +269,7 @@ func TestPasskeysAreOnesOwn(t *testing.T) {
 	}
 	var options struct{ PublicKey struct{ RPID string } }
 	got := p.browser("192.0.2.1").post(t, signInPasskey+"/options", nil, header{"Host", "evil.example"}, header{"X-Forwarded-Host", "evil.example"})
-	if err := json.Unmarshal([]byte(got.body), &options); err != nil || options.PublicKey.RPID != passkeytest.Here.ID {
+	if err := json.Unmarshal([]byte(got.body), &options); err != nil || options.PublicKey.RPID != passkeytest.Site.ID {
 		t.Errorf("asked for %+v, %v", options, err)
 	}
 	if _, known := viewer.cookies[identity.SessionCookie]; !known {
@@ -308,7 +308,7 @@ func TestWhoAsksStopsNobodyElse(t *testing.T) {
 		t.Errorf("by the provider, who has no more questions: %d", got.status)
 	}
 	other := p.browser("192.0.2.61")
-	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Here, other.asked(t, signInPasskey))); got.status != 303 {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))); got.status != 303 {
 		t.Errorf("by passkey, from another network: %d", got.status)
 	}
 	if got := p.browser("192.0.2.61").get(t, oidcPage); got.status != 303 {

@@ -20,7 +20,7 @@ func policyForm(passwords string) map[string]string {
 func (p *process) byPasskey(t *testing.T, d *passkeytest.Device) *browser {
 	t.Helper()
 	b := p.browser("198.51.100.70")
-	if got := b.post(t, signInPasskey, d.Answer(t, passkeytest.Here, b.asked(t, signInPasskey))); got.status != 303 {
+	if got := b.post(t, signInPasskey, d.Answer(t, passkeytest.Site, b.asked(t, signInPasskey))); got.status != 303 {
 		t.Fatalf("sign in by passkey: %d %s", got.status, got.body)
 	}
 	return b

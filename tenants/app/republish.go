@@ -25,7 +25,7 @@ import (
 func Republish(ctx context.Context, tx pgx.Tx) error { return relay.Rewind(ctx, tx, bus.RelayName) }
 
 // readWithin is how long reading all credentials may take.
-const readWithin = 5 * time.Minute
+const readTimeout = 5 * time.Minute
 
 // ForgetUnknown has all services forget the credentials that the database can't
 // have published: they were made or changed after the hour that it is of. It
@@ -56,7 +56,7 @@ var errRead = errors.New("it is read")
 
 // readCredentials returns the newest record of each credential that there is now.
 func readCredentials(ctx context.Context, from state.Config, logger *slog.Logger) (map[string]sharedbus.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	records := map[string]sharedbus.Record{}
 	from.Apply = func(record sharedbus.Record) error {
@@ -75,7 +75,7 @@ func readCredentials(ctx context.Context, from state.Config, logger *slog.Logger
 		}
 	})
 	if !errors.Is(err, errRead) {
-		return nil, fmt.Errorf("cannot read %s within %s: %w", from.Topic, readWithin, errors.Join(err, reader.Complete()))
+		return nil, fmt.Errorf("cannot read %s within %s: %w", from.Topic, readTimeout, errors.Join(err, reader.Complete()))
 	}
 	return records, nil
 }

@@ -25,7 +25,7 @@ import (
 const auditDays = 400
 
 // leastAuditDays is longer than anything in the audit is on its way.
-const leastAuditDays = 30
+const minAuditDays = 30
 
 func (c Config) auditKept() time.Duration {
 	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour

@@ -57,7 +57,7 @@ func signedInLater(t *testing.T) (*browser, *watch, *neighbour) {
 func TestSessionLastsAsLongAsItIsUsed(t *testing.T) {
 	b, clock, n := signedInLater(t)
 	first, secrets := b.secret(), map[string]bool{}
-	for used := time.Duration(0); used < tenants.SessionLasts-tenants.SessionIdles; used += 2 * tenants.RenewAfter {
+	for used := time.Duration(0); used < tenants.SessionLifetime-tenants.SessionIdleTimeout; used += 2 * tenants.RenewAfter {
 		before := b.secret()
 		clock.pass(tenants.RenewAfter - time.Minute)
 		if b.visit(t, projectsPage); b.secret() != before {
@@ -72,7 +72,7 @@ func TestSessionLastsAsLongAsItIsUsed(t *testing.T) {
 	if n.knows(t, b.secret(), nil); secrets[first] || len(secrets) != 26 {
 		t.Errorf("%d secrets", len(secrets))
 	}
-	clock.pass(tenants.SessionIdles)
+	clock.pass(tenants.SessionIdleTimeout)
 	if _, at := b.visit(t, projectsPage); !strings.HasPrefix(at, "/console/sign-in") {
 		t.Errorf("after a week: %s", at)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Here is the site that the tests' passkeys belong to.
-var Here = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
+var Site = virtualwebauthn.RelyingParty{ID: "weir.example", Name: "Weir", Origin: "https://weir.example"}
 
 // A Device has a passkey, as an authenticator has it.
 type Device struct {
@@ -20,14 +20,14 @@ type Device struct {
 func New(t *testing.T, question string) (d *Device, answer string) {
 	t.Helper()
 	options, err := virtualwebauthn.ParseAttestationOptions(question)
-	if err != nil || options.RelyingPartyID != Here.ID {
+	if err != nil || options.RelyingPartyID != Site.ID {
 		t.Fatalf("asked %s: %v", question, err)
 	}
 	d = &Device{
 		Authenticator: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: []byte(options.UserID)}),
 		Credential:    newCredential(),
 	}
-	return d, virtualwebauthn.CreateAttestationResponse(Here, d.Authenticator, d.Credential, *options)
+	return d, virtualwebauthn.CreateAttestationResponse(Site, d.Authenticator, d.Credential, *options)
 }
 
 // coseKeyLength is the length of a public key of P-256 as COSE

@@ -72,12 +72,12 @@ type installation struct {
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
 	fn func(ctx context.Context, services app.Services, request unitofwork.Request) error) error {
 	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r app.Services) error {
-		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+whoRuns()))
+		return fn(ctx, r, unitofwork.AtTheServer("tenants "+command+", run by "+currentUser()))
 	})
 }
 
 // whoRuns is the user of this process, for the audit.
-func whoRuns() string {
+func currentUser() string {
 	name, host := "somebody", "an unknown host"
 	if current, err := user.Current(); err == nil {
 		name = current.Username

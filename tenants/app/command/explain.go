@@ -18,12 +18,12 @@ func explain(err error, thing, id string) error {
 	case errors.Is(err, tenants.ErrBegun):
 		return fmt.Errorf("%s %q is being erased, or is gone: nothing brings it back", thing, id)
 	case errors.As(err, &invalid):
-		return errors.New(strings.Join(waysOut(invalid), "\n"))
+		return errors.New(strings.Join(fixes(invalid), "\n"))
 	}
 	return err
 }
 
-func waysOut(invalid tenants.Invalid) (texts []string) {
+func fixes(invalid tenants.Invalid) (texts []string) {
 	for _, fault := range invalid {
 		texts = append(texts, fault.Detail+" "+fault.Fix)
 	}

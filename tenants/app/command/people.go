@@ -36,7 +36,7 @@ any more gets a link from "tenants reset-link".`
 func (c *ownerLink) Run(ctx context.Context, logger *slog.Logger) error {
 	return c.do(ctx, logger, "owner-link", func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		code, expires, err := r.People.Codes.IssueOwnerCode(ctx, request)
-		if errors.Is(err, tenants.ErrFounded) {
+		if errors.Is(err, tenants.ErrHasMembers) {
 			return fmt.Errorf("%w, who invite others: see tenants owner-link --help", err)
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // Changing is the handler of requests to change the thing that
 // their path names, called what: read reads the change, carryOut
 // makes it, show shows the result.
-func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
+func ChangeHandler[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
 	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		request, err := k.RequestOf(r)
@@ -36,7 +36,7 @@ func Changing[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *
 }
 
 // Without adapts a change with no input but the thing's id to Changing.
-func Without[T any](carryOut func(context.Context, unitofwork.Request, string) (T, error)) func(
+func WithoutBody[T any](carryOut func(context.Context, unitofwork.Request, string) (T, error)) func(
 	context.Context, unitofwork.Request, string, struct{}) (T, error) {
 	return func(ctx context.Context, request unitofwork.Request, id string, _ struct{}) (T, error) {
 		return carryOut(ctx, request, id)
@@ -44,11 +44,11 @@ func Without[T any](carryOut func(context.Context, unitofwork.Request, string) (
 }
 
 // Nothing reads nothing of a request.
-func Nothing(http.ResponseWriter, *http.Request) (none struct{}, err error) { return none, nil }
+func NoBody(http.ResponseWriter, *http.Request) (none struct{}, err error) { return none, nil }
 
 // Showing is the handler of requests to see the thing that their
 // path names, which is called what.
-func Showing[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) http.HandlerFunc {
+func ShowHandler[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		id := chi.URLParam(r, "id")
 		found, err := find(r.Context(), CallerOf(r), id)

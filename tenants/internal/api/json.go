@@ -16,7 +16,7 @@ func Optional(at time.Time) *time.Time {
 }
 
 // Given is null for the zero value.
-func Given[T comparable](value T) *T {
+func OrNull[T comparable](value T) *T {
 	var zero T
 	if value == zero {
 		return nil

@@ -13,13 +13,13 @@ import (
 // Listing is the handler of a list of what belongs to one thing. whose is that
 // thing's id, "" where the query lacks the parameter; find finds a page, show
 // shows an item, place is an item's position.
-func Listing[F, I any](parameter string, whose func(*http.Request) (id string),
+func ListHandler[F, I any](parameter string, whose func(*http.Request) (id string),
 	find func(ctx context.Context, caller tenants.Caller, id string, after query.Position, limit int) ([]F, error),
 	show func(F) I, place func(F) query.Position) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		id := whose(r)
 		if id == "" {
-			return Missing(parameter)
+			return MissingParameter(parameter)
 		}
 		after, limit, err := PageOf(r, parameter)
 		if err != nil {
@@ -65,7 +65,7 @@ func OneOrganizationOf(r *http.Request) string {
 }
 
 // Missing is the answer where a query lacks the parameter that it is about.
-func Missing(parameter string) error {
+func MissingParameter(parameter string) error {
 	return httpapi.Invalid("?"+parameter, httpapi.CodeInvalidRequest, "The query lacks "+parameter+".",
 		"Send ?"+parameter+"= with the id of the "+parameter+".")
 }

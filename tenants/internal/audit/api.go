@@ -37,11 +37,11 @@ func NewAPI(kit *api.Kit, service *Service) API { return API{kit, service} }
 
 // Mount adds the route to router. It can be read with the scope audit:read, too.
 func (a API) Mount(router chi.Router) {
-	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", a.Answer())
+	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", a.Handler())
 }
 
 // Answer is the handler of the route.
-func (a API) Answer() http.HandlerFunc { return httpapi.Handle(a.list) }
+func (a API) Handler() http.HandlerFunc { return httpapi.Handle(a.list) }
 
 type lineJSON struct {
 	Organization string          `json:"organization"`
@@ -82,9 +82,9 @@ type eventJSON struct {
 func show(e tenants.AuditEvent) lineJSON {
 	return lineJSON{
 		Organization: e.Organization, Sequence: e.Sequence, At: e.At.UTC(), Action: e.Action,
-		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, api.Given(e.ActorName), api.Given(string(e.Origin.Role))},
-		Address: api.Given(e.Origin.Address), Client: api.Given(e.Origin.Client), RequestID: api.Given(e.Origin.Request),
-		Target: targetJSON{e.Target.Kind, e.Target.ID, api.Given(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
+		Actor:   actorJSON{string(e.Origin.Kind), e.Origin.Actor, api.OrNull(e.ActorName), api.OrNull(string(e.Origin.Role))},
+		Address: api.OrNull(e.Origin.Address), Client: api.OrNull(e.Origin.Client), RequestID: api.OrNull(e.Origin.Request),
+		Target: targetJSON{e.Target.Kind, e.Target.ID, api.OrNull(e.Target.Name)}, Before: object(e.Before), After: object(e.After),
 		Event: eventJSON{e.Stream, e.Version, e.Position}, Hash: e.Hash,
 	}
 }

@@ -147,7 +147,7 @@ func repair(t *testing.T, pool *pgxpool.Pool) {
 	}
 	slices.Reverse(lines)
 	for _, line := range lines {
-		head = line.Behind(head.Sequence, head.Hash)
+		head = line.Following(head.Sequence, head.Hash)
 		if err := asSystem(t, pool, `UPDATE audit_events SET hash = $1 WHERE organization = 'org_a' AND sequence = $2`, head.Hash, head.Sequence); err != nil {
 			t.Fatal(err)
 		}

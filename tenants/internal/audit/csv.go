@@ -62,14 +62,14 @@ func row(e tenants.AuditEvent) []string {
 		e.Target.ID, e.Target.Name, e.Before, e.After, e.Hash,
 	}
 	for i, field := range fields {
-		fields[i] = harmless(field)
+		fields[i] = withoutFormula(field)
 	}
 	return fields
 }
 
 // harmless is a field that no spreadsheet takes for a formula: a
 // possible one gets an apostrophe before it.
-func harmless(field string) string {
+func withoutFormula(field string) string {
 	if field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
 		return "'" + field
 	}

@@ -21,7 +21,7 @@ import (
 type reachable struct{}
 
 func (reachable) Organization(_ context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
-	if !caller.Reaches(id) {
+	if !caller.CanAccess(id) {
 		return tenants.Organization{}, tenants.ErrNotFound
 	}
 	return tenants.Organization{ID: id}, nil
@@ -32,7 +32,7 @@ func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.R
 	t.Helper()
 	service := audit.NewService(audit.NewStore(query.NewReader(tenantstest.Open(t))), reachable{})
 	mount := func(router chi.Router) {
-		router.Get("/v1/audit-events", audit.NewAPI(tenantstest.API(), service).Answer())
+		router.Get("/v1/audit-events", audit.NewAPI(tenantstest.API(), service).Handler())
 		audit.NewPages(tenantstest.Pages(), service).Mount(router)
 	}
 	return func(as identity.Principal, path string) *httptest.ResponseRecorder {

@@ -33,10 +33,10 @@ func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tena
 		return nil, err
 	}
 	var unknown error
-	if filter.Organization != tenants.Installation || !caller.Operates() {
+	if filter.Organization != tenants.Installation || !caller.IsOperator() {
 		_, unknown = s.organizations.Organization(ctx, caller, filter.Organization)
 	}
-	if unknown != nil && (!caller.Operates() || !errors.Is(unknown, tenants.ErrNotFound)) {
+	if unknown != nil && (!caller.IsOperator() || !errors.Is(unknown, tenants.ErrNotFound)) {
 		return nil, unknown
 	}
 	lines, err := s.store.Events(ctx, pg.Organization(caller.Organization), filter, before, limit)

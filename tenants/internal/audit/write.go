@@ -153,7 +153,7 @@ func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (l
 		if err != nil {
 			return nil, nil, fmt.Errorf("%q version %d: %w", event.Stream, event.Version, err)
 		}
-		head = line.Behind(head.Sequence, head.Hash)
+		head = line.Following(head.Sequence, head.Hash)
 		lines, events = append(lines, head), append(events, event.Event)
 	}
 	return lines, events, nil

@@ -17,7 +17,7 @@ import (
 // have their newest state, not that of the event: where history is published
 // again, a revoked key must not be in force until its revocation follows. One
 // that has no row any more was forgotten, and stays so.
-func (p *Publication) present(ctx context.Context, tx pgx.Tx, history []recorded, at int) ([]relay.Outgoing, error) {
+func (p *Publication) currentMessages(ctx context.Context, tx pgx.Tx, history []recorded, at int) ([]relay.Outgoing, error) {
 	r := history[at]
 	messages, err := published(r, history[:at+1])
 	if err != nil {
@@ -27,7 +27,7 @@ func (p *Publication) present(ctx context.Context, tx pgx.Tx, history []recorded
 	if err != nil {
 		return nil, err
 	}
-	kept, err := isKept(ctx, tx, r, history)
+	kept, err := hasRow(ctx, tx, r, history)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func newestCredentials(history []recorded, from int) (map[string]relay.Outgoing,
 }
 
 // isKept reports whether the thing of a stream has a row.
-func isKept(ctx context.Context, tx pgx.Tx, r recorded, history []recorded) (kept bool, err error) {
+func hasRow(ctx context.Context, tx pgx.Tx, r recorded, history []recorded) (kept bool, err error) {
 	var row, id string
 	switch s := subject(history).(type) {
 	case *tenants.APIKey:

@@ -49,11 +49,11 @@ func TestWhatEndedIsNeverInForceAgain(t *testing.T) {
 	keep("api-key", "key_revoked", issued("key_revoked", "prj_1", "2"), tenants.APIKeyRevoked{APIKey: "key_revoked", Reason: "leaked", At: noon})
 	keep("api-key", "key_forgotten", issued("key_forgotten", "prj_1", "3"), tenants.APIKeyRevoked{APIKey: "key_forgotten", At: noon})
 	keep("api-key", "key_deleted", issued("key_deleted", "prj_2", "4"))
-	ends := noon.Add(tenants.SessionLasts)
+	ends := noon.Add(tenants.SessionLifetime)
 	keep("session", "ses_1", tenants.SessionStarted{Session: "ses_1", Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Digest: digest("5"), At: noon,
-		ExpiresAt: noon.Add(tenants.SessionIdles), EndsAt: &ends}, tenants.SessionEnded{Session: "ses_1", At: noon})
+		ExpiresAt: noon.Add(tenants.SessionIdleTimeout), EndsAt: &ends}, tenants.SessionEnded{Session: "ses_1", At: noon})
 	keep("session", "ses_2", tenants.SessionStarted{Session: "ses_2", Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Digest: digest("6"), At: noon,
-		ExpiresAt: noon.Add(tenants.SessionIdles), EndsAt: &ends})
+		ExpiresAt: noon.Add(tenants.SessionIdleTimeout), EndsAt: &ends})
 	keep("deletion", "prj_2", tenants.DeletionRequested{Deletable: tenants.Deletable{Organization: "org_1", Project: "prj_2"}, At: noon, BeginsAt: noon.Add(time.Hour)})
 	remove(t, pool, `DELETE FROM api_keys WHERE id = 'key_forgotten'`, `DELETE FROM sessions WHERE id = 'ses_2'`)
 

@@ -23,7 +23,7 @@ const Source = "weir/tenants"
 
 // perEvent is the most messages that one event becomes: a session has three
 // credentials, a key one and a fact; both may have two holders that are deleted.
-const perEvent = 5
+const maxMessages = 5
 
 // A Publication maps decisions to what is published: the state of
 // credentials, and facts. They meet nowhere else.
@@ -42,7 +42,7 @@ func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, l
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
 	}
-	events, err := p.events.ReadAll(ctx, tx, eventstore.Cursor(after.Position), max(1, limit/perEvent))
+	events, err := p.events.ReadAll(ctx, tx, eventstore.Cursor(after.Position), max(1, limit/maxMessages))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ type (
 // publish returns the messages of one event.
 func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]relay.Outgoing, error) {
 	if r.Unknown || r.Event.Publication() == tenants.Unpublished {
-		return settled(r), nil
+		return skip(r), nil
 	}
 	history, err := p.history(ctx, tx, r)
 	if err != nil {
@@ -73,10 +73,10 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	}
 	at := slices.IndexFunc(history, func(each recorded) bool { return each.Version == r.Version })
 	if at < 0 {
-		return settled(r), nil // it was erased meanwhile
+		return skip(r), nil // it was erased meanwhile
 	}
 	if r.Event.Publication() == tenants.PublishedCredential {
-		return p.present(ctx, tx, history, at)
+		return p.currentMessages(ctx, tx, history, at)
 	}
 	return published(r, history[:at+1])
 }
@@ -137,7 +137,7 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 }
 
 // settled moves the cursor past an event of which nothing is published.
-func settled(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
+func skip(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
 
 // history returns the history of an event's stream: an event alone is no whole
 // state. The first is whole for a fact.

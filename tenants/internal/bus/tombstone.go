@@ -23,7 +23,7 @@ const TombstonesName = "tenants-forgetting"
 // remembrance is how long a session is kept after its last
 // possible moment: no older record can follow the tombstone, and a
 // clock that is a day late admits nobody.
-const remembrance = 24 * time.Hour
+const tombstoneDelay = 24 * time.Hour
 
 // SessionTombstones removes past sessions from weir.credentials.v1, which would
 // otherwise keep a record of every sign-in and renewal for ever, in the memory
@@ -54,9 +54,9 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cur
 		started, isSession := event.Event.(tenants.SessionStarted)
 		switch {
 		case !isSession:
-			messages = append(messages, settled(event)...)
+			messages = append(messages, skip(event)...)
 			continue
-		case f.clock().Before(lastMoment(started).Add(remembrance)) || len(messages) > limit:
+		case f.clock().Before(latestEnd(started).Add(tombstoneDelay)) || len(messages) > limit:
 			return messages, nil
 		}
 		more, err := f.forget(ctx, tx, event)
@@ -70,7 +70,7 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cur
 
 // lastMoment is when a session ends at the latest. The first ones
 // could not be renewed and do not have it.
-func lastMoment(started tenants.SessionStarted) time.Time {
+func latestEnd(started tenants.SessionStarted) time.Time {
 	if started.EndsAt != nil {
 		return *started.EndsAt
 	}

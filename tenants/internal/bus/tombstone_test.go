@@ -30,9 +30,9 @@ func TestSessionsAreForgotten(t *testing.T) {
 		}
 	}
 	started := func(id string, digest tenants.SecretDigest, at time.Time) tenants.Event {
-		ends := at.Add(tenants.SessionLasts)
+		ends := at.Add(tenants.SessionLifetime)
 		return tenants.SessionStarted{Session: id, Organization: "org_1", Member: "mem_1", Role: tenants.Owner, Digest: digest, At: at,
-			ExpiresAt: at.Add(tenants.SessionIdles), EndsAt: &ends}
+			ExpiresAt: at.Add(tenants.SessionIdleTimeout), EndsAt: &ends}
 	}
 	keep("organization", 0, tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Indie, At: noon})
 	keep("project", 0, tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon})
@@ -64,7 +64,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 		}
 		return keys
 	}
-	last := noon.Add(tenants.SessionLasts).Add(24 * time.Hour)
+	last := noon.Add(tenants.SessionLifetime).Add(24 * time.Hour)
 	for _, step := range []struct {
 		at   time.Time
 		want []string

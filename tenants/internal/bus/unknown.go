@@ -27,7 +27,7 @@ func Unknown(ctx context.Context, tx pgx.Tx, records map[string]weirbus.Record, 
 	var keys, organizations, streams []string
 	var versions []int64
 	for key, record := range records {
-		stream, version, err := led(record)
+		stream, version, err := sourceOf(record)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func Unknown(ctx context.Context, tx pgx.Tx, records map[string]weirbus.Record, 
 }
 
 // led is which stream led to a record, and at which version.
-func led(record weirbus.Record) (stream eventstore.Stream, version int64, err error) {
+func sourceOf(record weirbus.Record) (stream eventstore.Stream, version int64, err error) {
 	var c contract.Credential // a holder has the same members, but neither kind nor id
 	if err := json.Unmarshal(record.Value, &c); err != nil {
 		return stream, 0, fmt.Errorf("cannot read the credential with key %q: %w", record.Key, err)

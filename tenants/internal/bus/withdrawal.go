@@ -139,7 +139,7 @@ func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, gone Gone, topics
 }
 
 func keepWithdrawal(ctx context.Context, tx pgx.Tx, organization string, m relay.Outgoing, event tenants.Event) error {
-	instead, err := nameless(event)
+	instead, err := anonymized(event)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (w *Withdrawals) WithdrawCreation(ctx context.Context, tx pgx.Tx, organizat
 
 // nameless is what replaces a fact instead of a tombstone, nil for most: the
 // ledger makes its books from tier and time.
-func nameless(event tenants.Event) (*string, error) {
+func anonymized(event tenants.Event) (*string, error) {
 	created, ok := event.(tenants.OrganizationCreated)
 	if !ok {
 		return nil, nil //nolint:nilnil // a tombstone

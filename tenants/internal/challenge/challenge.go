@@ -13,7 +13,7 @@ import (
 )
 
 // Lasts is how long a browser has to answer, by default.
-const Lasts = 5 * time.Minute
+const Lifetime = 5 * time.Minute
 
 const ticketPrefix = "weirtkt_"
 

@@ -20,14 +20,14 @@ func TestOneAnswer(t *testing.T) {
 		after            time.Duration
 		want             string
 	}{
-		"in time":                 {"sign in", "ses_1", challenge.Lasts - time.Second, `7`},
-		"too late":                {"sign in", "ses_1", challenge.Lasts, ""},
+		"in time":                 {"sign in", "ses_1", challenge.Lifetime - time.Second, `7`},
+		"too late":                {"sign in", "ses_1", challenge.Lifetime, ""},
 		"for something else":      {"confirm", "ses_1", 0, ""},
 		"by somebody else":        {"sign in", "ses_2", 0, ""},
 		"by nobody in particular": {"sign in", "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ticket, err := challenges.Issue(t.Context(), challenge.Challenge{Purpose: "sign in", Subject: "ses_1", Data: []byte(`7`), Lasts: challenge.Lasts})
+			ticket, err := challenges.Issue(t.Context(), challenge.Challenge{Purpose: "sign in", Subject: "ses_1", Data: []byte(`7`), Lasts: challenge.Lifetime})
 			if err != nil {
 				t.Fatal(err)
 			}

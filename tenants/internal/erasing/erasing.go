@@ -23,7 +23,7 @@ import (
 // Tables are all tables, in the order of their erasure: first the events, last
 // the withdrawal of what was published of them.
 func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
-	first, last := []erasure.Table{events(withdrawals)}, []erasure.Table{settled(withdrawals), erasure.Parked()}
+	first, last := []erasure.Table{events(withdrawals)}, []erasure.Table{allWithdrawn(withdrawals), erasure.Parked()}
 	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), notifications.Erasable(), registry.Erasable(), last)
 }
 
@@ -99,7 +99,7 @@ func id(of erasure.Deletion) string {
 }
 
 // settled waits until all is taken back.
-func settled(withdrawals *bus.Withdrawals) erasure.Table {
+func allWithdrawn(withdrawals *bus.Withdrawals) erasure.Table {
 	return erasure.Table{Name: "withdrawals", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
 		removed, all, err := withdrawals.Settle(ctx, tx, of.Organization, limit)
 		switch {

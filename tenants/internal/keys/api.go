@@ -105,8 +105,8 @@ func (a API) show(k Listed) keyJSON {
 		ID: k.ID, Prefix: tenants.APIKeyPrefix + k.Digest.First, Last4: k.Digest.Last, Project: k.Project,
 		Organization: k.Organization, Environment: string(k.Environment), Access: string(k.Access), Name: k.Name, State: string(k.State(a.Clock())),
 		CreatedAt: k.IssuedAt.UTC(), ExpiresAt: api.Optional(k.ExpiresAt),
-		RevokedAt: api.Optional(k.Revocation.At), RevokedReason: api.Reason(k.Revocation), RatePerMinute: api.Given(k.RatePerMinute),
-		CreatedBy: k.CreatedBy, Replaces: api.Given(k.Replaces), RotatedTo: api.Given(k.RotatedTo), RotatedAt: api.Optional(k.RotatedAt),
+		RevokedAt: api.Optional(k.Revocation.At), RevokedReason: api.Reason(k.Revocation), RatePerMinute: api.OrNull(k.RatePerMinute),
+		CreatedBy: k.CreatedBy, Replaces: api.OrNull(k.Replaces), RotatedTo: api.OrNull(k.RotatedTo), RotatedAt: api.Optional(k.RotatedAt),
 		Exposures: k.Exposures, Usage: showUsage(k),
 	}
 }
@@ -236,7 +236,7 @@ func (a API) find(r *http.Request, organization, project string, after query.Pos
 func (a API) list(w http.ResponseWriter, r *http.Request) error {
 	project, organization := r.URL.Query().Get("project"), api.OrganizationOf(r)
 	if project == "" && organization == tenants.Installation {
-		return api.Missing("project")
+		return api.MissingParameter("project")
 	}
 	after, limit, err := api.PageOf(r, "project", "organization")
 	if err != nil {

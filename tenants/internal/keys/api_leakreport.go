@@ -66,7 +66,7 @@ func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	labels, faults := l.takeAll(r, matches)
+	labels, faults := l.processAll(r, matches)
 	if len(faults) > 0 {
 		httpapi.Logger(r.Context()).Error("cannot act on all leaks of a report",
 			slog.Int("missed", len(faults)), slog.Int("of", len(matches)), slog.String("error", faults[0].Error()))
@@ -78,11 +78,11 @@ func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 
 // takeAll acts on each match by itself: one that fails must not save
 // the keys after it. faults are the errors.
-func (l LeakReports) takeAll(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
+func (l LeakReports) processAll(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
 	labels = make([]leakLabel, len(matches))
 	for i, match := range matches {
 		var err error
-		if labels[i], err = l.take(r, match); err != nil {
+		if labels[i], err = l.process(r, match); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -116,7 +116,7 @@ func (l LeakReports) read(w http.ResponseWriter, r *http.Request) (matches []lea
 }
 
 // take acts on one match. What can't be a key is not looked up.
-func (l LeakReports) take(r *http.Request, match leakMatch) (leakLabel, error) {
+func (l LeakReports) process(r *http.Request, match leakMatch) (leakLabel, error) {
 	label := leakLabel{TokenHash: contract.CredentialKey(match.Token), TokenType: match.Type, Label: "false_positive"}
 	if _, err := tenants.ParseSecret(tenants.APIKeyPrefix, match.Token); err != nil {
 		return label, nil //nolint:nilerr // it is none of ours, which is the answer

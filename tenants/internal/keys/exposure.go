@@ -94,5 +94,5 @@ func (e *Exposures) leaked(ctx context.Context, found Listed, leak Leak) error {
 	if err := e.expose(ctx, u, found.Organization, found.ID, exposure); err != nil {
 		return err
 	}
-	return u.Keep(ctx)
+	return u.CommitNoWait(ctx)
 }

@@ -109,7 +109,7 @@ func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	form := readNewKeyForm(r)
 	wanted, fault := form.wanted(p.Clock())
-	if err := pages.Need(r, tenants.IssuingFor(wanted.Environment)); err != nil {
+	if err := pages.Need(r, tenants.IssuePermission(wanted.Environment)); err != nil {
 		return err
 	}
 	if fault != nil {
@@ -228,7 +228,7 @@ func (p Pages) keyToChange(r *http.Request) (Listed, error) {
 	if err != nil {
 		return key, err
 	}
-	return key, pages.Need(r, tenants.IssuingFor(key.Environment))
+	return key, pages.Need(r, tenants.IssuePermission(key.Environment))
 }
 
 // keyToRevoke is the id of the key that the address names, if

@@ -82,7 +82,7 @@ func (s *Service) begin(ctx context.Context, request unitofwork.Request, project
 	if err != nil {
 		return nil, err
 	}
-	if err = u.Require(ctx, tenants.IssuingFor(of)); err == nil {
+	if err = u.Require(ctx, tenants.IssuePermission(of)); err == nil {
 		_, err = s.projects.ProjectIn(ctx, u, project.Organization, project.ID)
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Service) Revoke(ctx context.Context, request unitofwork.Request, id, re
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
-	return unitofwork.Once(ctx, s.work, request, tenants.IssuingFor(found.Environment), stream(found.Organization, id),
+	return unitofwork.Once(ctx, s.work, request, tenants.IssuePermission(found.Environment), stream(found.Organization, id),
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
 }
 
@@ -119,7 +119,7 @@ func (s *Service) Change(ctx context.Context, request unitofwork.Request, id str
 		return tenants.APIKey{}, err
 	}
 	cmd.Ceiling = s.ceiling(found.Organization)
-	return unitofwork.Once(ctx, s.work, request, tenants.IssuingFor(found.Environment), stream(found.Organization, id),
+	return unitofwork.Once(ctx, s.work, request, tenants.IssuePermission(found.Environment), stream(found.Organization, id),
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(cmd) })
 }
 

@@ -33,8 +33,8 @@ var ErrUnavailable = errors.New("the keys that reports are signed with can't be 
 const (
 	fetchTimeout = 5 * time.Second
 	maxKeysFile  = 256 << 10
-	keysLast     = time.Hour      // how long fetched keys are used before they are fetched again
-	keysTrusted  = 24 * time.Hour // how long they are where that fails: a key may have been withdrawn since
+	refreshAfter = time.Hour      // how long fetched keys are used before they are fetched again
+	maxStale     = 24 * time.Hour // how long they are where that fails: a key may have been withdrawn since
 	fetchPause   = time.Minute    // between attempts to fetch, of all requests: see key
 )
 
@@ -93,7 +93,7 @@ func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 		return known(k.byID[id])
 	}
 	now := k.clock()
-	if k.byID[id] != nil && now.Sub(k.fetched) < keysLast {
+	if k.byID[id] != nil && now.Sub(k.fetched) < refreshAfter {
 		return k.byID[id], nil
 	}
 	var failed error
@@ -106,7 +106,7 @@ func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 			k.byID, k.fetched = byID, now
 		}
 	}
-	if k.byID == nil || now.Sub(k.fetched) >= keysTrusted {
+	if k.byID == nil || now.Sub(k.fetched) >= maxStale {
 		return nil, errors.Join(ErrUnavailable, failed)
 	}
 	return known(k.byID[id])

@@ -26,7 +26,7 @@ type once struct {
 
 // begin begins an action, for whoever may have it done. The caller defers Rollback.
 func begin(ctx context.Context, work *unitofwork.Writer, request unitofwork.Request, wanted action) (*once, error) {
-	if !request.Caller.Reaches(wanted.Of.Organization) || !tenants.IsID(wanted.Of.ID) {
+	if !request.Caller.CanAccess(wanted.Of.Organization) || !tenants.IsID(wanted.Of.ID) {
 		return nil, tenants.ErrNotFound
 	}
 	u, err := work.Begin(ctx, wanted.Of.Organization, request)
@@ -64,5 +64,5 @@ func (o *once) keepAnswer(ctx context.Context, answer any) error {
 	if err := o.request.Save(ctx, o.Tx(), answer, o.Now()); err != nil {
 		return err
 	}
-	return o.Keep(ctx)
+	return o.CommitNoWait(ctx)
 }

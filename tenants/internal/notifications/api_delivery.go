@@ -32,7 +32,7 @@ type deliveryJSON struct {
 func showDelivery(d Delivery) deliveryJSON {
 	shown := deliveryJSON{
 		ID: d.ID, Webhook: d.Webhook, Type: d.Type, State: d.State, CreatedAt: d.CreatedAt.UTC(), Attempts: d.Attempts,
-		AttemptedAt: api.Optional(d.AttemptedAt), Status: api.Given(d.Status), Answer: d.Answer, Failure: api.Given(d.Failure), Payload: json.RawMessage(d.Body),
+		AttemptedAt: api.Optional(d.AttemptedAt), Status: api.OrNull(d.Status), Answer: d.Answer, Failure: api.OrNull(d.Failure), Payload: json.RawMessage(d.Body),
 	}
 	if d.State == Pending {
 		shown.NextAt = api.Optional(d.NextAt)

@@ -67,7 +67,7 @@ func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of 
 	if _, err := d.Delivery(ctx, request.Caller, of, id); err != nil {
 		return Delivery{}, err
 	}
-	if _, err := d.change(ctx, request, action{"replay", of, id}, id, again+`id = $4`, of.Organization, of.ID, d.work.Now(), id); err != nil {
+	if _, err := d.change(ctx, request, action{"replay", of, id}, id, replayStatement+`id = $4`, of.Organization, of.ID, d.work.Now(), id); err != nil {
 		return Delivery{}, err
 	}
 	return d.Delivery(ctx, request.Caller, of, id)
@@ -76,7 +76,7 @@ func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of 
 // ReplayFailed has all deliveries sent again that were created since and have
 // failed, and returns how many these are.
 func (d *Deliveries) ReplayFailed(ctx context.Context, request unitofwork.Request, of Ref, since time.Time) (int64, error) {
-	sent, err := d.change(ctx, request, action{"replay failed", of, since}, "", again+`state = 'failed' AND created_at >= $4`,
+	sent, err := d.change(ctx, request, action{"replay failed", of, since}, "", replayStatement+`state = 'failed' AND created_at >= $4`,
 		of.Organization, of.ID, d.work.Now(), since)
 	return sent.Count, err
 }

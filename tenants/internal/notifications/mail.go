@@ -72,7 +72,7 @@ type Mailer struct {
 }
 
 // errNoReader means that nobody is left to read a mail.
-var errNoReader = errors.New("whoever it is for is no owner or billing member any more")
+var errNoReceiver = errors.New("whoever it is for is no owner or billing member any more")
 
 // errUnwanted means that whoever a mail is for has chosen since to
 // get none of its kind.
@@ -82,7 +82,7 @@ var errUnwanted = errors.New("whoever it is for wants no such mail any more")
 // else an error has is for the log.
 func mailReason(err error) string {
 	switch {
-	case errors.Is(err, errNoReader):
+	case errors.Is(err, errNoReceiver):
 		return "The member is no owner or billing member any more."
 	case errors.Is(err, errUnwanted):
 		return "The member wants no such mail any more."
@@ -115,7 +115,7 @@ type addressee struct {
 // send writes a delivery as mail and hands it over.
 func (m *Mailer) send(ctx context.Context, d due, now time.Time) error {
 	if d.reader.email == "" {
-		return fmt.Errorf("%w: %w", mail.ErrRefused, errNoReader)
+		return fmt.Errorf("%w: %w", mail.ErrRefused, errNoReceiver)
 	}
 	if slices.Contains(d.reader.without, mailKindOf(d.Type)) {
 		return fmt.Errorf("%w: %w", mail.ErrRefused, errUnwanted)
@@ -145,7 +145,7 @@ func (m *Mailer) write(d due) (written mail.Message, err error) {
 	}
 	written.Subject, written.Text, _ = strings.Cut(all.String(), "\n\n")
 	if payload.Data["test"] == true {
-		written.Subject, written.Text = "[Test] "+written.Subject, ofTest+written.Text
+		written.Subject, written.Text = "[Test] "+written.Subject, testNotice+written.Text
 	}
 	m.offerToUnsubscribe(&written, d)
 	written.HTML, err = asHTML(written)
@@ -164,7 +164,7 @@ func (m *Mailer) offerToUnsubscribe(written *mail.Message, d due) {
 }
 
 // ofTest begins mail about an organization with which billing only rehearses.
-const ofTest = "This is a test: nothing of it happened, and nobody owes anything by it.\n\n"
+const testNotice = "This is a test: nothing of it happened, and nobody owes anything by it.\n\n"
 
 // A paragraph may end in a link of ours.
 type paragraph struct{ Text, Link string }

@@ -13,7 +13,7 @@ import (
 )
 
 // measured is the time between two looks at the tables.
-const measured = 15 * time.Second
+const measureInterval = 15 * time.Second
 
 type metrics struct {
 	attempts *prometheus.CounterVec
@@ -39,7 +39,7 @@ func (m metrics) attempted(state State) { m.attempts.WithLabelValues(string(stat
 
 // Measure looks at the tables now and then until ctx ends.
 func (s *Sender) Measure(ctx context.Context) error {
-	return lifecycle.Every(ctx, measured, s.measure, lifecycle.Warn(s.Logger, "cannot measure deliveries"))
+	return lifecycle.Every(ctx, measureInterval, s.measure, lifecycle.Warn(s.Logger, "cannot measure deliveries"))
 }
 
 func (s *Sender) measure(ctx context.Context) error {

@@ -63,7 +63,7 @@ func (r *room) pass(span time.Duration) {
 type organizations struct{}
 
 func (organizations) Organization(_ context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
-	if !caller.Reaches(id) {
+	if !caller.CanAccess(id) {
 		return tenants.Organization{}, tenants.ErrNotFound
 	}
 	return tenants.Organization{ID: id}, nil

@@ -23,10 +23,10 @@ import (
 
 // Bounds of sending.
 const (
-	workers = 32          // deliveries under way in this process
-	perTurn = 4           // of one organization among them
-	lease   = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
-	look    = time.Second // between looks for what is due, where nobody wakes the sender
+	workers         = 32          // deliveries under way in this process
+	perOrganization = 4           // of one organization among them
+	lease           = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
+	pollInterval    = time.Second // between looks for what is due, where nobody wakes the sender
 )
 
 // Why a webhook is switched off.
@@ -76,7 +76,7 @@ func (s *Sender) Wake() {
 // Run sends until ctx ends. What is under way then is sent again
 // by whoever is next.
 func (s *Sender) Run(ctx context.Context) error {
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -122,7 +122,7 @@ func (s *Sender) claim(ctx context.Context) (claimed []due, err error) {
 	}
 	now := s.Work.Now()
 	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, claim, now, perTurn, is.free, now.Add(lease), is.organizations, is.underWay)
+		rows, err := tx.Query(ctx, claim, now, perOrganization, is.free, now.Add(lease), is.organizations, is.underWay)
 		if err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (s *Sender) giveUp(ctx context.Context, after outcome) error {
 			return err
 		}
 	}
-	return u.Keep(ctx)
+	return u.CommitNoWait(ctx)
 }
 
 func (s *Sender) switchOff(ctx context.Context, u *unitofwork.Unit, after outcome) error {

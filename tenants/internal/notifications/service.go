@@ -166,7 +166,7 @@ func (s *Service) decide(ctx context.Context, request unitofwork.Request, asked 
 
 // Webhook returns a webhook of an organization, if the caller reaches it.
 func (s *Service) Webhook(ctx context.Context, caller tenants.Caller, of Ref) (Listed, error) {
-	if !caller.Reaches(of.Organization) || !tenants.IsID(of.ID) {
+	if !caller.CanAccess(of.Organization) || !tenants.IsID(of.ID) {
 		return Listed{}, tenants.ErrNotFound
 	}
 	return s.store.Webhook(ctx, pg.Organization(caller.Organization), of)

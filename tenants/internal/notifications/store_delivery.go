@@ -63,7 +63,7 @@ ON CONFLICT (organization, id) DO NOTHING`
 
 // again has deliveries to a webhook sent once more, as if they
 // were new but with their ids.
-const again = `
+const replayStatement = `
 UPDATE deliveries SET state = 'pending', attempts = 0, begun_at = $3, next_at = $3, failure = ''
  WHERE organization = $1 AND webhook = $2 AND state <> 'pending' AND `
 

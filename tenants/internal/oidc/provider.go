@@ -18,7 +18,7 @@ import (
 
 const (
 	answerTimeout = 10 * time.Second // how long one answer of the provider may take
-	askPause      = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
+	retryDelay    = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
 )
 
 // Why a provider admits nobody.
@@ -176,7 +176,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
 	}
-	if p.known == nil && (p.failed == nil || p.Clock().Sub(p.tried) >= askPause) {
+	if p.known == nil && (p.failed == nil || p.Clock().Sub(p.tried) >= retryDelay) {
 		p.ask(ctx)
 	}
 	if p.known == nil {

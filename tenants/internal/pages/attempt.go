@@ -26,7 +26,7 @@ func NewPassword(err error) ui.Field {
 func (k *Kit) TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	k.hold(r)
+	k.delay(r)
 	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
 	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
 }
@@ -42,11 +42,11 @@ func IsBusy(err error) bool {
 func (k *Kit) Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
 	seconds := int64(password.RetryAfter / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	k.hold(r)
+	k.delay(r)
 	httpapi.Logger(r.Context()).Warn("too many passwords are waiting to be hashed")
 	return &ui.Flash{Text: fmt.Sprintf("Too many people are signing in at this moment. Try again in %d seconds.", seconds), Fault: true}
 }
 
-func (k *Kit) hold(r *http.Request) {
+func (k *Kit) delay(r *http.Request) {
 	k.refusals.Hold(r.Context(), k.Clock(), httpapi.ClientNetwork(httpapi.ClientAddress(r, k.TrustedProxies)))
 }

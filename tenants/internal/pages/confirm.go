@@ -15,8 +15,8 @@ const ConfirmPath = "/console/confirm"
 // shown for ConfirmLasts, and their forms accepted formLasts
 // longer, so that there is time to fill them in.
 const (
-	ConfirmLasts = 10 * time.Minute
-	formLasts    = 5 * time.Minute
+	ConfirmLifetime = 10 * time.Minute
+	formLifetime    = 5 * time.Minute
 )
 
 // RequireConfirmed passes those who proved their identity recently. Others
@@ -28,10 +28,10 @@ func (k *Kit) RequireConfirmed(next Handler) Handler {
 		age := k.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt)
 		looking := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
-		case age < ConfirmLasts, !looking && age < ConfirmLasts+formLasts:
+		case age < ConfirmLifetime, !looking && age < ConfirmLifetime+formLifetime:
 			return next(w, r)
 		case looking:
-			http.Redirect(w, r, Detour(ConfirmPath, r), http.StatusSeeOther)
+			http.Redirect(w, r, WithDestination(ConfirmPath, r), http.StatusSeeOther)
 		default:
 			k.own.Write(w, r, http.StatusForbidden, "confirm-again", ui.View{Title: "Nothing was done yet", Data: ConfirmPath})
 		}

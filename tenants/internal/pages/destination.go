@@ -35,7 +35,7 @@ func isPage(to string) bool {
 	if err != nil || parsed.IsAbs() || parsed.Host != "" || parsed.User != nil || !strings.HasPrefix(to, "/") {
 		return false
 	}
-	return path.Clean(parsed.Path) == parsed.Path && strings.HasPrefix(parsed.Path, "/console/") && !isDetour(parsed.Path)
+	return path.Clean(parsed.Path) == parsed.Path && strings.HasPrefix(parsed.Path, "/console/") && !isIntermediate(parsed.Path)
 }
 
 // isNoAddress finds what browsers read otherwise than we do, or drop.
@@ -44,7 +44,7 @@ func isNoAddress(r rune) bool {
 }
 
 // isDetour reports whether a page only leads on to others.
-func isDetour(page string) bool {
+func isIntermediate(page string) bool {
 	for _, detour := range []string{"/console/session", "/console/sign-in", "/console/sign-out"} {
 		if page == detour || strings.HasPrefix(page, detour+"/") {
 			return true
@@ -54,6 +54,6 @@ func isDetour(page string) bool {
 }
 
 // Detour is the address of a page that leads back to where r wanted to go.
-func Detour(page string, r *http.Request) string {
+func WithDestination(page string, r *http.Request) string {
 	return page + "?to=" + url.QueryEscape(r.URL.RequestURI())
 }

@@ -25,11 +25,11 @@ func Need(r *http.Request, p tenants.Permission) error {
 		return nil
 	}
 	return httpapi.NewProblem(http.StatusForbidden, httpapi.CodeForbidden,
-		"Your role here is "+string(role)+", which may not "+deed(p)+". "+whoMay(p)+".")
+		"Your role here is "+string(role)+", which may not "+permissionText(p)+". "+rolesText(p)+".")
 }
 
 // whoMay lists whose roles have a permission.
-func whoMay(p tenants.Permission) string {
+func rolesText(p tenants.Permission) string {
 	roles := tenants.RolesWith(p)
 	words := make([]string, len(roles))
 	for i, role := range roles {
@@ -43,7 +43,7 @@ func whoMay(p tenants.Permission) string {
 }
 
 // deed is what a permission allows, to follow "may".
-func deed(p tenants.Permission) string {
+func permissionText(p tenants.Permission) string {
 	switch p {
 	case tenants.OrganizationRead:
 		return "see the organization"

@@ -8,9 +8,9 @@ import (
 
 // A refusal names its deed: every permission has a text.
 func TestDeeds(t *testing.T) {
-	seen := map[string]tenants.Permission{deed("something else"): "something else"}
+	seen := map[string]tenants.Permission{permissionText("something else"): "something else"}
 	for _, permission := range tenants.Permissions() {
-		words := deed(permission)
+		words := permissionText(permission)
 		if other, taken := seen[words]; taken {
 			t.Errorf("%s and %s are both called %q", permission, other, words)
 		}
@@ -25,7 +25,7 @@ func TestWhoMay(t *testing.T) {
 		tenants.MembersManage: "Ask one of the owners or admins",
 		tenants.ProjectsWrite: "Ask one of the owners, admins or developers",
 	} {
-		if got := whoMay(permission); got != want {
+		if got := rolesText(permission); got != want {
 			t.Errorf("%s: %q, want %q", permission, got, want)
 		}
 	}

@@ -38,7 +38,7 @@ type Hasher struct {
 	cost   Cost
 	random io.Reader
 	turns  turns
-	decoy  string // the hash of a random password
+	dummy  string // the hash of a random password
 }
 
 // NewHasher returns a hasher whose hashes cost so much, and that draws
@@ -49,7 +49,7 @@ func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.decoy, err = h.Hash(context.Background(), Known("start"), tenants.Password(secret.Reveal()))
+	h.dummy, err = h.Hash(context.Background(), Known("start"), tenants.Password(secret.Reveal()))
 	return h, err
 }
 
@@ -79,8 +79,8 @@ func (h *Hasher) Matches(ctx context.Context, who Asker, hash string, password t
 
 // MatchNothing takes as long as Matches, where there is no hash, so
 // that the duration does not reveal that.
-func (h *Hasher) MatchNothing(ctx context.Context, who Asker, password tenants.Password) error {
-	_, err := h.Matches(ctx, who, h.decoy, password)
+func (h *Hasher) MatchDummy(ctx context.Context, who Asker, password tenants.Password) error {
+	_, err := h.Matches(ctx, who, h.dummy, password)
 	return err
 }
 

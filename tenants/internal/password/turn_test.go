@@ -49,7 +49,7 @@ func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 		if _, err := h.Hash(t.Context(), Anonymous("192.0.2.1"), "correct horse"); !errors.Is(err, ErrBusy) {
 			t.Errorf("one stranger more: %v", err)
 		}
-		if err := h.MatchNothing(t.Context(), Known("org_a"), "correct horse"); err != nil {
+		if err := h.MatchDummy(t.Context(), Known("org_a"), "correct horse"); err != nil {
 			t.Errorf("somebody who is known: %v", err)
 		}
 		synctest.Wait()

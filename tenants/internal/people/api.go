@@ -32,14 +32,14 @@ func NewAPI(kit *api.Kit, services Services) API { return API{kit, services} }
 // Mount adds the routes to router.
 func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/members", httpapi.Handle(a.createMember))
-	admin.Get("/v1/members", api.Listing("organization", api.OrganizationOf, a.Members.List, showMember, placeOfMember))
-	admin.Patch("/v1/members/{id}", api.Changing(a.Kit, "member", roleOf, a.Members.ChangeRole, showMember))
+	admin.Get("/v1/members", api.ListHandler("organization", api.OrganizationOf, a.Members.List, showMember, placeOfMember))
+	admin.Patch("/v1/members/{id}", api.ChangeHandler(a.Kit, "member", roleOf, a.Members.ChangeRole, showMember))
 	admin.Post("/v1/members/{id}/reset-code", httpapi.Handle(a.createResetCode))
-	admin.Post("/v1/members/{id}/remove", api.Changing(a.Kit, "member", api.Nothing, api.Without(a.Members.Remove), showMember))
+	admin.Post("/v1/members/{id}/remove", api.ChangeHandler(a.Kit, "member", api.NoBody, api.WithoutBody(a.Members.Remove), showMember))
 	admin.Post("/v1/invitations", httpapi.Handle(a.createInvitation))
-	admin.Get("/v1/invitations", api.Listing("organization", api.OrganizationOf, a.Invitations.List, a.showInvitation, placeOfInvitation))
+	admin.Get("/v1/invitations", api.ListHandler("organization", api.OrganizationOf, a.Invitations.List, a.showInvitation, placeOfInvitation))
 	admin.Post("/v1/invitations/{id}/resend", httpapi.Handle(a.resendInvitation))
-	admin.Post("/v1/invitations/{id}/revoke", api.Changing(a.Kit, "invitation", api.Nothing, api.Without(a.Invitations.Revoke), a.showInvitation))
+	admin.Post("/v1/invitations/{id}/revoke", api.ChangeHandler(a.Kit, "invitation", api.NoBody, api.WithoutBody(a.Invitations.Revoke), a.showInvitation))
 }
 
 // problemOf is api.ProblemOf for those who add a member, too.

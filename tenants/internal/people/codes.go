@@ -56,7 +56,7 @@ func (c *Codes) choose(off bool, chosen tenants.Password) (tenants.Password, err
 }
 
 // addSignedIn adds a member and starts their first session.
-func (c *Codes) addSignedIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMember) (entry tenants.Entry, err error) {
+func (c *Codes) addSignedIn(ctx context.Context, u *unitofwork.Unit, add tenants.AddMember) (entry tenants.SignInResult, err error) {
 	member, err := unitofwork.Change(ctx, u, stream(add.Organization, add.ID),
 		func(m tenants.Member) ([]tenants.Event, error) { return m.Add(add) })
 	if err != nil {

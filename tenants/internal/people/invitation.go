@@ -75,12 +75,12 @@ func makeNew(ctx context.Context, u *unitofwork.Unit, i tenants.Invitation, cmd 
 	if err != nil {
 		return nil, err
 	}
-	return events, notYetHere(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email)
+	return events, checkNew(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email)
 }
 
 // notYetHere refuses an address of a member or an open invitation of the
 // organization, both of which the inviter may see.
-func notYetHere(ctx context.Context, store Store, organization, email string) error {
+func checkNew(ctx context.Context, store Store, organization, email string) error {
 	normal := tenants.NormalEmail(email)
 	isMember, err1 := store.IsMember(ctx, pg.Organization(organization), normal)
 	isInvited, err2 := store.IsInvited(ctx, pg.Organization(organization), normal)

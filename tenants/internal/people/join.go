@@ -12,7 +12,7 @@ import (
 // Join makes a member by the code and the address of an invitation, and admits
 // them, by the code alone where passwords are off. It fails with
 // tenants.ErrCode, or ErrEmailTaken where a member elsewhere has the address.
-func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Registration) (entry tenants.Entry, err error) {
+func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Registration) (entry tenants.SignInResult, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
 		return entry, err
@@ -39,7 +39,7 @@ func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Regist
 }
 
 func (c *Codes) join(ctx context.Context, request unitofwork.Request, found tenants.Invitation, accept tenants.Accept, add tenants.AddMember) (
-	entry tenants.Entry, err error) {
+	entry tenants.SignInResult, err error) {
 	u, err := c.work.Begin(ctx, found.Organization, request)
 	if err != nil {
 		return entry, err
@@ -64,7 +64,7 @@ func (c *Codes) join(ctx context.Context, request unitofwork.Request, found tena
 		return entry, err
 	}
 	if entry, err = c.addSignedIn(ctx, u, add); err != nil {
-		return tenants.Entry{}, err
+		return tenants.SignInResult{}, err
 	}
 	return entry, u.Commit(ctx)
 }

@@ -34,7 +34,7 @@ func (m *Mailings) Choose(ctx context.Context, request unitofwork.Request, wante
 // or their organization is gone, it changes nothing.
 func (m *Mailings) Unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
 	member, err := m.store.Member(ctx, pg.Organization(from.Organization), from.Member)
-	if err == nil && member.Gets(from.Kind) {
+	if err == nil && member.Receives(from.Kind) {
 		err = m.unsubscribe(ctx, request.By(member), from)
 	}
 	if err != nil && !errors.Is(err, tenants.ErrNotFound) {

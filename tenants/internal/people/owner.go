@@ -34,7 +34,7 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 		return code, expires, err
 	}
 	defer u.Rollback(ctx)
-	if cmd.Founded, err = NewStore(u.Reader()).Founded(ctx); err != nil {
+	if cmd.HasMembers, err = NewStore(u.Reader()).HasMembers(ctx); err != nil {
 		return code, expires, err
 	}
 	issued, err := unitofwork.Change(ctx, u, ownerCodes(), func(o tenants.OwnerCode) ([]tenants.Event, error) { return o.Issue(cmd) })
@@ -46,14 +46,14 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 
 // UseOwnerCode makes the holder of the code the first owner of a new
 // organization, and admits them. It fails with tenants.ErrCode.
-func (c *Codes) UseOwnerCode(ctx context.Context, request unitofwork.Request, organization string, who Registration) (entry tenants.Entry, err error) {
+func (c *Codes) UseOwnerCode(ctx context.Context, request unitofwork.Request, organization string, who Registration) (entry tenants.SignInResult, err error) {
 	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
 		return entry, err
 	}
 	create := tenants.CreateOrganization{ID: use.Organization, Name: organization, Tier: firstTier, At: use.At}
 	add := registration(who, use.Organization, tenants.Owner, use.Member, use.At)
-	if err := c.checkFounding(ctx, use, create, add); err != nil {
+	if err := c.checkOwner(ctx, use, create, add); err != nil {
 		return entry, err
 	}
 	if err := password.CheckCommon(who.Password, organization, who.Email, who.Name); err != nil {
@@ -62,18 +62,18 @@ func (c *Codes) UseOwnerCode(ctx context.Context, request unitofwork.Request, or
 	if add.PasswordHash, err = c.members.Passwords.Hash(ctx, password.Known(use.Organization), who.Password); err != nil {
 		return entry, err
 	}
-	return c.found(ctx, request, use, create, add)
+	return c.createOwner(ctx, request, use, create, add)
 }
 
-func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenants.UseOwnerCode, create tenants.CreateOrganization,
-	add tenants.AddMember) (entry tenants.Entry, err error) {
+func (c *Codes) createOwner(ctx context.Context, request unitofwork.Request, use tenants.UseOwnerCode, create tenants.CreateOrganization,
+	add tenants.AddMember) (entry tenants.SignInResult, err error) {
 	u, err := c.work.Begin(ctx, tenants.Installation, request)
 	if err != nil {
 		return entry, err
 	}
 	defer u.Rollback(ctx)
 	u.As(tenants.Member{ID: add.ID, Organization: add.Organization, Role: add.Role})
-	if use.Founded, err = NewStore(u.Reader()).Founded(ctx); err != nil {
+	if use.HasMembers, err = NewStore(u.Reader()).HasMembers(ctx); err != nil {
 		return entry, err
 	}
 	_, err = unitofwork.Change(ctx, u, ownerCodes(), func(o tenants.OwnerCode) ([]tenants.Event, error) { return o.Use(use) })
@@ -84,7 +84,7 @@ func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenan
 		return entry, err
 	}
 	if entry, err = c.addSignedIn(ctx, u, add); err != nil {
-		return tenants.Entry{}, err
+		return tenants.SignInResult{}, err
 	}
 	return entry, u.Commit(ctx)
 }
@@ -92,12 +92,12 @@ func (c *Codes) found(ctx context.Context, request unitofwork.Request, use tenan
 // checkFounding finds what is wrong before any work is done: the code, or else
 // every fault of the form. A fault of the organization's name is of the field
 // organization, since the person has a name too.
-func (c *Codes) checkFounding(ctx context.Context, use tenants.UseOwnerCode, create tenants.CreateOrganization, add tenants.AddMember) error {
+func (c *Codes) checkOwner(ctx context.Context, use tenants.UseOwnerCode, create tenants.CreateOrganization, add tenants.AddMember) error {
 	code, _, err := eventstore.Load[tenants.OwnerCode](ctx, c.work.Events, ownerCodes())
 	if err != nil {
 		return err
 	}
-	founded, err := c.store.Founded(ctx)
+	founded, err := c.store.HasMembers(ctx)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ type Entrance interface {
 	// Anonymous is a request before authentication.
 	Anonymous(r *http.Request) unitofwork.Request
 	// CompleteSignIn gives the browser its session, and leads into the console.
-	CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
+	CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error
 	// CompleteSignInByCode is CompleteSignIn for a sign-in by a code alone, which leads to where
 	// another way to sign in can be added.
-	CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error
+	CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error
 }
 
 // Pages are the pages of members and invitations, and of those who hold a code.

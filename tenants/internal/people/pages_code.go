@@ -99,7 +99,7 @@ func registrationOf(r *http.Request) Registration {
 }
 
 func (p Pages) join(w http.ResponseWriter, r *http.Request) error {
-	return p.register(w, r, p.writeJoin, func(who Registration) (tenants.Entry, error) {
+	return p.register(w, r, p.writeJoin, func(who Registration) (tenants.SignInResult, error) {
 		return p.Codes.Join(r.Context(), p.entrance.Anonymous(r), who)
 	})
 }
@@ -121,7 +121,7 @@ func (p Pages) writeWelcome(w http.ResponseWriter, r *http.Request, status int, 
 }
 
 func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
-	return p.register(w, r, p.writeWelcome, func(who Registration) (tenants.Entry, error) {
+	return p.register(w, r, p.writeWelcome, func(who Registration) (tenants.SignInResult, error) {
 		return p.Codes.UseOwnerCode(r.Context(), p.entrance.Anonymous(r), r.PostForm.Get("organization"), who)
 	})
 }
@@ -130,7 +130,7 @@ func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 // session yet; write shows the form again with its faults.
 func (p Pages) register(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
-	use func(who Registration) (tenants.Entry, error)) error {
+	use func(who Registration) (tenants.SignInResult, error)) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
 	}
@@ -180,13 +180,13 @@ func (p Pages) writeReset(w http.ResponseWriter, r *http.Request, status int, er
 }
 
 func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
-	return p.register(w, r, p.writeReset, func(who Registration) (tenants.Entry, error) {
+	return p.register(w, r, p.writeReset, func(who Registration) (tenants.SignInResult, error) {
 		return p.Codes.Reset(r.Context(), p.entrance.Anonymous(r), who.Code, who.Password)
 	})
 }
 
 // handedOut is a code that is shown once, to pass on.
-type handedOut struct {
+type issuedCode struct {
 	For     string // who it is for
 	Does    string // what its holder can do
 	Link    ui.Code
@@ -197,7 +197,7 @@ type handedOut struct {
 
 // writeHandedOut shows a code in the answer to the form that
 // asked for it, and nowhere else.
-func (p Pages) writeHandedOut(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown handedOut) {
+func (p Pages) writeIssuedCode(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown issuedCode) {
 	link := p.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
 	shown.Code = ui.Code{ID: "code", Label: "The code", Text: code.Reveal(), Copy: "Copy code", Secret: true}

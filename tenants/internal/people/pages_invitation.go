@@ -87,7 +87,7 @@ func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
 	wanted := NewInvitation{
 		Organization: pages.CallerOf(r).Organization, Email: r.PostForm.Get("email"), Role: tenants.Role(r.PostForm.Get("role")),
 	}
-	if err := pages.Need(r, tenants.InvitingTo(wanted.Role)); err != nil {
+	if err := pages.Need(r, tenants.InvitePermission(wanted.Role)); err != nil {
 		return err
 	}
 	invitation, code, err := p.Invitations.Invite(r.Context(), p.RequestOf(r), wanted)
@@ -104,7 +104,7 @@ func (p Pages) invite(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p Pages) writeInvited(w http.ResponseWriter, r *http.Request, invitation tenants.Invitation, code tenants.Secret) {
-	p.writeHandedOut(w, r, "Pass on the invitation", joinPath, code, handedOut{
+	p.writeIssuedCode(w, r, "Pass on the invitation", joinPath, code, issuedCode{
 		For: invitation.Email, Does: "with that address, whoever opens it joins as " + string(invitation.Role),
 		Expires: invitation.ExpiresAt, Back: invitationsPath,
 	})
@@ -125,7 +125,7 @@ func (p Pages) invitation(r *http.Request) (tenants.Invitation, error) {
 	if err != nil {
 		return tenants.Invitation{}, pages.ProblemOf(err, "invitation", id)
 	}
-	return invitation, pages.Need(r, tenants.InvitingTo(invitation.Role))
+	return invitation, pages.Need(r, tenants.InvitePermission(invitation.Role))
 }
 
 // showOn shows a page about an invitation.

@@ -40,7 +40,7 @@ func (p Pages) writeMails(w http.ResponseWriter, r *http.Request, status int, fa
 	}
 	page := mailsPage{Settings: shown, Fault: pages.FaultOf(fault, "mails")}
 	for _, kind := range tenants.MailKinds() {
-		page.Kinds = append(page.Kinds, ui.Choice{Value: string(kind), Text: mailWords(kind), Selected: shown.Member.Gets(kind)})
+		page.Kinds = append(page.Kinds, ui.Choice{Value: string(kind), Text: mailWords(kind), Selected: shown.Member.Receives(kind)})
 	}
 	p.Write(w, r, status, "mails", ui.View{Title: "Choose your mail", Tabs: pages.Tabs(r, pages.AccountPath), Data: page})
 	return nil

@@ -67,7 +67,7 @@ func (p Pages) found(r *http.Request) (tenants.Member, error) {
 	if err != nil {
 		return tenants.Member{}, pages.ProblemOf(err, "member", id)
 	}
-	return member, pages.Need(r, tenants.Managing(member.Role))
+	return member, pages.Need(r, tenants.ManagePermission(member.Role))
 }
 
 func (p Pages) showMember(w http.ResponseWriter, r *http.Request) error {
@@ -129,7 +129,7 @@ func (p Pages) changeMember(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	role := tenants.Role(r.PostForm.Get("role"))
-	if err := pages.Need(r, tenants.Managing(role)); err != nil {
+	if err := pages.Need(r, tenants.ManagePermission(role)); err != nil {
 		return err
 	}
 	_, err = p.Members.ChangeRole(r.Context(), p.RequestOf(r), member.ID, role)
@@ -187,7 +187,7 @@ func (p Pages) resetMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return pages.ProblemOf(err, "member", chi.URLParam(r, "id"))
 	}
-	p.writeHandedOut(w, r, "Pass on the link for a new password", ResetPath, code, handedOut{
+	p.writeIssuedCode(w, r, "Pass on the link for a new password", ResetPath, code, issuedCode{
 		For: member.Name + ", " + member.Email, Does: "whoever opens it sets the password and can then sign in as that member",
 		Expires: member.Reset.ExpiresAt, Back: pages.MembersPath,
 	})

@@ -66,8 +66,8 @@ func (s *signIns) ask(format string, a ...any) error {
 	return nil
 }
 
-func (s *signIns) StartSession(_ context.Context, _ *unitofwork.Unit, m tenants.Member, method tenants.SignInMethod) (tenants.Entry, error) {
-	return tenants.Entry{Session: tenants.Session{ID: "ses_1", Method: method}}, s.ask("let in %s as %s", m.Email, m.Role)
+func (s *signIns) StartSession(_ context.Context, _ *unitofwork.Unit, m tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error) {
+	return tenants.SignInResult{Session: tenants.Session{ID: "ses_1", Method: method}}, s.ask("let in %s as %s", m.Email, m.Role)
 }
 
 func (s *signIns) ChangeRoles(_ context.Context, _ *unitofwork.Unit, m tenants.Member, role tenants.Role, _ time.Time) error {
@@ -96,12 +96,12 @@ func (e entrance) Limit(_ *http.Request, name string) time.Duration {
 
 func (entrance) Anonymous(*http.Request) unitofwork.Request { return unitofwork.Request{} }
 
-func (entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
+func (entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, _ tenants.SignInResult) error {
 	http.Redirect(w, r, "/in", http.StatusSeeOther)
 	return nil
 }
 
-func (entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, _ tenants.Entry) error {
+func (entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, _ tenants.SignInResult) error {
 	http.Redirect(w, r, "/in/by-code", http.StatusSeeOther)
 	return nil
 }

@@ -47,7 +47,7 @@ func (c *Codes) IssueResetFor(ctx context.Context, request unitofwork.Request, e
 // access: sessions, passkeys and the identity at the provider. Where
 // passwords are off it admits the member instead, to add a passkey; else the
 // entry is empty. It fails with tenants.ErrCode.
-func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code string, chosen tenants.Password) (entry tenants.Entry, err error) {
+func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code string, chosen tenants.Password) (entry tenants.SignInResult, err error) {
 	cmd := tenants.ChangePassword{Password: chosen, At: c.work.Now()}
 	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
 		return entry, err
@@ -81,7 +81,7 @@ func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code stri
 	}
 	if off {
 		if entry, err = c.members.SignIns.StartSession(ctx, u, member, tenants.ByCode); err != nil {
-			return tenants.Entry{}, err
+			return tenants.SignInResult{}, err
 		}
 	}
 	return entry, u.Commit(ctx)

@@ -41,7 +41,7 @@ type Registry interface {
 
 // SignIns let members in and end what lets them in, in a unit of work that is open.
 type SignIns interface {
-	StartSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (tenants.Entry, error)
+	StartSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error)
 	// ChangeRoles gives the open sessions of a member a role.
 	ChangeRoles(ctx context.Context, u *unitofwork.Unit, member tenants.Member, role tenants.Role, at time.Time) error
 	// EndSessions ends the open sessions of a member, and forgets their browsers.
@@ -80,7 +80,7 @@ type NewMember struct {
 // Add adds a person with a password; only for operators, since ErrEmailTaken
 // reveals members elsewhere. Everybody else invites.
 func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted NewMember) (member tenants.Member, err error) {
-	if !request.Caller.Operates() {
+	if !request.Caller.IsOperator() {
 		return member, fmt.Errorf("add a member with a password: %w", tenants.ErrForbidden)
 	}
 	cmd := tenants.AddMember{
@@ -154,7 +154,7 @@ func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id
 		return member, err
 	}
 	defer u.Rollback(ctx)
-	if cmd.By, cmd.OtherOwners, err = s.over(ctx, u, found); err != nil {
+	if cmd.By, cmd.OtherOwners, err = s.callerRole(ctx, u, found); err != nil {
 		return member, err
 	}
 	member, err = unitofwork.Change(ctx, u, stream(found.Organization, id),
@@ -181,7 +181,7 @@ func (s *Service) Remove(ctx context.Context, request unitofwork.Request, id str
 		return member, err
 	}
 	defer u.Rollback(ctx)
-	if cmd.By, cmd.OtherOwners, err = s.over(ctx, u, found); err != nil {
+	if cmd.By, cmd.OtherOwners, err = s.callerRole(ctx, u, found); err != nil {
 		return member, err
 	}
 	member, err = unitofwork.Change(ctx, u, stream(found.Organization, id),
@@ -214,7 +214,7 @@ func (s *Service) begin(ctx context.Context, request unitofwork.Request, id stri
 // over is the caller's role toward a member, and how many other
 // owners there are. Both stay true until the unit ends: of two
 // owners who demote each other one is refused.
-func (s *Service) over(ctx context.Context, u *unitofwork.Unit, member tenants.Member) (by tenants.Role, otherOwners int, err error) {
+func (s *Service) callerRole(ctx context.Context, u *unitofwork.Unit, member tenants.Member) (by tenants.Role, otherOwners int, err error) {
 	if by, err = u.Role(ctx); err != nil {
 		return by, 0, err
 	}

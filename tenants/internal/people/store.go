@@ -24,7 +24,7 @@ func insertMember(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e t
 const updateMember = `UPDATE members SET `
 
 // nobody is a member's identity at the provider before the first sign-in by it.
-const nobody = `identity_issuer = '', identity_subject = ''`
+const clearIdentity = `identity_issuer = '', identity_subject = ''`
 
 const whereMember = ` WHERE organization = $1 AND id = $2`
 
@@ -34,14 +34,14 @@ func changeMemberRole(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext
 
 func removeMember(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberRemoved) error {
 	return query.ExactlyOne(ctx, tx, updateMember+`removed_at = $3, password_hash = '', reset_hash = NULL, reset_expires_at = NULL,
-		without_mails = '{}', `+nobody+whereMember,
+		without_mails = '{}', `+clearIdentity+whereMember,
 		at.Organization, e.Member, e.At)
 }
 
 func changePassword(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.MemberPasswordChanged) error {
 	changed := updateMember + `password_hash = $3, password_at = $4, reset_hash = NULL, reset_expires_at = NULL`
 	if e.Reset {
-		changed += `, ` + nobody
+		changed += `, ` + clearIdentity
 	}
 	return query.ExactlyOne(ctx, tx, changed+whereMember, at.Organization, e.Member, e.PasswordHash, e.At)
 }
@@ -148,7 +148,7 @@ func (s Store) OtherOwners(ctx context.Context, organization pg.Organization, me
 }
 
 // Founded reports whether the installation has a member.
-func (s Store) Founded(ctx context.Context) (bool, error) {
+func (s Store) HasMembers(ctx context.Context) (bool, error) {
 	return query.One(ctx, s.reader, tenants.Installation, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE `+query.Visible+` AND removed_at IS NULL)`)
 }

@@ -28,7 +28,7 @@ type deletionJSON struct {
 
 func showListedDeletion(d ListedDeletion) deletionJSON {
 	return deletionJSON{
-		ID: d.ID(), Organization: d.Organization, Project: api.Given(d.Project), State: d.State, RequestedAt: d.RequestedAt.UTC(), BeginsAt: d.BeginsAt.UTC(),
+		ID: d.ID(), Organization: d.Organization, Project: api.OrNull(d.Project), State: d.State, RequestedAt: d.RequestedAt.UTC(), BeginsAt: d.BeginsAt.UTC(),
 		GoneBy: d.GoneBy.UTC(), FinishedAt: api.Optional(d.FinishedAt), Removed: d.Removed,
 	}
 }

@@ -21,7 +21,7 @@ type securityPolicyJSON struct {
 func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 	return securityPolicyJSON{
 		Organization: p.Organization, LeakedKeys: string(p.LeakedKeys), PlainHTTPKeys: string(p.PlainHTTPKeys),
-		Passwords: p.PasswordWord(), SetAt: api.Optional(p.SetAt),
+		Passwords: p.PasswordPolicy(), SetAt: api.Optional(p.SetAt),
 	}
 }
 
@@ -37,7 +37,7 @@ func securityPolicyOf(w http.ResponseWriter, r *http.Request) (NewPolicy, error)
 		return wanted, err
 	}
 	wanted.LeakedKeys, wanted.PlainHTTPKeys = body.LeakedKeys, body.PlainHTTPKeys
-	off, known := tenants.OffSwitch(body.Passwords)
+	off, known := tenants.ParsePasswordsOff(body.Passwords)
 	if wanted.PasswordsOff = off; !known {
 		return wanted, httpapi.Invalid("/passwords", httpapi.CodeInvalidRequest, fmt.Sprintf("passwords is %q.", body.Passwords),
 			"Use allowed or off, or leave it out to let it be as it is.")

@@ -107,5 +107,5 @@ func (l *DeletionLoop) decide(ctx context.Context, d ListedDeletion, decide func
 	if _, err = unitofwork.Change(ctx, u, stream, func(s tenants.Deletion) ([]tenants.Event, error) { return decide(u, s) }); err != nil {
 		return err
 	}
-	return u.Keep(ctx)
+	return u.CommitNoWait(ctx)
 }

@@ -44,7 +44,7 @@ func (t *Tokens) configure(ctx context.Context, stream eventstore.Stream, decide
 	if token, err = unitofwork.Change(ctx, u, stream, decide); err != nil {
 		return token, err
 	}
-	return token, u.Keep(ctx)
+	return token, u.CommitNoWait(ctx)
 }
 
 // replaceOperators revokes the configured tokens other than the

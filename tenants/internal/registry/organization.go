@@ -42,7 +42,7 @@ func (s *Service) subscribed(o tenants.Organization) tenants.Organization {
 // Create creates an organization; only an operator may.
 func (s *Service) Create(ctx context.Context, request unitofwork.Request, name string, tier tenants.Tier) (
 	organization tenants.Organization, err error) {
-	if !request.Caller.Operates() {
+	if !request.Caller.IsOperator() {
 		return organization, fmt.Errorf("create an organization: %w", tenants.ErrForbidden)
 	}
 	cmd := tenants.CreateOrganization{ID: s.work.NewID(request, organizationPrefix, tenants.Installation), Name: name, Tier: tier, At: s.work.Now()}
@@ -81,7 +81,7 @@ func (s *Service) List(ctx context.Context, caller tenants.Caller, after query.P
 // Organization returns an organization that the caller reaches, or
 // ErrNotFound for one that is unknown or foreign.
 func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
-	if !caller.Reaches(id) || !tenants.IsID(id) {
+	if !caller.CanAccess(id) || !tenants.IsID(id) {
 		return tenants.Organization{}, fmt.Errorf("organization %q: %w", id, tenants.ErrNotFound)
 	}
 	found, err := s.store.Organization(ctx, pg.Organization(caller.Organization), id)

@@ -154,7 +154,7 @@ func (p Pages) showDeletions(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := deletionsPage{Settings: shown, Pager: pager}
 	for _, deletion := range list {
-		page.Deletions = append(page.Deletions, inWords(deletion))
+		page.Deletions = append(page.Deletions, deletionText(deletion))
 	}
 	p.Write(w, r, http.StatusOK, "deletions", ui.View{
 		Title: "Deletions", Tabs: pages.Tabs(r, pages.DeletionsPath),
@@ -167,7 +167,7 @@ func (p Pages) showDeletions(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func inWords(d ListedDeletion) shownDeletion {
+func deletionText(d ListedDeletion) shownDeletion {
 	shown := shownDeletion{ListedDeletion: d, Word: string(d.State), Tone: "warn", Restorable: d.State == tenants.Deleting}
 	switch d.State {
 	case tenants.Gone:

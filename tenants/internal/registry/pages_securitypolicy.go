@@ -65,7 +65,7 @@ func passwordsField(off bool, fault error) ui.Field {
 		Name: "passwords", Label: "Signing in with a password", Fault: pages.FaultOf(fault, "passwords"),
 		Hint: "Where it is off, nobody signs in, joins or confirms with a password. Who is signed in stays so. " +
 			"A link to reset a password lets its holder in once, to add a passkey.",
-		Choices: ui.NewChoices(tenants.SecurityPolicy{PasswordsOff: off}.PasswordWord(),
+		Choices: ui.NewChoices(tenants.SecurityPolicy{PasswordsOff: off}.PasswordPolicy(),
 			[2]string{tenants.PasswordsAllowed, "Allowed, beside passkeys and the identity provider"},
 			[2]string{tenants.PasswordsOff, "Off: passkeys or the identity provider alone"}),
 	}
@@ -86,7 +86,7 @@ func (p Pages) setSecurity(w http.ResponseWriter, r *http.Request) error {
 		LeakedKeys:    tenants.LeakedPolicy(r.PostForm.Get("leaked_keys")),
 		PlainHTTPKeys: tenants.PlainHTTPPolicy(r.PostForm.Get("plain_http_keys")),
 	}
-	off, known := tenants.OffSwitch(r.PostForm.Get("passwords"))
+	off, known := tenants.ParsePasswordsOff(r.PostForm.Get("passwords"))
 	if wanted.PasswordsOff = off; !known {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest, "The form could not be read. Go back, reload the page and send it again.")
 	}

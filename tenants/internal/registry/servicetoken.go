@@ -67,10 +67,10 @@ func (t *Tokens) mayIssue(ctx context.Context, caller tenants.Caller, cmd tenant
 	if err := cmd.Check(); err != nil {
 		return err
 	}
-	if err := t.reach(ctx, caller, cmd.Organization); err != nil {
+	if err := t.checkAccess(ctx, caller, cmd.Organization); err != nil {
 		return err
 	}
-	return caller.Grants(cmd.Scopes)
+	return caller.CheckGrant(cmd.Scopes)
 }
 
 // mayGrant refuses a member who may not issue a token with scopes now.
@@ -78,13 +78,13 @@ func mayGrant(ctx context.Context, u *unitofwork.Unit, scopes []string) error {
 	if err := u.Require(ctx, tenants.ServiceTokensWrite); err != nil || u.Request().Role == "" {
 		return err
 	}
-	return tenants.Caller{Scopes: u.Request().Role.GrantableScopes()}.Grants(scopes)
+	return tenants.Caller{Scopes: u.Request().Role.GrantableScopes()}.CheckGrant(scopes)
 }
 
 // reach makes sure that tokens of organization, or of the
 // installation, are the caller's business.
-func (t *Tokens) reach(ctx context.Context, caller tenants.Caller, organization string) error {
-	if organization == tenants.Installation && caller.Operates() {
+func (t *Tokens) checkAccess(ctx context.Context, caller tenants.Caller, organization string) error {
+	if organization == tenants.Installation && caller.IsOperator() {
 		return nil
 	}
 	_, err := t.organizations.Organization(ctx, caller, organization)
@@ -113,7 +113,7 @@ func (t *Tokens) Revoke(ctx context.Context, request unitofwork.Request, id, rea
 // List lists the tokens of an organization that the caller
 // reaches, or of the installation.
 func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.ServiceToken, error) {
-	if err := t.reach(ctx, caller, organization); err != nil {
+	if err := t.checkAccess(ctx, caller, organization); err != nil {
 		return nil, err
 	}
 	return t.store.ServiceTokens(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)

@@ -20,7 +20,7 @@ func requestDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, 
 	err := query.ExactlyOne(ctx, tx, `
 		INSERT INTO deletions (organization, id, project, state, requested_at, begins_at, gone_by) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (organization, id) DO UPDATE SET state = $4, requested_at = $5, begins_at = $6, gone_by = $7`,
-		e.Organization, e.ID(), e.Project, tenants.Deleting, e.At, e.BeginsAt, e.BeginsAt.Add(tenants.ErasureLasts))
+		e.Organization, e.ID(), e.Project, tenants.Deleting, e.At, e.BeginsAt, e.BeginsAt.Add(tenants.ErasureTimeout))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 type Access struct{}
 
 // StartSession lets a member in.
-func (*Access) StartSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (tenants.Entry, error) {
+func (*Access) StartSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error) {
 	return start(ctx, u, member, method)
 }
 

@@ -28,8 +28,8 @@ func NewAPI(kit *api.Kit, sessions *Sessions) API { return API{kit, sessions} }
 
 // Mount adds the routes to router.
 func (a API) Mount(admin chi.Router) {
-	admin.Get("/v1/sessions", api.Listing("member", memberOf, a.sessions.List, showSession, placeOfSession))
-	admin.Post("/v1/sessions/{id}/revoke", api.Changing(a.Kit, "session", api.ReasonOf, a.sessions.Revoke, showSession))
+	admin.Get("/v1/sessions", api.ListHandler("member", memberOf, a.sessions.List, showSession, placeOfSession))
+	admin.Post("/v1/sessions/{id}/revoke", api.ChangeHandler(a.Kit, "session", api.ReasonOf, a.sessions.Revoke, showSession))
 }
 
 // memberOf is the member that a list is about.

@@ -32,7 +32,7 @@ func keepDevice(ctx context.Context, u *unitofwork.Unit, session tenants.Session
 	now, before := u.Now(), u.Request().Devices
 	device := tenants.Device{
 		Organization: session.Organization, Member: session.Member, Hash: secret.Digest().Hash, Session: session.ID,
-		UsedAt: now, ExpiresAt: now.Add(tenants.DeviceLasts),
+		UsedAt: now, ExpiresAt: now.Add(tenants.DeviceLifetime),
 	}
 	replaced, err := replaceDevices(ctx, u.Tx(), device, hashesOf(before))
 	if err != nil {

@@ -19,7 +19,7 @@ func keepDevice(t *testing.T, pool *pgxpool.Pool, number int, instead ...string)
 	t.Helper()
 	at := tenantstest.Noon.Add(time.Duration(number) * time.Minute)
 	device := tenants.Device{
-		Organization: "org_a", Member: "mem_a", Hash: deviceHash(number), Session: "ses_a", UsedAt: at, ExpiresAt: at.Add(tenants.DeviceLasts),
+		Organization: "org_a", Member: "mem_a", Hash: deviceHash(number), Session: "ses_a", UsedAt: at, ExpiresAt: at.Add(tenants.DeviceLifetime),
 	}
 	err := asA(t, pool, func(tx pgx.Tx) (err error) {
 		replaced, err = signin.ReplaceDevices(t.Context(), tx, device, instead)
@@ -67,7 +67,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	if !known(2, tenantstest.Noon) || known(11, tenantstest.Noon) || !known(20, tenantstest.Noon) {
 		t.Error("a device that gets another secret takes the place of others")
 	}
-	if known(20, tenantstest.Noon.Add(20*time.Minute).Add(tenants.DeviceLasts)) {
+	if known(20, tenantstest.Noon.Add(20*time.Minute).Add(tenants.DeviceLifetime)) {
 		t.Error("a device is known for ever")
 	}
 	if _, err := views.DeviceOf(t.Context(), "b@example.com", []string{deviceHash(20)}, tenantstest.Noon); err == nil {

@@ -25,15 +25,15 @@ func (e Entrance) Limit(r *http.Request, name string) (wait time.Duration) {
 func (e Entrance) Anonymous(r *http.Request) unitofwork.Request { return e.pages.anonymous(r) }
 
 // CompleteSignIn gives the browser its session, and leads to where its holder wanted to go.
-func (e Entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+func (e Entrance) CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
 	return e.pages.completeSignIn(w, r, entry)
 }
 
 // CompleteSignInByCode leads somebody admitted by a code alone to where
 // another way to sign in can be added.
-func (e Entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
+func (e Entrance) CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
 	if e.pages.services.Passkeys.Usable() {
-		return e.pages.letInTo(w, r, entry, passkeysPath+"/new")
+		return e.pages.startBrowserSession(w, r, entry, passkeysPath+"/new")
 	}
-	return e.pages.letInTo(w, r, entry, pages.AccountPath)
+	return e.pages.startBrowserSession(w, r, entry, pages.AccountPath)
 }

@@ -13,7 +13,7 @@ const sessionPrefix = "ses_"
 
 // start starts a session. When the unit is committed, it is in force, unless
 // the broker is slow or away. The secret is in no other place.
-func start(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (entry tenants.Entry, err error) {
+func start(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (entry tenants.SignInResult, err error) {
 	secret, err := tenants.NewSecret(tenants.SessionPrefix, u.Random)
 	if err != nil {
 		return entry, err
@@ -28,7 +28,7 @@ func start(ctx context.Context, u *unitofwork.Unit, member tenants.Member, metho
 		return entry, err
 	}
 	devices, err := keepDevice(ctx, u, session)
-	return tenants.Entry{Session: session, Secret: secret, Devices: devices}, err
+	return tenants.SignInResult{Session: session, Secret: secret, Devices: devices}, err
 }
 
 // endOldest ends the oldest sessions of a member at the limit,
@@ -51,13 +51,13 @@ func endOldest(ctx context.Context, u *unitofwork.Unit, member tenants.Member) e
 
 // completeSignIn lets a member in who has proved who they are.
 func (b *base) completeSignIn(ctx context.Context, request unitofwork.Request, proved tenants.Member, method tenants.SignInMethod) (
-	entry tenants.Entry, err error) {
+	entry tenants.SignInResult, err error) {
 	u, err := b.Work.Begin(ctx, proved.Organization, request)
 	if err != nil {
 		return entry, err
 	}
 	defer u.Rollback(ctx)
-	if entry, err = b.startAgain(ctx, u, proved, method); err != nil {
+	if entry, err = b.startVerified(ctx, u, proved, method); err != nil {
 		return entry, err
 	}
 	return entry, u.Commit(ctx)
@@ -65,7 +65,7 @@ func (b *base) completeSignIn(ctx context.Context, request unitofwork.Request, p
 
 // startAgain starts a session for an authenticated member, unless they were
 // removed meanwhile, or got another password.
-func (b *base) startAgain(ctx context.Context, u *unitofwork.Unit, proved tenants.Member, method tenants.SignInMethod) (tenants.Entry, error) {
+func (b *base) startVerified(ctx context.Context, u *unitofwork.Unit, proved tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error) {
 	member, err := b.Members(u.Reader()).Member(ctx, pg.Organization(proved.Organization), proved.ID)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
 		err = ErrSignIn
@@ -74,14 +74,14 @@ func (b *base) startAgain(ctx context.Context, u *unitofwork.Unit, proved tenant
 		err = b.allowed(ctx, u.Reader(), member.Organization)
 	}
 	if err != nil {
-		return tenants.Entry{}, err
+		return tenants.SignInResult{}, err
 	}
 	return start(ctx, u, member, method)
 }
 
 // stillOpen is unitofwork.ErrRemoved where a session has ended:
 // what it leaves behind must not outlive it.
-func stillOpen(ctx context.Context, u *unitofwork.Unit, organization, id string) error {
+func checkOpen(ctx context.Context, u *unitofwork.Unit, organization, id string) error {
 	session, err := NewStore(u.Reader()).Session(ctx, pg.Organization(organization), id)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && !session.Revocation.At.IsZero() {
 		return unitofwork.ErrRemoved

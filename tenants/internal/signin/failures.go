@@ -94,7 +94,7 @@ func (f *Failures) reportDue(ctx context.Context) error {
 	for _, member := range members {
 		errs = append(errs, f.keep(ctx, member.Organization, member.ID, counted[member.Email]))
 	}
-	due, err := f.store.DueSignInFailures(ctx, f.Work.Now().Add(-tenants.FailuresReported), failuresPerTry)
+	due, err := f.store.DueSignInFailures(ctx, f.Work.Now().Add(-tenants.FailureReportInterval), failuresPerTry)
 	errs = append(errs, err)
 	for _, old := range due {
 		errs = append(errs, f.keep(ctx, old.Organization, old.Member, tenants.SignInFailures{}))

@@ -50,10 +50,10 @@ func (p *Pages) MountOpen(router chi.Router) {
 	router.Group(func(open chi.Router) {
 		open.Use(p.Protect, p.limitAnonymous, p.RequireReady(p.Guard))
 		open.Get("/console", p.goHome)
-		open.Get("/console/*", p.Page(p.noPage)) // what no module has
+		open.Get("/console/*", p.Page(p.notFound)) // what no module has
 		open.Get(identity.SignInPath, p.Page(p.showSignIn))
 		open.Post(identity.SignInPath, p.Page(p.signIn))
-		open.Post(signInPasskeyPath+"/options", p.Page(p.withPasskeys(p.askWhoSignsIn)))
+		open.Post(signInPasskeyPath+"/options", p.Page(p.withPasskeys(p.beginSignIn)))
 		open.Post(signInPasskeyPath, p.Page(p.withPasskeys(p.signInByPasskey)))
 		open.Get(oidcPath, p.Page(p.withProvider(p.startOIDC)))
 		open.Get(OIDCCallbackPath, p.Page(p.withProvider(p.finishOIDC)))
@@ -85,7 +85,7 @@ func (p *Pages) mountSession(detours chi.Router) {
 	detours.Use(p.Protect, p.RequireSession(p.Guard))
 	detours.Get(pages.ConfirmPath, p.Page(p.showConfirm))
 	detours.Post(pages.ConfirmPath, p.Page(p.confirm))
-	detours.Post(confirmPasskeyPath+"/options", p.Page(p.withPasskeys(p.askToConfirm)))
+	detours.Post(confirmPasskeyPath+"/options", p.Page(p.withPasskeys(p.beginConfirmation)))
 	detours.Post(confirmPasskeyPath, p.Page(p.withPasskeys(p.confirmByPasskey)))
 	detours.Get(identity.RenewPath, p.Page(p.renewSession))
 }
@@ -94,7 +94,7 @@ func (p *Pages) mountSession(detours chi.Router) {
 func (p *Pages) Mount(settings chi.Router) {
 	settings.Get(pages.AccountPath, p.Page(p.showAccount))
 	settings.Get(passkeysPath+"/new", p.Page(p.withPasskeys(p.RequireConfirmed(p.showNewPasskey))))
-	settings.Post(passkeysPath+"/options", p.Page(p.withPasskeys(p.RequireConfirmed(p.askForPasskey))))
+	settings.Post(passkeysPath+"/options", p.Page(p.withPasskeys(p.RequireConfirmed(p.beginRegistration))))
 	settings.Post(passkeysPath, p.Page(p.withPasskeys(p.RequireConfirmed(p.registerPasskey))))
 	settings.Get(passkeysPath+"/{id}/remove", p.Page(p.withPasskeys(p.RequireConfirmed(p.showRemovePasskey))))
 	settings.Post(passkeysPath+"/{id}/remove", p.Page(p.withPasskeys(p.RequireConfirmed(p.removePasskey))))
@@ -106,7 +106,7 @@ func (p *Pages) Mount(settings chi.Router) {
 
 // noPage is the answer for an unknown page; the address with a
 // slash too many is the console itself.
-func (p *Pages) noPage(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/console/" {
 		p.goHome(w, r)
 		return nil

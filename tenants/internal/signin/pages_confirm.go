@@ -29,7 +29,7 @@ type confirmPage struct {
 // opened beside a form that came too late.
 func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
 	beside := r.URL.Query().Get("to") == ""
-	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLasts {
+	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLifetime {
 		return p.writeConfirm(w, r, http.StatusOK, nil)
 	}
 	if !beside {
@@ -91,7 +91,7 @@ func (p *Pages) confirm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return ended(err)
 	}
-	p.goOn(w, r, session, secret)
+	p.redirectConfirmed(w, r, session, secret)
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (p *Pages) confirmFailed(r *http.Request) error {
 }
 
 // goOn leads a member who has confirmed back to where they wanted to go.
-func (p *Pages) goOn(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
+func (p *Pages) redirectConfirmed(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
 	p.keepSession(w, session, secret)
 	to := pages.ConfirmPath
 	if r.PostForm.Get("to") != "" {

@@ -55,7 +55,7 @@ func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 		texts[i] = secret.Reveal()
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: deviceCookie, Value: strings.Join(texts, deviceSeparator), Path: "/", MaxAge: int(tenants.DeviceLasts / time.Second),
+		Name: deviceCookie, Value: strings.Join(texts, deviceSeparator), Path: "/", MaxAge: int(tenants.DeviceLifetime / time.Second),
 		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 }

@@ -25,7 +25,7 @@ const (
 const ticketCookie = "__Host-weir-challenge"
 
 // keepTicket sets the browser's ticket, or removes it.
-func keepTicket(w http.ResponseWriter, ticket string, seconds int) {
+func setTicket(w http.ResponseWriter, ticket string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: ticketCookie, Value: ticket, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
@@ -37,7 +37,7 @@ func takeTicket(w http.ResponseWriter, r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	keepTicket(w, "", -1)
+	setTicket(w, "", -1)
 	return cookie.Value
 }
 
@@ -52,11 +52,11 @@ func (p *Pages) withPasskeys(next pages.Handler) pages.Handler {
 }
 
 // put answers a script of the browser with a challenge.
-func put(w http.ResponseWriter, asked PasskeyChallenge, err error) error {
+func writeChallenge(w http.ResponseWriter, asked PasskeyChallenge, err error) error {
 	if err != nil {
 		return ended(passkeyProblem(err))
 	}
-	keepTicket(w, asked.Ticket.Reveal(), int(challenge.Lasts.Seconds()))
+	setTicket(w, asked.Ticket.Reveal(), int(challenge.Lifetime.Seconds()))
 	w.Header().Set("Cache-Control", "no-store")
 	httpapi.WriteJSON(w, http.StatusOK, asked.Options)
 	return nil
@@ -83,12 +83,12 @@ func passkeyProblem(err error) error {
 	return err
 }
 
-func (p *Pages) askWhoSignsIn(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) beginSignIn(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.byChallenge.take(p.network(r)); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
 	asked, err := p.services.Passkeys.BeginSignIn(r.Context())
-	return put(w, asked, err)
+	return writeChallenge(w, asked, err)
 }
 
 func (p *Pages) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
@@ -111,12 +111,12 @@ func answerOf(r *http.Request) []byte {
 	return []byte(r.PostForm.Get("credential"))
 }
 
-func (p *Pages) askToConfirm(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) beginConfirmation(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.limitMember(r); wait > 0 {
 		return httpapi.NewProblem(http.StatusTooManyRequests, httpapi.CodeRateLimited, p.TooMany(w, r, wait).Text)
 	}
 	asked, err := p.services.Passkeys.BeginConfirmation(r.Context(), pages.CallerOf(r), sessionID(r))
-	return put(w, asked, err)
+	return writeChallenge(w, asked, err)
 }
 
 func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
@@ -130,7 +130,7 @@ func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return ended(err)
 	}
-	p.goOn(w, r, session, secret)
+	p.redirectConfirmed(w, r, session, secret)
 	return nil
 }
 
@@ -163,9 +163,9 @@ func (p *Pages) writeNewPasskey(w http.ResponseWriter, r *http.Request, status i
 	return nil
 }
 
-func (p *Pages) askForPasskey(w http.ResponseWriter, r *http.Request) error {
+func (p *Pages) beginRegistration(w http.ResponseWriter, r *http.Request) error {
 	asked, err := p.services.Passkeys.BeginRegistration(r.Context(), pages.CallerOf(r), sessionID(r))
-	return put(w, asked, err)
+	return writeChallenge(w, asked, err)
 }
 
 func (p *Pages) registerPasskey(w http.ResponseWriter, r *http.Request) error {

@@ -45,7 +45,7 @@ func TestSignInByPasskey(t *testing.T) {
 		t.Errorf("the form: %d %s", got.status, got.body)
 	}
 	phone, visitor := owner.register(t), s.browser("198.51.100.9")
-	form := phone.Answer(t, passkeytest.Here, visitor.asked(t, signInPasskey))
+	form := phone.Answer(t, passkeytest.Site, visitor.asked(t, signInPasskey))
 	form["to"] = accountPage
 	if got := s.browser("198.51.100.9").post(t, signInPasskey, form); got.status != 422 || !strings.Contains(got.body, "in another browser") {
 		t.Errorf("in another browser: %d %s", got.status, got.body)
@@ -78,7 +78,7 @@ func TestConfirmByPasskey(t *testing.T) {
 	if got := b.post(t, confirmPasskey, map[string]string{"credential": "{}", "to": remove}); got.status != 422 {
 		t.Errorf("an answer that is none: %d %s", got.status, got.body)
 	}
-	form := phone.Answer(t, passkeytest.Here, b.asked(t, confirmPasskey))
+	form := phone.Answer(t, passkeytest.Site, b.asked(t, confirmPasskey))
 	form["to"] = remove
 	if got := b.post(t, confirmPasskey, form); got.status != 303 || got.at() != remove {
 		t.Fatalf("confirmed: %d to %q", got.status, got.at())
@@ -90,7 +90,7 @@ func TestConfirmByPasskey(t *testing.T) {
 		t.Errorf("removed: %d %s", got.status, got.body)
 	}
 	visitor := s.browser("198.51.100.9")
-	if got := visitor.post(t, signInPasskey, phone.Answer(t, passkeytest.Here, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.secret() != "" {
+	if got := visitor.post(t, signInPasskey, phone.Answer(t, passkeytest.Site, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.secret() != "" {
 		t.Errorf("signed in by a removed one: %d %s", got.status, got.body)
 	}
 }

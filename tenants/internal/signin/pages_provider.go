@@ -21,7 +21,7 @@ const OIDCCallbackPath = oidcPath + "/callback"
 
 // providerTicketLasts is how long the browser keeps its ticket;
 // the server decides anew.
-const providerTicketLasts = 600 // seconds
+const providerTicketLifetime = 600 // seconds
 
 // withProvider lets requests through where there is an identity provider.
 func (p *Pages) withProvider(next pages.Handler) pages.Handler {
@@ -44,7 +44,7 @@ func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return p.writeOIDCFault(w, r, err)
 	}
-	keepTicket(w, ticket.Reveal(), providerTicketLasts)
+	setTicket(w, ticket.Reveal(), providerTicketLifetime)
 	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
 }
@@ -63,7 +63,7 @@ func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 		ui.SetFlash(w, "identified")
 		in.To = pages.AccountPath
 	}
-	return p.letInTo(w, r, in.Entry, in.To)
+	return p.startBrowserSession(w, r, in.SignInResult, in.To)
 }
 
 // writeOIDCFault shows why the identity provider admits nobody,

@@ -67,7 +67,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
-	var entry tenants.Entry
+	var entry tenants.SignInResult
 	if err == nil {
 		entry, err = p.services.Passwords.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
 	}
@@ -104,13 +104,13 @@ func addressHash(email string) string {
 }
 
 // completeSignIn leads a signed-in person to the page they wanted.
-func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request, entry tenants.Entry) error {
-	return p.letInTo(w, r, entry, pages.Destination(r))
+func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
+	return p.startBrowserSession(w, r, entry, pages.Destination(r))
 }
 
 // letInTo gives the browser its new session instead of one that
 // it had before, and leads to a page.
-func (p *Pages) letInTo(w http.ResponseWriter, r *http.Request, entry tenants.Entry, to string) error {
+func (p *Pages) startBrowserSession(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult, to string) error {
 	if err := p.endSession(r); err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func TestOpenPagesAreLimited(t *testing.T) {
 func TestIdleSessionEnds(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
-	s.pass(tenants.SessionIdles)
+	s.pass(tenants.SessionIdleTimeout)
 	got, at := b.visit(t, accountPage+"?x=1")
 	if at != signInPage+"?to="+url.QueryEscape(accountPage+"?x=1") || !strings.Contains(got.text(), `name="to" value="`+accountPage+`?x=1"`) {
 		t.Errorf("after 12 hours: %s %s", at, got.body)

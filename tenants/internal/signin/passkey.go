@@ -59,7 +59,7 @@ func (p *Passkeys) Register(ctx context.Context, request unitofwork.Request, ses
 	if err := cmd.Check(); err != nil { // before the challenge is used up
 		return tenants.Passkey{}, err
 	}
-	holder, data, err := p.answering(ctx, request.Caller, ticket, forPasskey, session)
+	holder, data, err := p.takeChallenge(ctx, request.Caller, ticket, forPasskey, session)
 	if err != nil {
 		return tenants.Passkey{}, err
 	}
@@ -81,7 +81,7 @@ func (p *Passkeys) register(ctx context.Context, request unitofwork.Request, ses
 		return registered, err
 	}
 	defer u.Rollback(ctx)
-	if err := stillOpen(ctx, u, cmd.Member.Organization, session); err != nil {
+	if err := checkOpen(ctx, u, cmd.Member.Organization, session); err != nil {
 		return registered, err
 	}
 	registered, err = unitofwork.Change(ctx, u, passkeyStream(cmd.Member.Organization, cmd.ID),
@@ -100,10 +100,10 @@ func (p *Passkeys) BeginSignIn(ctx context.Context) (PasskeyChallenge, error) {
 
 // SignIn starts a session for the member who has answered BeginSignIn. It fails
 // with ErrPasskey, ErrSuspected or challenge.ErrNone.
-func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.Entry, error) {
+func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.SignInResult, error) {
 	data, err := p.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
-		return tenants.Entry{}, err
+		return tenants.SignInResult{}, err
 	}
 	holder, proof, err := p.RelyingParty.FinishSignIn(data, answer, func(member string) (passkey.Holder, error) {
 		return p.holder(ctx, tenants.Installation, member)
@@ -113,7 +113,7 @@ func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticke
 		err = p.use(ctx, request, holder, proof)
 	}
 	if err != nil {
-		return tenants.Entry{}, passkeyError(err)
+		return tenants.SignInResult{}, passkeyError(err)
 	}
 	entry, err := p.completeSignIn(ctx, request, holder.Member, tenants.ByPasskey)
 	return entry, passkeyError(err)
@@ -136,7 +136,7 @@ func (p *Passkeys) BeginConfirmation(ctx context.Context, caller tenants.Caller,
 // Confirm lets the signed-in caller prove their identity again. It fails with
 // ErrPasskey, ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, session, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
-	holder, data, err := p.answering(ctx, request.Caller, ticket, forConfirm, session)
+	holder, data, err := p.takeChallenge(ctx, request.Caller, ticket, forConfirm, session)
 	if err != nil {
 		return tenants.Session{}, tenants.Secret{}, err
 	}
@@ -163,7 +163,7 @@ func (p *Passkeys) Remove(ctx context.Context, request unitofwork.Request, id st
 	defer u.Rollback(ctx)
 	member, err := p.Members(u.Reader()).Member(ctx, pg.Organization(found.Organization), found.Member)
 	if err == nil {
-		err = p.keepsSignInMethod(ctx, u, member, id)
+		err = p.checkOtherSignInMethod(ctx, u, member, id)
 	}
 	if err == nil {
 		err = remove(ctx, u, found)
@@ -215,12 +215,12 @@ func (p *Passkeys) issue(ctx context.Context, purpose, subject string, made pass
 	if err != nil {
 		return PasskeyChallenge{}, err
 	}
-	ticket, err := p.Challenges.Issue(ctx, challenge.Challenge{Purpose: purpose, Subject: subject, Data: made.Data, Lasts: challenge.Lasts})
+	ticket, err := p.Challenges.Issue(ctx, challenge.Challenge{Purpose: purpose, Subject: subject, Data: made.Data, Lasts: challenge.Lifetime})
 	return PasskeyChallenge{Options: made.Options, Ticket: ticket}, err
 }
 
 // answering returns who answers what.
-func (p *Passkeys) answering(ctx context.Context, caller tenants.Caller, ticket, purpose, subject string) (passkey.Holder, []byte, error) {
+func (p *Passkeys) takeChallenge(ctx context.Context, caller tenants.Caller, ticket, purpose, subject string) (passkey.Holder, []byte, error) {
 	data, err := p.Challenges.Take(ctx, ticket, purpose, subject)
 	if err != nil {
 		return passkey.Holder{}, nil, err

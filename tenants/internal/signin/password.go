@@ -29,10 +29,10 @@ func (p *Passwords) Off(ctx context.Context, organization string) (bool, error) 
 
 // SignIn starts a session for the member with an address and a
 // password, or fails with ErrSignIn.
-func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, email string, chosen tenants.Password) (tenants.Entry, error) {
+func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, email string, chosen tenants.Password) (tenants.SignInResult, error) {
 	member, err := p.authenticate(ctx, request, email, chosen)
 	if err != nil {
-		return tenants.Entry{}, err
+		return tenants.SignInResult{}, err
 	}
 	return p.completeSignIn(ctx, request.By(member), member, tenants.ByPassword)
 }
@@ -42,7 +42,7 @@ func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, emai
 func (p *Passwords) authenticate(ctx context.Context, request unitofwork.Request, email string, shown tenants.Password) (tenants.Member, error) {
 	member, err := p.member(ctx, email)
 	if errors.Is(err, tenants.ErrNotFound) {
-		if err := p.Config.Passwords.MatchNothing(ctx, askerOf(request), shown); err != nil {
+		if err := p.Config.Passwords.MatchDummy(ctx, askerOf(request), shown); err != nil {
 			return tenants.Member{}, err
 		}
 		return tenants.Member{}, ErrSignIn
@@ -100,7 +100,7 @@ func (p *Passwords) Change(ctx context.Context, request unitofwork.Request, sess
 	if err != nil {
 		return err
 	}
-	if err := p.uncommon(ctx, chosen, member); err != nil {
+	if err := p.checkUncommon(ctx, chosen, member); err != nil {
 		return err
 	}
 	right, err := p.Config.Passwords.Matches(ctx, askerOf(request), member.PasswordHash, before)
@@ -139,7 +139,7 @@ func (p *Passwords) change(ctx context.Context, request unitofwork.Request, sess
 
 // uncommon refuses a password among the first guesses of somebody who
 // knows the member and the organization.
-func (p *Passwords) uncommon(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
+func (p *Passwords) checkUncommon(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
 	found, err := p.Organizations(p.Work.Views).Organization(ctx, tenants.Installation, member.Organization)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 const forProvider = "sign in by an identity provider"
 
 // providerLasts is how long a sign-in at the identity provider may take.
-const providerLasts = 10 * time.Minute
+const providerLifetime = 10 * time.Minute
 
 // Why a person whom an identity provider knows is not admitted.
 var (
@@ -46,7 +46,7 @@ func (p *Provider) Start(ctx context.Context, to string) (address string, ticket
 	if err != nil {
 		return "", ticket, err
 	}
-	if ticket, err = p.Challenges.Issue(ctx, challenge.Challenge{Purpose: forProvider, Data: data, Lasts: providerLasts}); err != nil {
+	if ticket, err = p.Challenges.Issue(ctx, challenge.Challenge{Purpose: forProvider, Data: data, Lasts: providerLifetime}); err != nil {
 		return "", ticket, err
 	}
 	address, err = p.Config.Provider.Start(ctx, ticket)
@@ -55,7 +55,7 @@ func (p *Provider) Start(ctx context.Context, to string) (address string, ticket
 
 // A ProviderSignIn is the result of a sign-in at an identity provider.
 type ProviderSignIn struct {
-	tenants.Entry
+	tenants.SignInResult
 	To    string // where they wanted to go
 	First bool   // the member's identity was unknown until now
 }
@@ -81,7 +81,7 @@ func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	if err != nil {
 		return in, err
 	}
-	in.Entry, in.First, err = p.letInAs(ctx, request.By(member), member, claims.Identity)
+	in.SignInResult, in.First, err = p.signInAs(ctx, request.By(member), member, claims.Identity)
 	if errors.Is(err, ErrSignIn) || errors.Is(err, tenants.ErrNotFound) { // is no member any more
 		err = fmt.Errorf("%w: %w", ErrNoMember, err)
 	}
@@ -107,8 +107,8 @@ func (p *Provider) memberAs(ctx context.Context, claims oidc.Claims) (tenants.Me
 
 // letInAs keeps who a member is at the provider, reports whether
 // that is new, and lets the member in.
-func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
-	identity tenants.ProviderIdentity) (entry tenants.Entry, first bool, err error) {
+func (p *Provider) signInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
+	identity tenants.ProviderIdentity) (entry tenants.SignInResult, first bool, err error) {
 	u, err := p.Work.Begin(ctx, member.Organization, request)
 	if err != nil {
 		return entry, false, err
@@ -117,7 +117,7 @@ func (p *Provider) letInAs(ctx context.Context, request unitofwork.Request, memb
 	if first, err = identify(ctx, u, member, identity); err != nil {
 		return entry, first, err
 	}
-	if entry, err = p.startAgain(ctx, u, member, tenants.ByOIDC); err != nil {
+	if entry, err = p.startVerified(ctx, u, member, tenants.ByOIDC); err != nil {
 		return entry, first, err
 	}
 	return entry, first, u.Commit(ctx)

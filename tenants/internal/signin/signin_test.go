@@ -88,7 +88,7 @@ func open(t *testing.T) room {
 	})}
 }
 
-func (r room) signIn(t *testing.T) tenants.Entry {
+func (r room) signIn(t *testing.T) tenants.SignInResult {
 	t.Helper()
 	entry, err := r.Passwords.SignIn(t.Context(), unitofwork.Request{Client: "curl/8.5.0"}, "A@example.com", secret)
 	if err != nil {

@@ -18,7 +18,7 @@ var ErrLastSignInMethod = errors.New("this is the only way in that the member ha
 
 // keepsSignInMethod is ErrLastSignInMethod where a member, in an organization
 // without passwords, has no other way in than one passkey.
-func (b *base) keepsSignInMethod(ctx context.Context, u *unitofwork.Unit, member tenants.Member, without string) error {
+func (b *base) checkOtherSignInMethod(ctx context.Context, u *unitofwork.Unit, member tenants.Member, without string) error {
 	off, err := b.passwordsOff(ctx, u.Reader(), member.Organization)
 	if err != nil || !off || b.Config.Provider != nil && member.Identity.Issuer == b.Config.Provider.Issuer {
 		return err

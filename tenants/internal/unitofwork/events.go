@@ -37,7 +37,7 @@ func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events
 // Codec is how this module's events are stored.
 func Codec() eventstore.Codec[tenants.Event] {
 	return eventstore.Codec[tenants.Event]{
-		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.KnowsEvent,
+		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.CanDecode,
 		Private: func(event tenants.Event) bool { return event.Publication() == tenants.Unpublished },
 	}
 }

@@ -47,7 +47,7 @@ func (u *Unit) As(member tenants.Member) { u.request = u.request.By(member) }
 func (u *Unit) Commit(ctx context.Context) error {
 	watch := u.Waiter.Watch(u.awaited...)
 	defer watch.Stop()
-	if err := u.Keep(ctx); err != nil {
+	if err := u.CommitNoWait(ctx); err != nil {
 		return err
 	}
 	watch.Wait(ctx)
@@ -55,7 +55,7 @@ func (u *Unit) Commit(ctx context.Context) error {
 }
 
 // Keep is Commit for those who need not wait.
-func (u *Unit) Keep(ctx context.Context) error {
+func (u *Unit) CommitNoWait(ctx context.Context) error {
 	if err := u.tx.Commit(ctx); err != nil {
 		return fmt.Errorf("cannot commit: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 const Path = "/console/unsubscribe"
 
 // sealLength is how much of its HMAC-SHA-256 a link carries.
-const sealLength = 16
+const signatureLength = 16
 
 // ErrLink means that a link was not made here, or was cut or changed.
 var ErrLink = errors.New("the link is none of ours")
@@ -48,7 +48,7 @@ func NewLinks(origin string, key []byte) *Links {
 // To is the link that ends a mailing.
 func (l *Links) To(m Mailing) string {
 	query := url.Values{"organization": {m.Organization}, "member": {m.Member}, "kind": {string(m.Kind)}}
-	query.Set("signature", base64.RawURLEncoding.EncodeToString(l.seal(m)))
+	query.Set("signature", base64.RawURLEncoding.EncodeToString(l.signature(m)))
 	return l.origin + Path + "?" + query.Encode()
 }
 
@@ -56,7 +56,7 @@ func (l *Links) To(m Mailing) string {
 func (l *Links) Read(query url.Values) (Mailing, error) {
 	m := Mailing{query.Get("organization"), query.Get("member"), tenants.MailKind(query.Get("kind"))}
 	seal, err := base64.RawURLEncoding.Strict().DecodeString(query.Get("signature"))
-	if err != nil || !hmac.Equal(seal, l.seal(m)) {
+	if err != nil || !hmac.Equal(seal, l.signature(m)) {
 		return Mailing{}, ErrLink
 	}
 	return m, nil
@@ -64,10 +64,10 @@ func (l *Links) Read(query url.Values) (Mailing, error) {
 
 // seal is the signature of a mailing. Each part is preceded by
 // its length, so that none runs into the next.
-func (l *Links) seal(m Mailing) []byte {
+func (l *Links) signature(m Mailing) []byte {
 	mac := hmac.New(sha256.New, l.key)
 	for _, part := range []string{m.Organization, m.Member, string(m.Kind)} {
 		_, _ = fmt.Fprintf(mac, "%d:%s", len(part), part)
 	}
-	return mac.Sum(nil)[:sealLength]
+	return mac.Sum(nil)[:signatureLength]
 }

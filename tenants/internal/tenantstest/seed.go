@@ -25,20 +25,20 @@ var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // org_b, which have one of everything.
 func Open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	return furnished(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
+	return seeded(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
 }
 
 // OpenOwned is Open as the role that owns the schema, for tests that spoil what
 // serving can't.
 func OpenOwned(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	return furnished(t, pgtest.OpenOwned(t, schema.Name, schema.Migrations()...))
+	return seeded(t, pgtest.OpenOwned(t, schema.Name, schema.Migrations()...))
 }
 
-func furnished(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
+func seeded(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	for _, name := range []string{"a", "b"} {
-		furnish(t, projections.NewEvents(pool), name)
+		seed(t, projections.NewEvents(pool), name)
 	}
 	return pool
 }
@@ -52,7 +52,7 @@ func WebhookKey() webhook.Keys {
 	return keys
 }
 
-func furnish(t *testing.T, events *unitofwork.Events, name string) {
+func seed(t *testing.T, events *unitofwork.Events, name string) {
 	t.Helper()
 	organization, project := "org_"+name, "prj_"+name
 	digest := tenants.SecretDigest{Hash: strings.Repeat(name, 64), First: "ab12", Last: "9f3e"}
