@@ -19,7 +19,7 @@ const (
 // Accesses lists all of them.
 func Accesses() []Access { return []Access{FullAccess, ProjectAccess, WriteAccess} }
 
-// OrFull is the access, by default full: as keys had before there was a choice.
+// OrFull is the access, or full access if empty: early keys had no other.
 func (a Access) OrFull() Access {
 	if a == "" {
 		return FullAccess
@@ -27,8 +27,8 @@ func (a Access) OrFull() Access {
 	return a
 }
 
-// unlessFull is the inverse of OrFull: full access is stored and
-// published as before there was a choice.
+// unlessFull is the inverse of OrFull: full
+// access is stored and published as empty.
 func (a Access) unlessFull() Access {
 	if a == FullAccess {
 		return ""
@@ -36,7 +36,7 @@ func (a Access) unlessFull() Access {
 	return a
 }
 
-// check finds what is wrong with an access.
+// check returns the fault of an unknown access.
 func (a Access) check() Invalid {
 	if slices.Contains(Accesses(), a) {
 		return nil
@@ -44,7 +44,7 @@ func (a Access) check() Invalid {
 	return Invalid{{"access", fmt.Sprintf("access is %q.", string(a)), oneOf(Accesses())}}
 }
 
-// APIKeyAccessChanged lets an API key read more or less.
+// APIKeyAccessChanged changes what an API key may read.
 type APIKeyAccessChanged struct {
 	APIKey string    `json:"api_key"`
 	Access Access    `json:"access"`

@@ -29,7 +29,7 @@ type APIKeyIssued struct {
 	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
 
 	RatePerMinute int    `json:"rate_per_minute,omitempty"` // 0: no limit of its own
-	Replaces      string `json:"replaces,omitempty"`        // id of the key whose place it takes
+	Replaces      string `json:"replaces,omitempty"`        // id of the replaced key
 	Access        Access `json:"access,omitempty"`          // absent: full
 }
 
@@ -60,8 +60,8 @@ func environments() []Environment {
 	return []Environment{Prod, Staging, Dev}
 }
 
-// An APIKey lets a client service send logs for one project and
-// environment. The key itself is not kept.
+// An APIKey lets a client send logs for one project
+// and environment. Only its digest is stored.
 type APIKey struct {
 	ID           string // empty until it is issued
 	Organization string
@@ -74,17 +74,17 @@ type APIKey struct {
 	Revocation   Revocation
 
 	RatePerMinute int           // requests per minute, where lower than the organization's; 0: no limit of its own
-	Lifetime      time.Duration // from its issue to the end it was given then; 0: no end
-	Replaces      string        // id of the key whose place it takes; empty: of none
-	RotatedTo     string        // id of the key that takes its place; empty: none does
+	Lifetime      time.Duration // from issue to the original end; 0: no end
+	Replaces      string        // id of the replaced key; empty: none
+	RotatedTo     string        // id of the key that replaces it; empty: none
 	RotatedAt     time.Time
 	Exposures     []Exposure // oldest first
 	Access        Access
 
-	curtailed bool // its end was brought forward because it was exposed
+	curtailed bool // its end was brought forward after an exposure
 }
 
-// IssueAPIKey asks for a new key of a project, which exists.
+// IssueAPIKey is the command to issue a key for an existing project.
 type IssueAPIKey struct {
 	ID           string
 	Organization string
@@ -97,7 +97,7 @@ type IssueAPIKey struct {
 
 	RatePerMinute int    // 0: no limit of its own
 	Ceiling       int    // requests per minute of the organization; 0: not known
-	Replaces      string // id of the key whose place it takes
+	Replaces      string // id of the replaced key
 	Access        Access // empty: full
 }
 
@@ -119,11 +119,11 @@ func (c IssueAPIKey) Check() error {
 	return append(faults, checkRate(c.RatePerMinute, c.Ceiling)...).orNil()
 }
 
-// maxYear is the last one that RFC 3339 can write.
+// maxYear is the last year of RFC 3339.
 const maxYear = 9999
 
-// Issue decides on a new key. For the same one again it fails with
-// ErrShownOnce, for another one with ErrReused.
+// Issue decides on a new key. A repeated request fails with
+// ErrShownOnce, another one with the same id with ErrReused.
 func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -142,13 +142,13 @@ func (k APIKey) Issue(cmd IssueAPIKey) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// answers reports whether the key is what the same request would get.
+// matches reports whether the key is what the same request would get.
 func (k APIKey) matches(issued APIKeyIssued) bool {
 	return k.Project == issued.Project && k.Environment == issued.Environment && k.Name == issued.Name && k.Access == issued.Access.OrFull() &&
 		k.Replaces == issued.Replaces && (k.Replaces != "" || k.ExpiresAt.Equal(orZero(issued.ExpiresAt)))
 }
 
-// Revoke decides to end the key. Again, it decides nothing: the first reason stays.
+// Revoke decides to end the key. It is idempotent: the first reason stays.
 func (k APIKey) Revoke(cmd Revoke) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (k APIKey) Revoke(cmd Revoke) ([]Event, error) {
 	return []Event{APIKeyRevoked{APIKey: k.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
-// State is whether the key works at now.
+// State is the key's state at now.
 func (k APIKey) State(now time.Time) State {
 	if state := k.Revocation.state(); state != Active {
 		return state
@@ -173,7 +173,7 @@ func (k APIKey) State(now time.Time) State {
 	return Active
 }
 
-// Apply brings the key forward.
+// Apply applies an event.
 func (k *APIKey) Apply(event Event) {
 	switch e := event.(type) {
 	case APIKeyIssued:
@@ -201,7 +201,7 @@ func (k *APIKey) Apply(event Event) {
 	}
 }
 
-// lasting is how long a key was issued for; 0 where it has no end.
+// lifetime is how long a key was issued for; 0: without end.
 func lifetime(issued APIKeyIssued) time.Duration {
 	if issued.ExpiresAt == nil {
 		return 0
@@ -234,7 +234,7 @@ func (k *APIKey) audited() (Target, Fields) {
 	}
 }
 
-// exposed is how the key was exposed, in short.
+// exposed is a short text about each exposure.
 func (k *APIKey) exposed() (texts []string) {
 	for _, e := range k.Exposures {
 		texts = append(texts, strings.TrimSpace(string(e.Kind)+" "+e.Where))

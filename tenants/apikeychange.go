@@ -2,8 +2,8 @@ package tenants
 
 import "time"
 
-// ChangeAPIKey asks for another name, limit or access of a key;
-// nil leaves it as it is.
+// ChangeAPIKey is the command to change a
+// key's name, limit or access; nil: unchanged.
 type ChangeAPIKey struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
@@ -27,7 +27,7 @@ func (e APIKeyRenamed) audit() auditForm { return auditForm{"api_key.renamed", e
 // Publication implements Event.
 func (APIKeyRenamed) Publication() Publication { return Unpublished }
 
-// APIKeyLimited gives an API key another limit of its own.
+// APIKeyLimited changes an API key's own limit.
 type APIKeyLimited struct {
 	APIKey        string    `json:"api_key"`
 	RatePerMinute int       `json:"rate_per_minute"` // 0: none
@@ -57,8 +57,8 @@ func (c ChangeAPIKey) Check() error {
 	return faults.orNil()
 }
 
-// Change decides on another name, limit and access. What stays the same
-// decides nothing; an ended key stays as it is.
+// Change decides on another name, limit and access. What
+// stays the same has no event. An ended key can't be changed.
 func (k APIKey) Change(cmd ChangeAPIKey) (events []Event, err error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -2,21 +2,21 @@ package tenants
 
 import "time"
 
-// A Subject is a thing whose changes are audited: a state, and its fields in
-// the audit, without secrets and hashes.
+// A Subject is an entity whose changes are audited. Its
+// fields in the audit have neither secrets nor hashes.
 type Subject interface {
 	Apply(event Event)
 	audited() (Target, Fields)
 }
 
-// A Target is what a change is about.
+// A Target is the entity that a change is about.
 type Target struct {
 	Kind string // "api_key"
 	ID   string
 	Name string // at the time; may be empty
 }
 
-// A Change is how an event reads in the audit: one thing before and after it.
+// A Change is an event as the audit shows it: one entity before and after.
 type Change struct {
 	Action string // "api_key.revoked"
 	At     time.Time
@@ -25,15 +25,15 @@ type Change struct {
 	After  Fields
 }
 
-// auditForm is how an event reads. Actions are data, like names of events.
+// auditForm is how the audit shows an event.
+// Actions are stored, like names of events.
 type auditForm struct {
 	action  string
 	at      time.Time
-	subject Subject // nothing yet
+	subject Subject // its zero value
 }
 
-// Fold is the subject of a stream after its first events, of
-// which there is one at least.
+// Fold applies a stream's events, at least one, to a new subject.
 func Fold(history ...Event) Subject {
 	subject := history[0].audit().subject
 	for _, event := range history {
@@ -42,7 +42,8 @@ func Fold(history ...Event) Subject {
 	return subject
 }
 
-// Audit applies an event to a subject and returns the change. A new subject is nil.
+// Audit applies an event to a subject, nil
+// for a new one, and returns the change.
 func Audit(subject Subject, event Event) (Subject, Change) {
 	form := event.audit()
 	change := Change{Action: form.action, At: form.at}
@@ -58,8 +59,8 @@ func Audit(subject Subject, event Event) (Subject, Change) {
 	return subject, change
 }
 
-// ActorName is what a subject is called where it decides something
-// itself: a member with the e-mail address.
+// ActorName is the name of a subject as an
+// actor; a member's has the e-mail address.
 func ActorName(subject Subject) string {
 	if subject == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 // maxAuditFaults is how many faults of a log are kept.
 const maxAuditFaults = 100
 
-// An AuditFault is a line of an audit log that is not as it was written.
+// An AuditFault is a line of an audit log that was altered.
 type AuditFault struct {
 	Sequence int64
 	Detail   string
@@ -21,23 +21,23 @@ func (f AuditFault) String() string {
 	return fmt.Sprintf("line %d %s", f.Sequence, f.Detail)
 }
 
-// An AuditCheck compares a log, from its first kept line, with
-// what follows from the events.
+// An AuditCheck compares a log, from its first kept line, with the events.
 type AuditCheck struct {
-	Gone   int64        // lines that were removed because of their age
+	Gone   int64        // lines removed because of their age
 	Lines  int64        // in the log
 	Head   string       // hash of the last line, "" where there is none
-	Faults []AuditFault // at most 100; Lines goes on
+	Faults []AuditFault // at most 100; Lines is not bounded
 
 	reductions map[string]*Reduction // by deletion; bounded by the deletions in the log
-	begun      map[string]bool       // deletions that have begun, and not finished; bounded by them
+	begun      map[string]bool       // deletions begun and not finished; bounded by them
 }
 
-// Begin sets the line behind which the log begins, where that is not its first.
+// Begin sets the line before the first, where older ones were removed.
 func (c *AuditCheck) Begin(sequence int64, hash string) { c.Gone, c.Head = sequence, hash }
 
-// Next compares the kept line of the next number with the one that follows from
-// the events; nil is for none. Of an erased event it checks the number alone.
+// Next compares the kept line of the next number with
+// the one derived from the events; nil: there is
+// none. Of an erased event it checks only the number.
 func (c *AuditCheck) Next(sequence int64, kept, want *AuditEvent) {
 	switch {
 	case kept == nil:
@@ -60,10 +60,10 @@ func (c *AuditCheck) Next(sequence int64, kept, want *AuditEvent) {
 	c.Lines, c.Head = c.Lines+1, kept.Hash
 }
 
-// erased reports whether the event of the line was erased.
+// erased reports whether the line's event was erased.
 func (e AuditEvent) erased() bool { return e.Action == "" }
 
-// compareErased compares the place of a line whose event was erased.
+// compareErased compares the number of a line whose event was erased.
 func (c *AuditCheck) compareErased(kept, want AuditEvent) {
 	if kept.ReducedBy == "" || kept.Sequence != want.Sequence || kept.Stream != want.Stream || kept.Version != want.Version || kept.Position != want.Position {
 		c.fault(kept.Sequence, fmt.Sprintf("is not reduced as its event, version %d of %q, was erased", want.Version, want.Stream))
@@ -80,8 +80,8 @@ func (c *AuditCheck) reduced(kept AuditEvent) {
 	c.reductions[kept.ReducedBy].Add(kept)
 }
 
-// Deleted compares the lines that a deletion has reduced, all
-// before this event, with its hash of them.
+// Deleted compares the lines reduced by a deletion, all
+// before this event, with the event's hash of them.
 func (c *AuditCheck) Deleted(sequence int64, event Event) {
 	switch e := event.(type) {
 	case DeletionBegun:
@@ -91,7 +91,7 @@ func (c *AuditCheck) Deleted(sequence int64, event Event) {
 		c.begun[e.ID()] = true
 	case DeletionFinished:
 		found := cmp.Or(c.reductions[e.ID()], &Reduction{})
-		aged := c.Gone > 0 && found.Lines < e.ReducedLines // the first of them are gone, and there is no hash of the rest alone
+		aged := c.Gone > 0 && found.Lines < e.ReducedLines // the first are removed, and there is no hash of the rest alone
 		if !aged && (found.Lines != e.ReducedLines || found.Hash() != e.ReducedHash) {
 			c.fault(sequence, fmt.Sprintf("has %d reduced lines, which are not the %d that there are", e.ReducedLines, found.Lines))
 		}
@@ -100,7 +100,7 @@ func (c *AuditCheck) Deleted(sequence int64, event Event) {
 	}
 }
 
-// End checks what is left when there are no more lines.
+// End checks what must hold after the last line.
 func (c *AuditCheck) End() {
 	for _, id := range slices.Sorted(maps.Keys(c.reductions)) {
 		if !c.begun[id] {
@@ -116,7 +116,7 @@ func (c *AuditCheck) before() string {
 	return c.Head
 }
 
-// compare finds the parts of a line that differ from what the events have.
+// compare finds the parts of a line that differ from the events'.
 func (c *AuditCheck) compare(kept, want AuditEvent) {
 	if kept.ReducedBy != "" {
 		want.ActorName = ""

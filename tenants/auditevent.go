@@ -23,30 +23,30 @@ type AuditEvent struct {
 	ActorName    string // at the time; empty where unknown
 	Before       string // Fields.JSON
 	After        string
-	Stream       string // where its event is
+	Stream       string // of its event
 	Version      int64
 	Position     int64
 	Hash         string // SHA-256, hexadecimal
-	ReducedBy    string // id of what was deleted: the line has lost names, addresses and what was before and after; empty: it is whole
+	ReducedBy    string // id of the deletion that removed names, addresses and fields; empty: none
 }
 
-// With is the line of a change.
+// With adds a change to the line.
 func (e AuditEvent) With(change Change) AuditEvent {
 	e.At, e.Action, e.Target = change.At, change.Action, change.Target
 	e.Before, e.After = change.Before.JSON(), change.After.JSON()
 	return e
 }
 
-// Behind is the line in its place: after the line with that
-// number and hash, 0 and AuditStart for none.
+// Following links the line to the previous one, by that
+// one's number and hash; 0 and AuditStart for the first.
 func (e AuditEvent) Following(sequence int64, hash string) AuditEvent {
 	e.Sequence = sequence + 1
 	e.Hash = e.hash(hash)
 	return e
 }
 
-// hash is SHA-256 of the previous hash and all parts of the line as netstrings
-// (length, colon, bytes, comma): nothing can move from one part to the next.
+// hash is SHA-256 of the previous hash and all parts of the line as
+// netstrings (length, colon, bytes, comma): no byte can move between parts.
 func (e AuditEvent) hash(before string) string {
 	var canonical strings.Builder
 	write := func(_, text string) {
@@ -58,11 +58,10 @@ func (e AuditEvent) hash(before string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// auditTime is how a time is written into the hash: always with
-// six digits of fraction.
+// auditTime is the form of a hashed time: always with six digits of fraction.
 const auditTime = "2006-01-02T15:04:05.000000Z07:00"
 
-// each visits the parts of the line in the order in which it is hashed.
+// each visits the parts of the line in the order of the hash.
 func (e AuditEvent) each(visit func(name, text string)) {
 	for _, part := range [][2]string{
 		{"organization", e.Organization}, {"sequence", strconv.FormatInt(e.Sequence, 10)}, {"at", e.At.UTC().Format(auditTime)},

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Fields are the state of a thing: strings, integers, booleans,
-// times and lists of strings. Zero values are left out, so that
-// a new field changes no old line.
+// Fields are an entity's state: strings, integers,
+// booleans, times and lists of strings. Zero values are
+// left out, so that a new field changes no old line.
 type Fields map[string]any
 
-// known leaves out zero values, and writes times as RFC 3339.
+// nonZero leaves out zero values and formats times as RFC 3339.
 func (f Fields) nonZero() Fields {
 	known := Fields{}
 	for name, value := range f {
@@ -26,7 +26,7 @@ func (f Fields) nonZero() Fields {
 	return known
 }
 
-// plain is a value as JSON has it, or nil for the zero value.
+// jsonValue is a value as in JSON, nil for the zero value.
 func jsonValue(value any) any {
 	var zero bool
 	switch v := value.(type) {
@@ -49,8 +49,8 @@ func jsonValue(value any) any {
 	return value
 }
 
-// JSON is the fields as a JSON object, its members in order and
-// nothing between them; "" for nil.
+// JSON is the fields as a JSON object, sorted
+// and without white space; "" for nil.
 func (f Fields) JSON() string {
 	if f == nil {
 		return ""
@@ -59,7 +59,7 @@ func (f Fields) JSON() string {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(f); err != nil {
-		panic("BUG: " + err.Error()) // known leaves nothing that could fail
+		panic("BUG: " + err.Error()) // nonZero leaves only what can be encoded
 	}
 	return strings.TrimSuffix(text.String(), "\n")
 }
@@ -75,13 +75,12 @@ func ParseFields(text string) (fields Fields, err error) {
 	return fields, err
 }
 
-// A Difference is a changed field, as people read it. "" is none.
+// A Difference is a changed field as readable text. "" is none.
 type Difference struct {
 	Field, Before, After string
 }
 
-// Differences lists the fields that have another value after a
-// change than before, by name.
+// Differences lists the fields that a change altered, by name.
 func (f Fields) Differences(after Fields) (differences []Difference) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(f)), maps.Keys(after))
 	slices.Sort(names)

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// An AuditFilter selects lines of an audit. Empty fields do not matter.
+// An AuditFilter selects lines of an audit. Empty fields match all.
 type AuditFilter struct {
 	Organization string // or Installation; required
 	Actor        string // id
 	Action       string
 	Target       string    // id
-	From, To     time.Time // from the first to before the second
+	From, To     time.Time // in [From, To)
 }
 
 var actionForm = regexp.MustCompile(`^[a-z_]{1,40}\.[a-z_]{1,40}$`)
 
-// Check returns Invalid with what no line could match, or nil.
+// Check returns Invalid for a filter that no line can match, or nil.
 func (f AuditFilter) Check() error {
 	faults := append(checkID("actor", f.Actor), checkID("target", f.Target)...)
 	if f.Action != "" && !actionForm.MatchString(f.Action) {
@@ -29,7 +29,7 @@ func (f AuditFilter) Check() error {
 	return faults.orNil()
 }
 
-// checkID finds what is wrong with an optional id.
+// checkID returns the fault of an optional id.
 func checkID(field, id string) Invalid {
 	if id == "" || IsID(id) {
 		return nil

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// A Caller is the holder of a service token, bound to one
-// organization or to the Installation (an operator).
+// A Caller is the holder of a service token of one
+// organization, or of the Installation (an operator).
 type Caller struct {
 	ID           string
 	Organization string
 	Scopes       []string
 }
 
-// Operates reports whether the caller is an operator.
+// IsOperator reports whether the caller is an operator.
 func (c Caller) IsOperator() bool {
 	return c.Organization == Installation
 }
 
-// Role is the role in which the caller acts. An operator acts as an owner. An
-// organization's token acts as an admin: else its maker could become an owner.
+// Role is the caller's role. Operators act as owners. An organization's
+// token acts as an admin: else its creator could become an owner.
 func (c Caller) Role() Role {
 	if c.IsOperator() {
 		return Owner
@@ -27,13 +27,13 @@ func (c Caller) Role() Role {
 	return Admin
 }
 
-// Reaches reports whether organization exists for the caller.
+// CanAccess reports whether the caller may see the organization.
 func (c Caller) CanAccess(organization string) bool {
 	return c.IsOperator() || c.Organization == organization
 }
 
-// Grants refuses scopes that the caller does not hold: a token can't make a
-// stronger one. An operator may grant any.
+// CheckGrant refuses scopes that the caller lacks: no token
+// can create a stronger one. An operator may grant any.
 func (c Caller) CheckGrant(scopes []string) error {
 	for _, scope := range scopes {
 		if !c.IsOperator() && !slices.Contains(c.Scopes, scope) {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Prefixes of the codes that admit people before they can sign in.
-// Each works once; only its digest is kept.
+// Prefixes of codes for people who can't sign in
+// yet. Each works once; only its digest is stored.
 const (
 	InvitationPrefix = "weirinv_" // to join an organization
 	OwnerCodePrefix  = "weirown_" // to become the first owner of an installation
-	ResetPrefix      = "weirpwd_" // to set a password that was lost
+	ResetPrefix      = "weirpwd_" // to set a new password
 )
 
 // How long the codes work.
@@ -21,8 +21,8 @@ const (
 	ResetCodeLifetime  = 24 * time.Hour
 )
 
-// ErrCode means that a code can't be used. It wraps the reason, which is only
-// for holders of the code: 192 random bits, which can't be guessed.
+// ErrCode means that a code can't be used. It wraps the reason, which
+// only holders of the code may learn: nobody guesses 192 random bits.
 var (
 	ErrCode        = errors.New("the code is not valid")
 	ErrCodeUsed    = fmt.Errorf("the code was used: %w", ErrCode)
@@ -30,15 +30,16 @@ var (
 	ErrCodeExpired = fmt.Errorf("the code has expired: %w", ErrCode)
 )
 
-// An issuedCode is what is kept of one that was handed out.
+// An issuedCode is what is stored of an issued code.
 type issuedCode struct {
-	hash      string // see SecretDigest; empty: none is out
+	hash      string // see SecretDigest; empty: none is issued
 	usedAt    time.Time
 	revokedAt time.Time
 	expiresAt time.Time
 }
 
-// admits is nil if the issued code has a hash, and works at a time; see ErrCode.
+// admits is nil if hash is that of the issued code,
+// and the code works at a time; else see ErrCode.
 func (c issuedCode) admits(hash string, at time.Time) error {
 	switch {
 	case c.hash == "" || c.hash != hash:

@@ -1,17 +1,17 @@
 package tenants
 
-// A Credential is what the holder of a secret can do with it now.
+// A Credential is the present state of a secret.
 type Credential struct {
 	Hash    string // see SecretDigest
 	Revoked bool
 }
 
-// A CredentialHolder is a thing with secrets, such as an API key.
+// A CredentialHolder is an entity with secrets, such as an API key.
 type CredentialHolder interface {
 	Credentials() []Credential
 }
 
-// Credentials are all of what is deleted, as one; none when it is gone.
+// Credentials are those of what is deleted, as one; none once it is gone.
 func (d Deletion) Credentials() []Credential {
 	if d.State() == Gone {
 		return nil
@@ -29,8 +29,8 @@ func (s ServiceToken) Credentials() []Credential {
 	return []Credential{{s.Digest.Hash, s.Revocation.state() == Revoked}}
 }
 
-// Credentials are that of the session's secret, of the one
-// before and of the one that was dropped.
+// Credentials are those of the session's
+// secret, the previous one and the dropped one.
 func (s Session) Credentials() []Credential {
 	revoked := s.Revocation.state() == Revoked
 	held := []Credential{{s.Digest.Hash, revoked}}

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// ErasureLasts is how long the modules may take to erase what is deleted.
+// ErasureTimeout is how long modules may take to erase.
 const ErasureTimeout = 15 * time.Minute
 
 // MaxDeletionGrace is the longest time in which a deletion can be cancelled.
 const MaxDeletionGrace = 90 * 24 * time.Hour
 
-// ErrBegun means that a deletion can't be cancelled any more.
+// ErrBegun means that a deletion can no longer be cancelled.
 var ErrBegun = errors.New("the deletion has begun")
 
 // A DeletionState is the progress of a deletion.
 type DeletionState string
 
-// The states. They are data in answers.
+// The states. They are part of responses.
 const (
 	DeletionCancelledState DeletionState = "cancelled"
 	Deleting               DeletionState = "deleting" // hidden and refused; can be cancelled
@@ -30,8 +30,7 @@ const (
 	Gone                   DeletionState = "gone"
 )
 
-// A Deletable is what can be deleted: an organization, or where
-// there is a Project that alone.
+// A Deletable is a project, or without Project an organization.
 type Deletable struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project,omitempty"`
@@ -40,7 +39,7 @@ type Deletable struct {
 // ID is the id of what is deleted, and so of its deletion.
 func (d Deletable) ID() string { return cmp.Or(d.Project, d.Organization) }
 
-// Kind is what it is.
+// Kind is its kind.
 func (d Deletable) Kind() string {
 	if d.Project != "" {
 		return "project"
@@ -65,7 +64,7 @@ func (e DeletionRequested) audit() auditForm {
 // Publication implements Event.
 func (DeletionRequested) Publication() Publication { return PublishedCredential }
 
-// DeletionCancelled brings back what was to be deleted.
+// DeletionCancelled restores what was to be deleted.
 type DeletionCancelled struct {
 	Deletable
 	At time.Time `json:"at"`
@@ -81,7 +80,7 @@ func (e DeletionCancelled) audit() auditForm {
 // Publication implements Event.
 func (DeletionCancelled) Publication() Publication { return PublishedCredential }
 
-// DeletionBegun lets every module erase what it has.
+// DeletionBegun starts the erasure in every module.
 type DeletionBegun struct {
 	Deletable
 	At     time.Time `json:"at"`
@@ -104,9 +103,8 @@ type DeletionFinished struct {
 	At      time.Time                   `json:"at"`
 	Removed map[string]map[string]int64 `json:"removed"` // rows, by module and table
 
-	// What is left of the audit: how many lines were reduced to ids and
-	// actions, and a hash of them. It is in the audit itself, as their
-	// own hashes no longer follow from them.
+	// Lines of the audit reduced to ids and actions, and
+	// a hash of them: their own hashes no longer match.
 	ReducedLines int64  `json:"reduced_lines"`
 	ReducedHash  string `json:"reduced_hash"`
 }
@@ -121,22 +119,22 @@ func (e DeletionFinished) audit() auditForm {
 // Publication implements Event.
 func (DeletionFinished) Publication() Publication { return PublishedCredential }
 
-// A Deletion is the end of an organization or a project. It holds ids only, so
-// that it can stay when all else is gone.
+// A Deletion is the end of an organization or a project.
+// It holds only ids, so it can stay when all else is gone.
 type Deletion struct {
 	Deletable
 	RequestedAt  time.Time
 	BeginsAt     time.Time
-	CancelledAt  time.Time // zero: was not cancelled
-	BegunAt      time.Time // zero: has not begun
+	CancelledAt  time.Time // zero: not cancelled
+	BegunAt      time.Time // zero: not begun
 	GoneBy       time.Time
-	FinishedAt   time.Time // zero: has not finished
+	FinishedAt   time.Time // zero: not finished
 	Removed      map[string]map[string]int64
 	ReducedLines int64
 	ReducedHash  string
 }
 
-// State is the progress of the deletion; empty where none was requested.
+// State is the deletion's progress; empty if none was requested.
 func (d Deletion) State() DeletionState {
 	switch {
 	case d.RequestedAt.IsZero():
@@ -151,8 +149,8 @@ func (d Deletion) State() DeletionState {
 	return Gone
 }
 
-// Request decides to delete something that exists, after a time in which that
-// can be cancelled. Again, it decides nothing: the first time stays.
+// Request decides to delete an existing entity after a time in which
+// that can be cancelled. It is idempotent: the first time stays.
 func (d Deletion) Request(of Deletable, at time.Time, grace time.Duration) ([]Event, error) {
 	if state := d.State(); state != "" && state != DeletionCancelledState {
 		return nil, nil
@@ -160,8 +158,7 @@ func (d Deletion) Request(of Deletable, at time.Time, grace time.Duration) ([]Ev
 	return []Event{DeletionRequested{Deletable: of, At: at, BeginsAt: at.Add(grace)}}, nil
 }
 
-// Cancel decides to bring back what was to be deleted. Asked
-// again, it decides nothing.
+// Cancel decides to restore what was to be deleted. It is idempotent.
 func (d Deletion) Cancel(at time.Time) ([]Event, error) {
 	switch d.State() {
 	case "":
@@ -174,7 +171,7 @@ func (d Deletion) Cancel(at time.Time) ([]Event, error) {
 	return nil, ErrBegun
 }
 
-// Begin decides to erase what was requested to be deleted, if the time has come.
+// Begin decides to begin the erasure, if the time has come.
 func (d Deletion) Begin(at time.Time) ([]Event, error) {
 	if d.State() != Deleting || at.Before(d.BeginsAt) {
 		return nil, nil
@@ -182,7 +179,7 @@ func (d Deletion) Begin(at time.Time) ([]Event, error) {
 	return []Event{DeletionBegun{Deletable: d.Deletable, At: at, GoneBy: at.Add(ErasureTimeout)}}, nil
 }
 
-// Finish decides that all modules have erased what they had.
+// Finish decides that all modules have erased their data.
 func (d Deletion) Finish(finished DeletionFinished) ([]Event, error) {
 	if d.State() != Erasing {
 		return nil, nil
@@ -191,7 +188,7 @@ func (d Deletion) Finish(finished DeletionFinished) ([]Event, error) {
 	return []Event{finished}, nil
 }
 
-// Apply brings the deletion forward.
+// Apply applies an event.
 func (d *Deletion) Apply(event Event) {
 	switch e := event.(type) {
 	case DeletionRequested:
@@ -214,7 +211,7 @@ func (d *Deletion) audited() (Target, Fields) {
 	}
 }
 
-// removed is what was removed, as people read it.
+// removed is a text about each table's removed rows.
 func (d *Deletion) removed() (texts []string) {
 	for _, module := range slices.Sorted(maps.Keys(d.Removed)) {
 		var tables []string

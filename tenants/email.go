@@ -11,14 +11,14 @@ const (
 	maxEmailLocal = 64
 )
 
-// NormalEmail is an address for comparison: trimmed, in lower case. Providers
-// that distinguish case are rarer than people who type a capital.
+// NormalEmail is an address for comparison: trimmed, in lower case.
+// Providers that distinguish case are rarer than people who type a capital.
 func NormalEmail(text string) string {
 	return strings.ToLower(strings.TrimSpace(text))
 }
 
-// IsEmail reports whether text can be an address, of ASCII only: other
-// characters become equal in lower case, or look equal.
+// IsEmail reports whether text can be an address, of ASCII
+// only: other characters may become, or look, equal.
 func IsEmail(text string) bool {
 	local, domain, found := strings.Cut(NormalEmail(text), "@")
 	fits := len(local)+1+len(domain) <= maxEmail && len(local) <= maxEmailLocal
@@ -33,7 +33,7 @@ func checkEmail(field, text string) Invalid {
 	return Invalid{{field, fmt.Sprintf("%s is %q.", field, text), "Use an address such as ada@example.com."}}
 }
 
-// dotted reports whether text is words with single dots between them.
+// dotted reports whether text is words separated by single dots.
 func dotted(text string, foreign func(rune) bool) bool {
 	for word := range strings.SplitSeq(text, ".") {
 		if word == "" || strings.ContainsFunc(word, foreign) {

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// An Event is something that happened. Its methods return what each place
-// needs of it, so that none can lack one.
+// An Event is something that happened. Its methods return what
+// each consumer needs of it, so that none can be forgotten.
 type Event interface {
 	// EventName is the stored name of the event. It is never
 	// renamed; a changed form gets a new version.
 	EventName() string
-	// Publication is what others learn of the event.
+	// Publication is how the event is published.
 	Publication() Publication
 	audit() auditForm
 }
 
-// A Publication is what others learn of an event.
+// A Publication is how an event is published.
 type Publication int
 
 // The publications.
 const (
-	Unpublished         Publication = iota // private to this module: people, their proofs of identity, names of keys
+	Unpublished         Publication = iota // private to this module: people, proofs of identity, names of keys
 	PublishedFact                          // a fact in weir.tenants.v1
 	PublishedCredential                    // the credential that it changes in weir.credentials.v1, and maybe a fact
 )
@@ -30,7 +30,7 @@ const (
 // At is when an event happened.
 func At(event Event) time.Time { return event.audit().at }
 
-// An eventKind is a type of event: its zero value, and how a stored one is read.
+// An eventKind is a type of event: its zero value, and its decoder.
 type eventKind struct {
 	zero   Event
 	decode func(data []byte) (Event, error)
@@ -49,8 +49,7 @@ func decode[E Event](data []byte) (Event, error) {
 	return event, nil
 }
 
-// eventKinds are all types of events. The set is closed: what is
-// not here can't be read back.
+// eventKinds are all types of events. Others can't be decoded.
 func eventKinds() []eventKind {
 	return []eventKind{
 		kind[OrganizationCreated](),
@@ -129,14 +128,14 @@ func EncodeEvent(event Event) (name string, data []byte, err error) {
 	return event.EventName(), data, err
 }
 
-// KnowsEvent reports whether events of a name can be decoded: of a later
-// version they can't.
+// CanDecode reports whether events of a name can
+// be decoded; those of later versions can't.
 func CanDecode(name string) bool {
 	_, known := kindsByName[name]
 	return known
 }
 
-// DecodeEvent reads a stored event back, of whatever version, in its newest form.
+// DecodeEvent decodes a stored event of any version, in its newest form.
 func DecodeEvent(name string, data []byte) (Event, error) {
 	k, known := kindsByName[name]
 	if !known {

@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// An ExposureKind is how a key came to where others can read it.
+// An ExposureKind is how a key was exposed.
 type ExposureKind string
 
 // The kinds of exposure.
 const (
-	ExposedLeaked    ExposureKind = "leaked"          // it was found where it is public
-	ExposedPlainHTTP ExposureKind = "plain_http"      // it arrived in plaintext at a socket of Weir
+	ExposedLeaked    ExposureKind = "leaked"          // found in public
+	ExposedPlainHTTP ExposureKind = "plain_http"      // received in plaintext by a socket of Weir
 	ExposedForwarded ExposureKind = "forwarded_proto" // a proxy reported that its client used plain HTTP
 )
 
-// maxExposures is how many exposures of one key are kept: more add nothing.
+// maxExposures is how many exposures of one key are kept.
 const maxExposures = 20
 
-// LeakGrace is how long a leaked key still works where the policy is to
-// rotate: only its holders can replace it.
+// LeakGrace is how long a leaked key still works where the
+// policy is to rotate, as only its holders can replace it.
 const LeakGrace = 24 * time.Hour
 
 // An Exposure is one way in which a key was exposed.
 type Exposure struct {
 	Kind    ExposureKind `json:"kind"`
-	Where   string       `json:"where,omitempty"`   // address of the page that it was found on; may be empty
-	Source  string       `json:"source,omitempty"`  // what kind of page; may be empty
-	Address string       `json:"address,omitempty"` // where the request came from; may be empty
+	Where   string       `json:"where,omitempty"`   // URL of the page with the key; may be empty
+	Source  string       `json:"source,omitempty"`  // kind of that page; may be empty
+	Address string       `json:"address,omitempty"` // of the request; may be empty
 	At      time.Time    `json:"at"`
 }
 
-// same reports whether another exposure adds nothing new.
+// equal reports whether other is the same exposure.
 func (e Exposure) equal(other Exposure) bool {
 	return e.Kind == other.Kind && e.Where == other.Where
 }
 
-// ExposeAPIKey reports that a key was exposed. What follows is up to the policy.
+// ExposeAPIKey reports an exposed key. The policy decides what follows.
 type ExposeAPIKey struct {
 	Exposure
 
@@ -79,14 +79,14 @@ func (e APIKeyCurtailed) audit() auditForm { return auditForm{"api_key.curtailed
 // Publication implements Event.
 func (APIKeyCurtailed) Publication() Publication { return PublishedCredential }
 
-// Bounds of what others report of an exposure, in bytes.
+// Bounds of reported texts, in bytes.
 const (
 	maxWhere  = 2000
 	maxSource = 100
 )
 
-// clean is the exposure as it is stored: foreign texts are cut, and
-// an address that is no URL is left out.
+// bounded is the exposure as stored: foreign texts
+// are cut, and an address that is no URL is left out.
 func (e Exposure) bounded() Exposure {
 	ofWeb := strings.HasPrefix(e.Where, "https://") || strings.HasPrefix(e.Where, "http://")
 	if !ofWeb || len(e.Where) > maxWhere || checkText("where", e.Where, maxWhere) != nil {
@@ -98,8 +98,8 @@ func (e Exposure) bounded() Exposure {
 	return e
 }
 
-// Expose decides to record a new exposure, and what the policy demands. An
-// ended key stays as it is, and a proxy's report never ends a key.
+// Expose decides to record a new exposure, and what the policy demands.
+// An ended key stays as it is; a proxy's report never ends a key.
 func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
 	if k.ID == "" {
 		return nil, ErrNotFound
@@ -116,7 +116,7 @@ func (k APIKey) Expose(cmd ExposeAPIKey) (events []Event, err error) {
 	return append(events, k.react(exposure, cmd.Policy)...), nil
 }
 
-// react is what the policy makes of an exposure.
+// react is what the policy demands after an exposure.
 func (k APIKey) react(exposure Exposure, policy SecurityPolicy) []Event {
 	reason := exposure.reason()
 	switch {
@@ -132,7 +132,7 @@ func (k APIKey) react(exposure Exposure, policy SecurityPolicy) []Event {
 	return nil
 }
 
-// reason is why a policy ends a key, for people.
+// reason is why a policy ends a key.
 func (e Exposure) reason() string {
 	if e.Kind == ExposedPlainHTTP {
 		return "arrived over plain HTTP (security policy)"

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A Fact is what another module published about an organization,
-// for webhooks and mails.
+// A Fact is what another module published about
+// an organization, for webhooks and mails.
 type Fact struct {
 	ID           string // of its event
-	Name         string // by which webhooks ask for it
+	Name         string // by which webhooks subscribe
 	Organization string
-	Project      string // empty: it is of none
+	Project      string // empty: none
 	Time         time.Time
 	Data         json.RawMessage
 }

@@ -8,39 +8,39 @@ import (
 
 // An Invitation lets one person join an organization in one role.
 type Invitation struct {
-	ID           string // empty until it is made
+	ID           string // empty until created
 	Organization string
-	Email        string // who is meant; see NormalEmail
+	Email        string // of the invited; see NormalEmail
 	Role         Role
-	By           string // who made it, or sent it again: a member or a service token
-	CodeHash     string // of the code that works; see SecretDigest
+	By           string // who created it or sent it again: a member or a service token
+	CodeHash     string // of the valid code; see SecretDigest
 	MadeAt       time.Time
 	ExpiresAt    time.Time
-	RevokedAt    time.Time // zero: it was not taken back
+	RevokedAt    time.Time // zero: not revoked
 	AcceptedAt   time.Time // zero: not accepted
-	Member       string    // who has joined by it
+	Member       string    // who joined by it
 
 	made InvitationMade
 }
 
-// The states of an invitation beside Expired and Revoked. Only an open one can
-// be accepted; an expired one can be sent again.
+// States of an invitation beside Expired and Revoked. Only an
+// open one can be accepted; an expired one can be sent again.
 const (
 	Open     State = "open"
 	Accepted State = "accepted"
 )
 
-// ErrSettled means that an invitation was accepted or revoked, and
-// can't be sent again or revoked any more.
+// ErrSettled means that an invitation was accepted or
+// revoked: it can be neither sent again nor revoked.
 var ErrSettled = errors.New("the invitation is settled")
 
-// Invite asks to invite a person.
+// Invite is the command to invite a person.
 type Invite struct {
 	ID           string
 	Organization string
 	Email        string
 	Role         Role
-	By           string // who asks
+	By           string // the caller
 	ByRole       Role
 	Digest       SecretDigest // of the code
 	At           time.Time
@@ -66,14 +66,14 @@ func (e InvitationMade) audit() auditForm { return auditForm{"invitation.made", 
 // Publication implements Event.
 func (InvitationMade) Publication() Publication { return Unpublished }
 
-// InvitationResent gives an invitation another code and its whole
-// time again. The code of before is void.
+// InvitationResent gives an invitation a new code and
+// its full time again. The previous code is void.
 type InvitationResent struct {
 	Invitation string       `json:"invitation"`
 	Digest     SecretDigest `json:"imprint"`
 	At         time.Time    `json:"at"`
 	ExpiresAt  time.Time    `json:"expires_at"`
-	By         string       `json:"by,omitempty"` // who has the new code; absent: the maker of the invitation
+	By         string       `json:"by,omitempty"` // who has the new code; absent: the invitation's creator
 }
 
 // EventName implements Event.
@@ -102,7 +102,7 @@ func (e InvitationRevoked) audit() auditForm {
 // Publication implements Event.
 func (InvitationRevoked) Publication() Publication { return Unpublished }
 
-// InvitationAccepted records who has joined by an invitation.
+// InvitationAccepted records who joined by an invitation.
 type InvitationAccepted struct {
 	Invitation string    `json:"invitation"`
 	Member     string    `json:"member"`
@@ -125,8 +125,8 @@ func (c Invite) Check() error {
 	return append(faults, checkRole(c.Role)...).orNil()
 }
 
-// Make decides on a new invitation. For the same one again it fails with
-// ErrShownOnce, for another one with ErrReused.
+// Make decides on a new invitation. A repeated request fails with
+// ErrShownOnce, another one with the same id with ErrReused.
 func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -146,16 +146,16 @@ func (i Invitation) Make(cmd Invite) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// Resend asks to give an invitation another code.
+// Resend is the command to give an invitation a new code.
 type Resend struct {
-	By     string // who asks
+	By     string // the caller
 	ByRole Role
 	Digest SecretDigest
 	At     time.Time
 }
 
-// Resend decides to give the invitation another code. It takes a
-// role that may invite to the invitation's.
+// Resend decides to give the invitation a new code. The
+// role must be one that may invite to the invitation's.
 func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 	if err := i.unsettled(cmd.ByRole); err != nil {
 		return nil, err
@@ -165,8 +165,8 @@ func (i Invitation) Resend(cmd Resend) ([]Event, error) {
 	}}, nil
 }
 
-// Revoke decides to end the invitation; again, it decides nothing. It takes a
-// role that may invite to the invitation's.
+// Revoke decides to end the invitation. It is idempotent.
+// The role must be one that may invite to the invitation's.
 func (i Invitation) Revoke(by Role, at time.Time) ([]Event, error) {
 	err := i.unsettled(by)
 	switch {
@@ -190,17 +190,18 @@ func (i Invitation) unsettled(by Role) error {
 	return nil
 }
 
-// Accept asks to join by an invitation.
+// Accept is the command to join by an invitation.
 type Accept struct {
-	Code   string // hash of the code that was shown; see SecretDigest
+	Code   string // hash of the shown code; see SecretDigest
 	Email  string // as typed
 	Member string // who joins
-	ByRole Role   // of the code's issuer, now
+	ByRole Role   // present role of the code's issuer
 	At     time.Time
 }
 
-// Accept decides that the holder of the code, who names the address, joins. The
-// code's issuer may have kept it: it is void once they may not invite any more.
+// Accept decides that the holder of the code, who also
+// names the address, joins. The code's issuer may have
+// kept it: it is void once they may not invite any more.
 func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	if err := i.Admits(cmd.Code, cmd.At); err != nil {
 		return nil, err
@@ -215,12 +216,13 @@ func (i Invitation) Accept(cmd Accept) ([]Event, error) {
 	return []Event{InvitationAccepted{Invitation: i.ID, Member: cmd.Member, At: cmd.At}}, nil
 }
 
-// Admits is nil where a code with a hash can be accepted at a time; see ErrCode.
+// Admits is nil if a code with a hash can
+// be accepted at a time; else see ErrCode.
 func (i Invitation) Admits(code string, at time.Time) error {
 	return issuedCode{i.CodeHash, i.AcceptedAt, i.RevokedAt, i.ExpiresAt}.admits(code, at)
 }
 
-// State is what became of the invitation, at now.
+// State is the invitation's state at now.
 func (i Invitation) State(now time.Time) State {
 	switch {
 	case !i.AcceptedAt.IsZero():
@@ -233,7 +235,7 @@ func (i Invitation) State(now time.Time) State {
 	return Open
 }
 
-// Apply brings the invitation forward.
+// Apply applies an event.
 func (i *Invitation) Apply(event Event) {
 	switch e := event.(type) {
 	case InvitationMade:

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Countable is something that organizations have a limit of.
-// The texts are data in responses.
+// A Countable is what organizations have a
+// limit of. The texts are part of responses.
 type Countable string
 
 // What is counted.
@@ -19,19 +19,19 @@ const (
 	CountInvitations   Countable = "open invitations"
 	CountWebhooks      Countable = "webhooks"
 
-	// Those that there are and those that ended within EndedKept, for
-	// so long distinguished from unknown ones.
+	// Existing ones and those that ended within EndedKept,
+	// which are still distinguished from unknown ones.
 	CountProjectsKept      Countable = "projects that exist or were deleted in the last 30 days"
 	CountAPIKeysKept       Countable = "API keys that are in force or ended in the last 30 days"
 	CountServiceTokensKept Countable = "service tokens that are in force or ended in the last 30 days"
 )
 
-// EndedKept is how long a deleted project and an ended key or token
-// are counted, and known to all services.
+// EndedKept is how long a deleted project and an ended
+// key or token are counted, and held by all services.
 const EndedKept = 30 * 24 * time.Hour
 
-// keptPer is how many are kept for each that there may be: so a
-// leaked key can always be exchanged.
+// keptPer is how many are kept for each that may
+// exist: so a leaked key can always be replaced.
 const keptPer = 3
 
 // Limits are how much an organization may have at once. 0: the default.
@@ -45,7 +45,7 @@ type Limits struct {
 	Webhooks      int
 }
 
-// OrDefault is the limits with the default for what is 0.
+// OrDefault replaces 0 by the default.
 func (l Limits) OrDefault() Limits {
 	return Limits{
 		Projects: cmp.Or(l.Projects, 200), APIKeys: cmp.Or(l.APIKeys, 1000), ServiceTokens: cmp.Or(l.ServiceTokens, 100),
@@ -54,7 +54,7 @@ func (l Limits) OrDefault() Limits {
 	}
 }
 
-// Of is how many there may be.
+// Of is the limit of what.
 func (l Limits) Of(what Countable) int {
 	switch what {
 	case CountProjects:
@@ -79,8 +79,7 @@ func (l Limits) Of(what Countable) int {
 	panic(fmt.Sprintf("BUG: nobody counts %q", what))
 }
 
-// Check is LimitReached where an organization with so many of
-// something may have no more.
+// Check is LimitReached if an organization with so many may have no more.
 func (l Limits) Check(what Countable, have int) error {
 	if limit := l.Of(what); have >= limit {
 		return LimitReached{what, limit}

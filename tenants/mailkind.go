@@ -7,26 +7,26 @@ import (
 )
 
 // A MailKind is one kind of mail about the account. Owners and
-// billing members get all that they do not go without.
+// billing members get all that they have not unsubscribed from.
 type MailKind string
 
-// The kinds of mail. Their names are data in events and links.
+// The kinds of mail. They are stored in events and part of links.
 const (
 	ThresholdMail MailKind = "threshold" // a part of the quota or of a budget is used
-	ExhaustedMail MailKind = "exhausted" // nothing is left of one, or something is again
+	ExhaustedMail MailKind = "exhausted" // a quota or budget is used up, or available again
 	StatementMail MailKind = "statement" // a period has its statement
 )
 
 // MailKinds lists all of them.
 func MailKinds() []MailKind { return []MailKind{ThresholdMail, ExhaustedMail, StatementMail} }
 
-// ChooseMails asks for some kinds of mail, and no others.
+// ChooseMails is the command to get some kinds of mail and no others.
 type ChooseMails struct {
 	Wanted []MailKind
 	At     time.Time
 }
 
-// MemberMailsChosen says which kinds of mail a member goes without.
+// MemberMailsChosen lists the kinds of mail that a member does not get.
 type MemberMailsChosen struct {
 	Member  string     `json:"member"`
 	Without []MailKind `json:"without"` // in the order of MailKinds
@@ -54,8 +54,8 @@ func (c ChooseMails) Check() error {
 	return faults.orNil()
 }
 
-// ChooseMails decides which mail the member gets; again, it
-// decides nothing. ErrNotFound for a former member.
+// ChooseMails decides which mail the member gets. It
+// is idempotent. ErrNotFound for a former member.
 func (m Member) ChooseMails(cmd ChooseMails) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -70,17 +70,17 @@ func (m Member) ChooseMails(cmd ChooseMails) ([]Event, error) {
 	return []Event{MemberMailsChosen{Member: m.ID, Without: without, At: cmd.At}}, nil
 }
 
-// Unsubscribe decides that the member gets one kind of mail no
-// more; otherwise it is as ChooseMails.
+// Unsubscribe decides that the member no longer
+// gets one kind of mail; otherwise as ChooseMails.
 func (m Member) Unsubscribe(kind MailKind, at time.Time) ([]Event, error) {
 	wanted := slices.DeleteFunc(MailKinds(), func(each MailKind) bool { return each == kind || !m.Receives(each) })
 	return m.ChooseMails(ChooseMails{Wanted: wanted, At: at})
 }
 
-// Gets reports whether the member has not gone without a kind of mail.
+// Receives reports whether the member gets a kind of mail.
 func (m Member) Receives(kind MailKind) bool { return !slices.Contains(m.WithoutMails, kind) }
 
-// mailNames are kinds of mail as the audit has them.
+// mailNames are kinds of mail as the audit shows them.
 func mailNames(kinds []MailKind) (names []string) {
 	for _, kind := range kinds {
 		names = append(names, string(kind))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Member is a person in one organization, who signs in to the console. The
-// password is not kept, only a slow hash.
+// A Member is a person in one organization, who signs in to
+// the console. Only a slow hash of the password is stored.
 type Member struct {
 	ID           string // empty until added
 	Organization string
@@ -18,10 +18,10 @@ type Member struct {
 	PasswordHash string    // as internal/password writes it
 	PasswordAt   time.Time // when the password was set
 	AddedAt      time.Time
-	RemovedAt    time.Time // zero: is a member still
-	Reset        ResetCode // zero: none is out
+	RemovedAt    time.Time // zero: still a member
+	Reset        ResetCode // zero: none is issued
 	Identity     ProviderIdentity
-	WithoutMails []MailKind // that the member does not want; empty: gets all
+	WithoutMails []MailKind // unsubscribed; empty: gets all
 
 	added MemberAdded
 }
@@ -29,8 +29,8 @@ type Member struct {
 // ErrLastOwner means that an organization keeps at least one owner.
 var ErrLastOwner = errors.New("an organization keeps at least one owner")
 
-// AddMember asks for a new member of an existing organization. PasswordHash
-// is that of Password, which Check needs.
+// AddMember is the command to add a member to an existing organization.
+// PasswordHash must be that of Password, which Check needs.
 type AddMember struct {
 	ID           string
 	Organization string
@@ -70,8 +70,8 @@ func (c AddMember) Check() error {
 	return append(faults, checkPassword("password", c.Password)...).orNil()
 }
 
-// Add decides on a new member. Again, it decides nothing, and the first
-// password stays; with another address, name or role it fails with ErrReused.
+// Add decides on a new member. It is idempotent, and the first password
+// stays; with another address, name or role it fails with ErrReused.
 func (m Member) Add(cmd AddMember) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -89,11 +89,11 @@ func (m Member) Add(cmd AddMember) ([]Event, error) {
 	return nil, nil
 }
 
-// ChangeRole asks to give a member another role.
+// ChangeRole is the command to change a member's role.
 type ChangeRole struct {
 	Role        Role
 	By          Role // the caller's
-	OtherOwners int  // how many owners the organization has beside the member
+	OtherOwners int  // owners of the organization beside the member
 	At          time.Time
 }
 
@@ -126,8 +126,8 @@ func checkRole(role Role) Invalid {
 	return Invalid{{"role", fmt.Sprintf("role is %q.", role), oneOf(Roles())}}
 }
 
-// ChangeRole decides on another role; again, it decides nothing. It takes a
-// role that manages both, and the last owner stays one.
+// ChangeRole decides on another role. It is idempotent. The
+// caller's role must manage both, and the last owner stays one.
 func (m Member) ChangeRole(cmd ChangeRole) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -145,10 +145,10 @@ func (m Member) ChangeRole(cmd ChangeRole) ([]Event, error) {
 	return []Event{MemberRoleChanged{Member: m.ID, Role: cmd.Role, At: cmd.At}}, nil
 }
 
-// RemoveMember asks to remove a member.
+// RemoveMember is the command to remove a member.
 type RemoveMember struct {
 	By          Role // the caller's
-	OtherOwners int  // how many owners the organization has beside the member
+	OtherOwners int  // owners of the organization beside the member
 	At          time.Time
 }
 
@@ -166,8 +166,8 @@ func (e MemberRemoved) audit() auditForm { return auditForm{"member.removed", e.
 // Publication implements Event.
 func (MemberRemoved) Publication() Publication { return Unpublished }
 
-// Remove decides to remove the member; again, it decides nothing. It takes a
-// role that manages the member's, and the last owner stays.
+// Remove decides to remove the member. It is idempotent. The
+// caller's role must manage the member's, and the last owner stays.
 func (m Member) Remove(cmd RemoveMember) ([]Event, error) {
 	switch {
 	case m.ID == "":
@@ -186,7 +186,7 @@ func (m Member) exists() bool {
 	return m.ID != "" && m.RemovedAt.IsZero()
 }
 
-// Apply brings the member forward.
+// Apply applies an event.
 func (m *Member) Apply(event Event) {
 	switch e := event.(type) {
 	case MemberAdded:
@@ -222,8 +222,8 @@ func (m *Member) audited() (Target, Fields) {
 	}
 }
 
-// changedAfter is when something was changed; zero where it is
-// as it was at the beginning.
+// changedAfter is the time of the last change;
+// zero if there was none since the beginning.
 func changedAfter(beginning, at time.Time) time.Time {
 	if at.Equal(beginning) {
 		return time.Time{}

@@ -14,13 +14,13 @@ const (
 	maxID     = 64
 )
 
-// CleanName is a name as it is kept: without white space around it.
+// CleanName is a name as stored: trimmed.
 func CleanName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// checkName finds what is wrong with a name: it has 1 to 200
-// characters and no control characters.
+// checkName returns the fault of a name: it has
+// 1 to 200 characters and no control characters.
 func checkName(name string) Invalid {
 	if CleanName(name) == "" {
 		return Invalid{{"name", "name is missing.", fmt.Sprintf("Use 1 to %d characters.", maxName)}}
@@ -28,7 +28,7 @@ func checkName(name string) Invalid {
 	return checkText("name", name, maxName)
 }
 
-// checkText finds what is wrong with an optional text.
+// checkText returns the fault of an optional text.
 func checkText(field, text string, limit int) Invalid {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n > limit {
@@ -40,7 +40,7 @@ func checkText(field, text string, limit int) Invalid {
 	return nil
 }
 
-// checkGiven finds a missing value that names something else.
+// checkGiven returns the fault of a missing id.
 func checkGiven(field, id string) Invalid {
 	if id == "" {
 		return Invalid{{field, field + " is missing.", fmt.Sprintf("Send the id of the %s as %q.", field, field)}}
@@ -48,8 +48,7 @@ func checkGiven(field, id string) Invalid {
 	return nil
 }
 
-// IsID reports whether text can be an id at all: 1 to 64 URL-safe
-// characters. Anything else names nothing.
+// IsID reports whether text can be an id: 1 to 64 URL-safe characters.
 func IsID(text string) bool {
 	return text != "" && len(text) <= maxID && strings.IndexFunc(text, notURLSafe) < 0
 }

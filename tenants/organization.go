@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/tier"
 )
 
-// A Tier is what an organization has subscribed to. What a tier
-// grants is the ledger's business.
+// A Tier is what an organization has subscribed
+// to. The ledger defines what it grants.
 type Tier string
 
 // The tiers.
@@ -52,7 +52,7 @@ type Organization struct {
 	created OrganizationCreated
 }
 
-// CreateOrganization asks for a new organization.
+// CreateOrganization is the command to create an organization.
 type CreateOrganization struct {
 	ID   string
 	Name string
@@ -69,8 +69,8 @@ func (c CreateOrganization) Check() error {
 	return faults.orNil()
 }
 
-// Create decides on a new organization. Again, it decides nothing; with
-// another name or tier it fails with ErrReused.
+// Create decides on a new organization. It is idempotent;
+// with another name or tier it fails with ErrReused.
 func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (o Organization) Create(cmd CreateOrganization) ([]Event, error) {
 	return nil, nil
 }
 
-// Rename asks to give an organization, or a project, another name.
+// Rename is the command to rename an organization or a project.
 type Rename struct {
 	Name string
 	At   time.Time
@@ -113,8 +113,7 @@ func (c Rename) Check() error {
 	return checkName(c.Name).orNil()
 }
 
-// Rename decides to give the organization another name; the same
-// name decides nothing.
+// Rename decides on another name. The same name has no event.
 func (o Organization) Rename(cmd Rename) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (o Organization) Rename(cmd Rename) ([]Event, error) {
 	return []Event{OrganizationRenamed{Organization: o.ID, Name: name, At: cmd.At}}, nil
 }
 
-// Apply brings the organization forward.
+// Apply applies an event.
 func (o *Organization) Apply(event Event) {
 	switch e := event.(type) {
 	case OrganizationCreated:

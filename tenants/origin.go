@@ -2,7 +2,7 @@ package tenants
 
 import "strings"
 
-// An ActorKind is what sort of thing decided something.
+// An ActorKind is a kind of actor.
 type ActorKind string
 
 // The kinds of actors.
@@ -10,13 +10,13 @@ const (
 	MemberActor        ActorKind = "member"
 	ServiceTokenActor  ActorKind = "service_token"
 	ConfigurationActor ActorKind = "configuration" // of the installation
-	SystemActor        ActorKind = "system"        // by itself, as where a time has come
+	SystemActor        ActorKind = "system"        // without an actor, as when a time has come
 )
 
-// An Origin is who decided something, and from where, in the
-// metadata of events. Empty parts are unknown.
+// An Origin is who made a decision, and from where,
+// in the metadata of events. Empty parts are unknown.
 type Origin struct {
-	Actor   string // id of a member or service token, or the name of what else it was
+	Actor   string // id of a member or service token, or the name of another actor
 	Kind    ActorKind
 	Role    Role   // of a member, at the time
 	Address string // IP address of the client
@@ -24,7 +24,7 @@ type Origin struct {
 	Request string // id of the request
 }
 
-// Members of the metadata of an event. They are data.
+// Members of an event's metadata. They are stored.
 const (
 	metadataActor   = "actor"
 	metadataKind    = "actor_kind"
@@ -34,7 +34,7 @@ const (
 	metadataRequest = "request"
 )
 
-// Metadata is the known part of the origin, as stored with an event.
+// Metadata is the known part of the origin, as stored.
 func (o Origin) Metadata() map[string]string {
 	known := map[string]string{}
 	for name, value := range map[string]string{
@@ -48,8 +48,8 @@ func (o Origin) Metadata() map[string]string {
 	return known
 }
 
-// OriginOf reads an origin from the metadata of an event. In the first events
-// the kind of actor follows from the id.
+// OriginOf reads an origin from an event's metadata. In
+// the first events the kind of actor follows from the id.
 func OriginOf(metadata map[string]string) Origin {
 	origin := Origin{
 		Actor: metadata[metadataActor], Kind: ActorKind(metadata[metadataKind]), Role: Role(metadata[metadataRole]),

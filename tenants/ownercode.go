@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// An OwnerCode lets its holder become the first owner of an installation
-// without a member. There is one at a time.
+// An OwnerCode lets its holder become the first owner of
+// an installation without members. There is one at a time.
 type OwnerCode struct {
 	Digest       SecretDigest // zero: none was issued
 	ExpiresAt    time.Time
-	UsedAt       time.Time // zero: it was not
-	Organization string    // what its user owns
-	Member       string    // who its user is
+	UsedAt       time.Time // zero: not used
+	Organization string    // of its user
+	Member       string    // its user
 }
 
-// ErrFounded means that the installation has members, who invite others.
+// ErrHasMembers means that the installation
+// has members, who can invite others.
 var ErrHasMembers = errors.New("the installation has members already")
 
-// IssueOwnerCode asks for a code for the first owner.
+// IssueOwnerCode is the command to issue a code for the first owner.
 type IssueOwnerCode struct {
 	HasMembers bool // the installation has members
 	Digest     SecretDigest
 	At         time.Time
 }
 
-// OwnerCodeIssued lets its holder become the first owner. The
-// previous code is void.
+// OwnerCodeIssued lets its holder become the
+// first owner. The previous code is void.
 type OwnerCodeIssued struct {
 	Digest    SecretDigest `json:"imprint"`
 	At        time.Time    `json:"at"`
@@ -57,7 +58,8 @@ func (e OwnerCodeUsed) audit() auditForm { return auditForm{"owner_code.used", e
 // Publication implements Event.
 func (OwnerCodeUsed) Publication() Publication { return Unpublished }
 
-// Issue decides on a code for the first owner; ErrFounded where there are members.
+// Issue decides on a code for the first
+// owner. ErrHasMembers if there are members.
 func (o OwnerCode) Issue(cmd IssueOwnerCode) ([]Event, error) {
 	if cmd.HasMembers {
 		return nil, ErrHasMembers
@@ -65,17 +67,17 @@ func (o OwnerCode) Issue(cmd IssueOwnerCode) ([]Event, error) {
 	return []Event{OwnerCodeIssued{Digest: cmd.Digest, At: cmd.At, ExpiresAt: cmd.At.Add(OwnerCodeLifetime)}}, nil
 }
 
-// UseOwnerCode asks to become the first owner.
+// UseOwnerCode is the command to become the first owner.
 type UseOwnerCode struct {
 	HasMembers   bool   // the installation has members
-	Code         string // hash of the code that was shown; see SecretDigest
+	Code         string // hash of the shown code; see SecretDigest
 	Organization string
 	Member       string
 	At           time.Time
 }
 
-// Use decides that the holder becomes the first owner. Where
-// there are members the code is void.
+// Use decides that the holder becomes the first
+// owner. The code is void if there are members.
 func (o OwnerCode) Use(cmd UseOwnerCode) ([]Event, error) {
 	if err := o.Admits(cmd.Code, cmd.HasMembers, cmd.At); err != nil {
 		return nil, err
@@ -83,7 +85,8 @@ func (o OwnerCode) Use(cmd UseOwnerCode) ([]Event, error) {
 	return []Event{OwnerCodeUsed{Organization: cmd.Organization, Member: cmd.Member, At: cmd.At}}, nil
 }
 
-// Admits is nil where a code with a hash makes an owner at a time; see ErrCode.
+// Admits is nil if a code with a hash makes
+// an owner at a time; else see ErrCode.
 func (o OwnerCode) Admits(code string, founded bool, at time.Time) error {
 	err := issuedCode{hash: o.Digest.Hash, usedAt: o.UsedAt, expiresAt: o.ExpiresAt}.admits(code, at)
 	if err == nil && founded {
@@ -92,7 +95,7 @@ func (o OwnerCode) Admits(code string, founded bool, at time.Time) error {
 	return err
 }
 
-// Apply brings the code forward.
+// Apply applies an event.
 func (o *OwnerCode) Apply(event Event) {
 	switch e := event.(type) {
 	case OwnerCodeIssued:

@@ -9,11 +9,11 @@ import (
 // MaxPasskeys is how many passkeys a member can have.
 const MaxPasskeys = 20
 
-// ErrTooMany means that a member has as many passkeys as can be.
+// ErrTooMany means that a member has MaxPasskeys.
 var ErrTooMany = errors.New("there are as many as can be")
 
-// A Passkey is a key pair (WebAuthn) by which a member proves their
-// identity. Only its public half is kept.
+// A Passkey is a key pair (WebAuthn) by which a
+// member signs in. Only its public half is stored.
 type Passkey struct {
 	ID           string // empty until it is registered
 	Organization string
@@ -22,22 +22,23 @@ type Passkey struct {
 	Credential   PublicCredential
 	RegisteredAt time.Time
 	UsedAt       time.Time // zero: never
-	SuspectedAt  time.Time // when it seemed that there is a copy of it; zero: never
+	SuspectedAt  time.Time // when a copy of it seemed to exist; zero: never
 	Revocation   Revocation
 }
 
 // A PublicCredential is what an authenticator reports of a key pair.
 type PublicCredential struct {
-	ID             []byte   `json:"id"`         // how the authenticator calls it; unique
-	PublicKey      []byte   `json:"public_key"` // as COSE has it
-	Counter        uint32   `json:"counter"`    // of its uses; 0 throughout where the authenticator does not count
+	ID             []byte   `json:"id"`         // the authenticator's id of it; unique
+	PublicKey      []byte   `json:"public_key"` // in COSE form
+	Counter        uint32   `json:"counter"`    // of its uses; always 0 if the authenticator does not count
 	Transports     []string `json:"transports,omitempty"`
 	Model          []byte   `json:"model,omitempty"` // of the authenticator (AAGUID)
 	BackupEligible bool     `json:"backup_eligible,omitempty"`
-	BackedUp       bool     `json:"backed_up,omitempty"` // is on other devices of the member too, or can be brought back
+	BackedUp       bool     `json:"backed_up,omitempty"` // is on other devices too, or can be restored
 }
 
-// RegisterPasskey asks for a new passkey of a member, who has so many.
+// RegisterPasskey is the command to register a
+// passkey of a member, who has Existing ones.
 type RegisterPasskey struct {
 	ID         string
 	Member     Member
@@ -90,8 +91,8 @@ func (e PasskeyUsed) audit() auditForm { return auditForm{"passkey.used", e.At, 
 // Publication implements Event.
 func (PasskeyUsed) Publication() Publication { return Unpublished }
 
-// PasskeySuspected means that a passkey was used with an old count: there
-// may be a copy. It admits nobody any more.
+// PasskeySuspected means that a passkey was used with
+// an old count: a copy may exist. It no longer works.
 type PasskeySuspected struct {
 	Passkey string    `json:"passkey"`
 	Counter uint32    `json:"counter"`
@@ -142,9 +143,9 @@ func (p Passkey) Register(cmd RegisterPasskey) ([]Event, error) {
 	}}, nil
 }
 
-// Use decides whether the passkey admits its member: PasskeyUsed means
-// yes. A count that does not grow reveals a copy; which one is the
-// member's is unknown, so neither is admitted.
+// Use decides whether the passkey admits its member: PasskeyUsed
+// admits. A count that does not grow reveals a copy; which one
+// is the member's is unknown, so neither is admitted.
 func (p Passkey) Use(cmd UsePasskey) ([]Event, error) {
 	counts := cmd.Counter != 0 || p.Credential.Counter != 0
 	switch {
@@ -156,7 +157,7 @@ func (p Passkey) Use(cmd UsePasskey) ([]Event, error) {
 	return []Event{PasskeyUsed{Passkey: p.ID, Counter: cmd.Counter, BackedUp: cmd.BackedUp, At: cmd.At}}, nil
 }
 
-// Remove decides to end the passkey. Again, it decides nothing.
+// Remove decides to end the passkey. It is idempotent.
 func (p Passkey) Remove(at time.Time) ([]Event, error) {
 	switch {
 	case p.ID == "":
@@ -167,7 +168,7 @@ func (p Passkey) Remove(at time.Time) ([]Event, error) {
 	return []Event{PasskeyRemoved{Passkey: p.ID, At: at}}, nil
 }
 
-// Apply brings the passkey forward.
+// Apply applies an event.
 func (p *Passkey) Apply(event Event) {
 	switch e := event.(type) {
 	case PasskeyRegistered:

@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of passwords, in characters. The upper one only keeps a
-// sign-in from being used to make work.
+// Bounds of passwords, in characters. The
+// upper one only bounds the work of a sign-in.
 const (
 	minPassword = 12
 	maxPassword = 128
 )
 
-// A Password is one in plaintext. It never shows itself,
-// whatever prints it; only Reveal does.
+// A Password is a password in plaintext.
+// Printing never shows it; only Reveal does.
 type Password string
 
-// Reveal returns the password in plaintext. Every call is a place to look at twice.
+// Reveal returns the password in plaintext. Review every call.
 func (p Password) Reveal() string { return string(p) }
 
 // Format hides the password whatever the verb.

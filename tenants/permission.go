@@ -2,22 +2,22 @@ package tenants
 
 import "slices"
 
-// A Permission is one thing that a role may do in an organization.
-// One's own sessions and password take none.
+// A Permission is one thing that a role may do in an
+// organization. One's own sessions and password need none.
 type Permission string
 
-// The permissions. Their names are data in errors and in the audit.
+// The permissions. They are part of errors and of the audit.
 const (
 	OrganizationRead   Permission = "organization:read"
 	OrganizationWrite  Permission = "organization:write"
 	SecurityWrite      Permission = "security:write" // see and change the security policy
 	MembersRead        Permission = "members:read"
 	MembersInvite      Permission = "members:invite"
-	MembersManage      Permission = "members:manage" // change roles, remove, hand out reset codes
+	MembersManage      Permission = "members:manage" // change roles, remove, issue reset codes
 	OwnersManage       Permission = "owners:manage"  // the same for owners
 	ProjectsRead       Permission = "projects:read"
 	ProjectsWrite      Permission = "projects:write"
-	DeletionsManage    Permission = "deletions:manage" // delete the organization, or projects, and see what became of it
+	DeletionsManage    Permission = "deletions:manage" // delete the organization or projects, and see their deletions
 	APIKeysRead        Permission = "api-keys:read"
 	APIKeysWrite       Permission = "api-keys:write"      // of staging and dev
 	APIKeysWriteProd   Permission = "api-keys:write-prod" // of prod
@@ -28,7 +28,7 @@ const (
 	ErrorsRead         Permission = "errors:read"
 	UsageRead          Permission = "usage:read"
 	BudgetsManage      Permission = "budgets:manage"  // set and remove them; who sees the usage sees them
-	WebhooksManage     Permission = "webhooks:manage" // see and change them, and what was sent to them
+	WebhooksManage     Permission = "webhooks:manage" // see and change them and their deliveries
 	MailsReceive       Permission = "mails:receive"   // get mail about the account, and choose which
 )
 
@@ -41,7 +41,7 @@ func Permissions() []Permission {
 	}
 }
 
-// May reports whether the role has a permission. A role that is unknown has none.
+// May reports whether the role has a permission. An unknown role has none.
 func (r Role) May(p Permission) bool {
 	switch r {
 	case Owner:
@@ -58,8 +58,8 @@ func (r Role) May(p Permission) bool {
 	return false
 }
 
-// IssuingFor is the permission to create, rotate and revoke API
-// keys of an environment.
+// IssuePermission is the permission to create,
+// rotate and revoke API keys of an environment.
 func IssuePermission(environment Environment) Permission {
 	if environment == Prod {
 		return APIKeysWriteProd
@@ -67,14 +67,14 @@ func IssuePermission(environment Environment) Permission {
 	return APIKeysWrite
 }
 
-// MayIssueFor reports whether the role may create, rotate and
-// revoke API keys of an environment.
+// MayIssueFor reports whether the role may create,
+// rotate and revoke API keys of an environment.
 func (r Role) MayIssueFor(environment Environment) bool {
 	return r.May(IssuePermission(environment))
 }
 
-// Managing is the permission to manage members with a role:
-// change it, give it, remove such a member.
+// ManagePermission is the permission to give or
+// change a role and to remove members with it.
 func ManagePermission(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
@@ -82,13 +82,13 @@ func ManagePermission(role Role) Permission {
 	return MembersManage
 }
 
-// MayManage reports whether the role may change or give another
-// one, and remove members with it.
+// MayManage reports whether the role may give or
+// change another, and remove members with it.
 func (r Role) MayManage(other Role) bool {
 	return r.May(ManagePermission(other))
 }
 
-// InvitingTo is the permission to invite to a role.
+// InvitePermission is the permission to invite to a role.
 func InvitePermission(role Role) Permission {
 	if role == Owner {
 		return OwnersManage
@@ -101,7 +101,7 @@ func (r Role) MayInvite(to Role) bool {
 	return r.May(InvitePermission(to))
 }
 
-// RolesWith lists the roles that have a permission: whom to ask.
+// RolesWith lists the roles that have a permission.
 func RolesWith(p Permission) []Role {
 	return slices.DeleteFunc(Roles(), func(r Role) bool { return !r.May(p) })
 }

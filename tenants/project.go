@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Project is one application or service of an organization.
-// Several may have the same name.
+// A Project is one application or service of
+// an organization. Names need not be unique.
 type Project struct {
-	ID           string // empty until it is created
+	ID           string // empty until created
 	Organization string
 	Name         string
 	CreatedAt    time.Time
@@ -16,7 +16,8 @@ type Project struct {
 	created ProjectCreated
 }
 
-// CreateProject asks for a new project of an organization, which exists.
+// CreateProject is the command to create
+// a project in an existing organization.
 type CreateProject struct {
 	ID           string
 	Organization string
@@ -45,7 +46,7 @@ func (c CreateProject) Check() error {
 	return append(checkGiven("organization", c.Organization), checkName(c.Name)...).orNil()
 }
 
-// Create decides on a new project. Again, it decides nothing;
+// Create decides on a new project. It is idempotent;
 // with another name it fails with ErrReused.
 func (p Project) Create(cmd CreateProject) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
@@ -76,7 +77,7 @@ func (e ProjectRenamed) audit() auditForm { return auditForm{"project.renamed", 
 // Publication implements Event.
 func (ProjectRenamed) Publication() Publication { return PublishedFact }
 
-// Rename decides to give the project another name; the same name decides nothing.
+// Rename decides on another name. The same name has no event.
 func (p Project) Rename(cmd Rename) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (p Project) Rename(cmd Rename) ([]Event, error) {
 	return []Event{ProjectRenamed{Project: p.ID, Name: name, At: cmd.At}}, nil
 }
 
-// Apply brings the project forward.
+// Apply applies an event.
 func (p *Project) Apply(event Event) {
 	switch e := event.(type) {
 	case ProjectCreated:

@@ -5,30 +5,31 @@ import (
 	"time"
 )
 
-// MaxSubject is the longest subject of an identity provider, in
-// characters (OpenID Connect Core, 2).
+// MaxSubject is the longest subject of an identity
+// provider, in characters (OpenID Connect Core, 2).
 const MaxSubject = 255
 
-// A ProviderIdentity is a person at an identity provider (OpenID
-// Connect), which unlike an e-mail address is never given to
-// another. Its zero value is nobody.
+// A ProviderIdentity is a person at an identity provider
+// (OpenID Connect). Unlike an e-mail address it is never
+// given to another. Its zero value is nobody.
 type ProviderIdentity struct {
 	Issuer  string // address of the provider
-	Subject string // what it calls them
+	Subject string // its id of the person
 }
 
-// ErrOtherIdentity means that the member's former e-mail address belongs to
-// another person at the identity provider.
+// ErrOtherIdentity means that the member's former e-mail
+// address belongs to another person at the identity provider.
 var ErrOtherIdentity = errors.New("the member is somebody else at the identity provider")
 
-// Identify is the provider's identity of the verified e-mail address of a member.
+// Identify is the command to record the provider's
+// identity of a member's verified e-mail address.
 type Identify struct {
 	Identity ProviderIdentity
 	At       time.Time
 }
 
-// MemberIdentified records who a member is at an identity provider, in
-// place of who they were at another one.
+// MemberIdentified records a member's identity at an
+// identity provider, in place of that at another one.
 type MemberIdentified struct {
 	Member  string    `json:"member"`
 	Issuer  string    `json:"issuer"`
@@ -44,8 +45,8 @@ func (e MemberIdentified) audit() auditForm { return auditForm{"member.identifie
 // Publication implements Event.
 func (MemberIdentified) Publication() Publication { return Unpublished }
 
-// Identify decides the member's identity at a provider; again, it decides
-// nothing. At one provider that never changes: ErrOtherIdentity.
+// Identify decides the member's identity at a provider. It is
+// idempotent. At one provider it never changes: ErrOtherIdentity.
 func (m Member) Identify(cmd Identify) ([]Event, error) {
 	switch {
 	case !m.exists():

@@ -2,12 +2,12 @@ package tenants
 
 import "fmt"
 
-// maxRate is the highest limit of a key where its organization's
-// is unknown, in requests per minute.
+// maxRate is the highest limit of a key, in requests
+// per minute, if its organization's is unknown.
 const maxRate = 1_000_000
 
-// checkRate finds faults of a key's own limit, in requests per minute: 0 is
-// none, and above its organization's (0: unknown) it would have no effect.
+// checkRate returns the fault of a key's own limit, in requests per minute:
+// 0 is none; above its organization's (0: unknown) it has no effect.
 func checkRate(rate, ceiling int) Invalid {
 	if ceiling == 0 {
 		ceiling = maxRate

@@ -1,12 +1,11 @@
 package tenants
 
-// A ReplacedEvent is a type of event that later ones of the same stream
-// replace: they set all that the earlier one did, so nothing is lost
-// with it once its time is of no interest.
+// A ReplacedEvent is a type of event that later ones of the stream replace:
+// they set all that the earlier one did, so it can be removed once it is old.
 type ReplacedEvent struct {
 	Event  Event  // an empty one
-	By     int    // how many later ones it takes
-	Switch string // member of its data: where it is true, only later ones count in which it is true as well; empty: all count
+	By     int    // how many later ones replace it
+	Switch string // member of its data: if true there, only later events count in which it is true too; empty: all count
 }
 
 // ReplacedEvents are all types of events that later ones replace.
@@ -20,7 +19,7 @@ func ReplacedEvents() (all []ReplacedEvent) {
 		all = append(all, ReplacedEvent{Event: event, By: 1})
 	}
 	return append(all,
-		ReplacedEvent{Event: MemberPasswordChanged{}, By: 1, Switch: "reset"}, // by a code it removes the identity, too
-		ReplacedEvent{Event: WebhookRotated{}, By: 2},                         // the secret of before is that of the rotation before
+		ReplacedEvent{Event: MemberPasswordChanged{}, By: 1, Switch: "reset"}, // by a code it also removes the identity
+		ReplacedEvent{Event: WebhookRotated{}, By: 2},                         // the previous secret is that of the rotation before
 	)
 }

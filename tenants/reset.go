@@ -4,13 +4,13 @@ import "time"
 
 // A ResetCode lets its holder set a member's password, once.
 type ResetCode struct {
-	Hash      string // see SecretDigest; empty: none is out
+	Hash      string // see SecretDigest; empty: none is issued
 	ExpiresAt time.Time
 	By        string // its issuer; empty for the first codes
 }
 
-// MemberResetCodeIssued gives a manager of a member a code to
-// pass on. The previous code is void.
+// MemberResetCodeIssued gives a member's manager
+// a code to pass on. The previous code is void.
 type MemberResetCodeIssued struct {
 	Member    string       `json:"member"`
 	Digest    SecretDigest `json:"imprint"`
@@ -29,13 +29,13 @@ func (e MemberResetCodeIssued) audit() auditForm {
 // Publication implements Event.
 func (MemberResetCodeIssued) Publication() Publication { return Unpublished }
 
-// MemberPasswordChanged gives a member another password and voids a
-// code to reset it. A reset also removes the identity at the
-// provider, until the next sign-in by it.
+// MemberPasswordChanged sets a member's password and
+// voids a reset code. A reset also removes the identity
+// at the provider, until the next sign-in by it.
 type MemberPasswordChanged struct {
 	Member       string    `json:"member"`
 	PasswordHash string    `json:"password_hash"`
-	Reset        bool      `json:"reset,omitempty"` // by a code, not by the password of before
+	Reset        bool      `json:"reset,omitempty"` // by a code, not by the previous password
 	At           time.Time `json:"at"`
 }
 
@@ -49,16 +49,17 @@ func (e MemberPasswordChanged) audit() auditForm {
 // Publication implements Event.
 func (MemberPasswordChanged) Publication() Publication { return Unpublished }
 
-// IssueResetCode asks for a code that lets a member set another password.
+// IssueResetCode is the command to issue
+// a code that resets a member's password.
 type IssueResetCode struct {
-	By     string // who asks
+	By     string // the caller
 	ByRole Role
 	Digest SecretDigest
 	At     time.Time
 }
 
-// IssueResetCode decides to let the member set another password. It takes a
-// role that manages the member's, as the code gives access as the member.
+// IssueResetCode decides to let the member set another password. The caller's
+// role must manage the member's, as the code gives the member's access.
 func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	switch {
 	case !m.exists():
@@ -71,12 +72,12 @@ func (m Member) IssueResetCode(cmd IssueResetCode) ([]Event, error) {
 	}}, nil
 }
 
-// ChangePassword asks to give a member another password. PasswordHash is that
-// of Password, which Check needs to see.
+// ChangePassword is the command to set a member's password.
+// PasswordHash must be that of Password, which Check needs.
 type ChangePassword struct {
-	Before       string // the hash of the password shown; not for a reset
-	Code         string // the hash of the code shown; only for a reset
-	IssuerRole   Role   // of the code's issuer, now; only for a reset
+	Before       string // hash of the shown password; not for a reset
+	Code         string // hash of the shown code; only for a reset
+	IssuerRole   Role   // present role of the code's issuer; only for a reset
 	Password     Password
 	PasswordHash string
 	At           time.Time
@@ -87,8 +88,8 @@ func (c ChangePassword) Check() error {
 	return checkPassword("password", c.Password).orNil()
 }
 
-// ChangePassword decides on another password after the previous one was shown.
-// ErrNotFound where that is not the member's any more.
+// ChangePassword decides on another password after the
+// previous one was shown. ErrNotFound if that has changed.
 func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -99,9 +100,9 @@ func (m Member) ChangePassword(cmd ChangePassword) ([]Event, error) {
 	return []Event{MemberPasswordChanged{Member: m.ID, PasswordHash: cmd.PasswordHash, At: cmd.At}}, nil
 }
 
-// ResetPassword decides on another password for the holder of
-// the code. Its issuer may have kept it: it is void once they
-// don't manage the member any more.
+// ResetPassword decides on another password for the
+// holder of the code. Its issuer may have kept it: it
+// is void once they don't manage the member any more.
 func (m Member) ResetPassword(cmd ChangePassword) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err

@@ -21,9 +21,9 @@ type Revocation struct {
 	Reason string // for people; may be empty
 }
 
-// Revoke asks to end a credential at once and for ever.
+// Revoke is the command to end a credential at once, for ever.
 type Revoke struct {
-	Reason string // for people; optional, because an emergency must not fail for lack of words
+	Reason string // for people; optional, as an emergency must not fail for lack of it
 	At     time.Time
 }
 

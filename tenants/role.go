@@ -6,13 +6,13 @@ type Role string
 // The roles.
 const (
 	Owner     Role = "owner"
-	Admin     Role = "admin"     // does everything but make, change and remove owners
-	Developer Role = "developer" // has projects and keys, but those of prod
-	Viewer    Role = "viewer"    // sees what there is, changes nothing
-	Billing   Role = "billing"   // sees what is used, has webhooks, and nothing else
+	Admin     Role = "admin"     // may do all but create, change and remove owners
+	Developer Role = "developer" // manages projects and keys, but those of prod
+	Viewer    Role = "viewer"    // reads all, changes nothing
+	Billing   Role = "billing"   // reads usage, manages webhooks, and nothing else
 )
 
-// Roles lists all of them, those who may do most first.
+// Roles lists all of them, the most powerful first.
 func Roles() []Role {
 	return []Role{Owner, Admin, Developer, Viewer, Billing}
 }

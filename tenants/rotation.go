@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// MaxOverlap is how long a key may go on beside the one that takes its place.
+// MaxOverlap is how long a key may work beside the one that replaces it.
 const MaxOverlap = 7 * 24 * time.Hour
 
 // Why a key can't be rotated or changed.
 var (
-	// ErrKeyRevoked and ErrKeyExpired mean that the key has
-	// ended: there is nothing to go on with.
+	// ErrKeyRevoked and ErrKeyExpired mean that the key has ended.
 	ErrKeyRevoked = errors.New("the API key is revoked")
 	ErrKeyExpired = errors.New("the API key has expired")
-	// ErrKeyRotated means that another key has taken the place of the
-	// key already: it is the one to rotate.
+	// ErrKeyRotated means that the key was
+	// replaced: its successor is the one to rotate.
 	ErrKeyRotated = errors.New("the API key was rotated already")
 )
 
-// RotateAPIKey asks to replace a key, which still works for a
-// while so that its holders can change over.
+// RotateAPIKey is the command to replace a key, which
+// still works for a while so that its holders can switch.
 type RotateAPIKey struct {
 	To      string        // id of the new key
 	Digest  SecretDigest  // of the new key
-	Overlap time.Duration // 0 to MaxOverlap: how long the old key goes on
+	Overlap time.Duration // 0 to MaxOverlap: how long the old key still works
 	At      time.Time
 }
 
-// APIKeyRotated records that another key takes the place of an
-// API key, which ends at ExpiresAt.
+// APIKeyRotated records that another key
+// replaces an API key, which ends at ExpiresAt.
 type APIKeyRotated struct {
 	APIKey    string    `json:"api_key"`
 	To        string    `json:"to"` // id of the other key
@@ -55,8 +54,8 @@ func (c RotateAPIKey) Check() error {
 	return nil
 }
 
-// Rotate decides that the key ends after the overlap, never later than it would
-// have. A revoked, expired or rotated key can't be rotated.
+// Rotate decides that the key ends after the overlap, or at its own end
+// if that is earlier. A revoked, expired or rotated key can't be rotated.
 func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -70,8 +69,8 @@ func (k APIKey) Rotate(cmd RotateAPIKey) ([]Event, error) {
 	return []Event{APIKeyRotated{APIKey: k.ID, To: cmd.To, ExpiresAt: earlierEnd(k.ExpiresAt, cmd.At.Add(cmd.Overlap)), At: cmd.At}}, nil
 }
 
-// Successor asks for the key that replaces this one: same project, environment,
-// name, limit and access, and a life as long as this one had.
+// Successor is the command for the key that replaces this one: same
+// project, environment, name, limit and access, and the same lifetime.
 func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	successor := IssueAPIKey{
 		ID: cmd.To, Organization: k.Organization, Project: k.Project, Environment: k.Environment, Name: k.Name,
@@ -83,7 +82,7 @@ func (k APIKey) Successor(cmd RotateAPIKey) IssueAPIKey {
 	return successor
 }
 
-// going is nil for a key that works at now.
+// usable is nil if the key works at now.
 func (k APIKey) usable(now time.Time) error {
 	switch {
 	case k.ID == "":
@@ -96,7 +95,7 @@ func (k APIKey) usable(now time.Time) error {
 	return nil
 }
 
-// firstEnd is the earlier one of an end, zero for never, and another time.
+// earlierEnd is the earlier of an end, zero for never, and another time.
 func earlierEnd(end, other time.Time) time.Time {
 	if !end.IsZero() && end.Before(other) {
 		return end

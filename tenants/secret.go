@@ -23,14 +23,14 @@ const (
 	shownDigits  = 4
 )
 
-// A Secret is an API key or a service token in plaintext.
+// A Secret is a credential in plaintext.
 // Printing never shows it; only Reveal does.
 type Secret struct {
 	prefix string
 	digits string
 }
 
-// NewSecret draws a secret from random, which is a cryptographic source.
+// NewSecret draws a secret from a cryptographic source.
 func NewSecret(prefix string, random io.Reader) (Secret, error) {
 	var drawn [secretBytes]byte
 	if _, err := io.ReadFull(random, drawn[:]); err != nil {
@@ -48,8 +48,7 @@ func ParseSecret(prefix, text string) (Secret, error) {
 	return Secret{prefix: prefix, digits: digits}, nil
 }
 
-// Next is the secret that follows from this one and a salt, and
-// can't be made without both.
+// Next is the secret derived from this one and a salt. Both are needed.
 func (s Secret) Next(salt string) Secret {
 	drawn, err := hkdf.Key(sha256.New, []byte(s.digits), []byte(salt), "weir: the secret after this one", secretBytes)
 	if err != nil {
@@ -58,10 +57,10 @@ func (s Secret) Next(salt string) Secret {
 	return Secret{prefix: s.prefix, digits: hex.EncodeToString(drawn)}
 }
 
-// Reveal returns the secret in plaintext. Every call is a place to look at twice.
+// Reveal returns the secret in plaintext. Review every call.
 func (s Secret) Reveal() string { return s.prefix + s.digits }
 
-// Digest is what is kept of the secret.
+// Digest is what is stored of the secret.
 func (s Secret) Digest() SecretDigest {
 	sum := sha256.Sum256([]byte(s.Reveal()))
 	return SecretDigest{
@@ -82,15 +81,15 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 const hidden = "[redacted]"
 
-// A SecretDigest is what is kept of a secret: enough to
-// recognize it, not enough to use it.
+// A SecretDigest is what is stored of a secret:
+// enough to recognize it, not to use it.
 type SecretDigest struct {
 	Hash  string `json:"hash"`  // SHA-256 of the whole secret, hexadecimal; the secret has 192 random bits, so a slow hash would buy nothing
 	First string `json:"first"` // the first four characters after the prefix
 	Last  string `json:"last"`  // the last four characters
 }
 
-// shown is as much of a secret as is kept.
+// shown is the stored part of a secret, readable.
 func (d SecretDigest) shown(prefix string) string {
 	return prefix + d.First + "…" + d.Last
 }

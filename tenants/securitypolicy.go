@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A LeakedPolicy is what happens to a key that was found in public.
+// A LeakedPolicy is what happens to a key found in public.
 type LeakedPolicy string
 
-// What may happen to a key that was found in public. It is always flagged.
+// Policies for keys found in public, which are always flagged.
 const (
 	NotifyLeaked LeakedPolicy = "notify" // nothing else
 	RotateLeaked LeakedPolicy = "rotate" // it ends after LeakGrace, so that its holders rotate it
 	RevokeLeaked LeakedPolicy = "revoke" // it ends at once
 )
 
-// A PlainHTTPPolicy is what happens to a key that arrived in plaintext.
+// A PlainHTTPPolicy is what happens to a key received in plaintext.
 type PlainHTTPPolicy string
 
-// What may happen to a key that arrived in plaintext. It is always flagged.
+// Policies for keys received in plaintext, which are always flagged.
 const (
 	FlagPlainHTTP   PlainHTTPPolicy = "flag"   // nothing else
 	RevokePlainHTTP PlainHTTPPolicy = "revoke" // it ends at once
@@ -28,7 +28,7 @@ const (
 // Whether members may sign in with passwords.
 const (
 	PasswordsAllowed = "allowed"
-	PasswordsOff     = "off" // with a passkey or by the identity provider alone
+	PasswordsOff     = "off" // only with a passkey or by the identity provider
 )
 
 // LeakedPolicies lists all of them, the mildest first.
@@ -39,8 +39,8 @@ func PlainHTTPPolicies() []PlainHTTPPolicy {
 	return []PlainHTTPPolicy{FlagPlainHTTP, RevokePlainHTTP}
 }
 
-// A SecurityPolicy is what happens in an organization when others may have one
-// of its keys, and how its members may not sign in.
+// A SecurityPolicy is what happens in an organization when
+// a key is exposed, and whether its members have passwords.
 type SecurityPolicy struct {
 	Organization  string // empty until it is set; see DefaultSecurityPolicy
 	LeakedKeys    LeakedPolicy
@@ -49,24 +49,24 @@ type SecurityPolicy struct {
 	PasswordsOff  bool      // no sign-in with a password, and no new password
 }
 
-// DefaultSecurityPolicy is that of an organization without one:
-// notify people, and break nothing.
+// DefaultSecurityPolicy is the policy before
+// one is set: notify people, and break nothing.
 func DefaultSecurityPolicy(organization string) SecurityPolicy {
 	return SecurityPolicy{Organization: organization, LeakedKeys: NotifyLeaked, PlainHTTPKeys: FlagPlainHTTP}
 }
 
-// SetSecurityPolicy asks for a policy, whole.
+// SetSecurityPolicy is the command to set the whole policy.
 type SetSecurityPolicy struct {
 	Organization          string
 	LeakedKeys            LeakedPolicy
 	PlainHTTPKeys         PlainHTTPPolicy
-	PasswordsOff          *bool // nil: as it is
+	PasswordsOff          *bool // nil: unchanged
 	By                    Role  // the caller's
-	OwnersWithoutPassword int   // how many owners can sign in otherwise than with a password
+	OwnersWithoutPassword int   // owners who can sign in without a password
 	At                    time.Time
 }
 
-// SecurityPolicySet records which policy an organization has from now on.
+// SecurityPolicySet records an organization's new policy.
 type SecurityPolicySet struct {
 	Organization  string          `json:"organization"`
 	LeakedKeys    LeakedPolicy    `json:"leaked_keys"`
@@ -97,8 +97,8 @@ func (c SetSecurityPolicy) Check() error {
 	return faults.orNil()
 }
 
-// Set decides on the policy; again, it decides nothing. Only owners decide
-// about passwords, and can't lock themselves out.
+// Set decides on the policy. It is idempotent. Only owners
+// decide about passwords, and can't lock themselves out.
 func (s SecurityPolicy) Set(cmd SetSecurityPolicy) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (c SetSecurityPolicy) maySwitchPasswords() error {
 	return nil
 }
 
-// OffSwitch is the wanted setting of one of PasswordPolicies; nil:
-// unchanged. ok is false for another text.
+// ParsePasswordsOff parses PasswordsAllowed or PasswordsOff;
+// nil for "": unchanged. ok is false for another text.
 func ParsePasswordsOff(word string) (off *bool, ok bool) {
 	switch word {
 	case "":
@@ -143,7 +143,7 @@ func ParsePasswordsOff(word string) (off *bool, ok bool) {
 	return nil, false
 }
 
-// PasswordWord is whether members may sign in with passwords.
+// PasswordPolicy is the policy for passwords as text.
 func (s SecurityPolicy) PasswordPolicy() string {
 	if s.PasswordsOff {
 		return PasswordsOff
@@ -151,7 +151,7 @@ func (s SecurityPolicy) PasswordPolicy() string {
 	return PasswordsAllowed
 }
 
-// Apply brings the policy forward.
+// Apply applies an event.
 func (s *SecurityPolicy) Apply(event Event) {
 	switch e := event.(type) {
 	case SecurityPolicySet:

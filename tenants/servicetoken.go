@@ -11,25 +11,25 @@ import (
 // maxScopes is how many scopes one token may have.
 const maxScopes = 32
 
-// scopeForm is the form of a scope: its subject, and the permitted action. Its
-// meaning is up to the modules that check it.
+// scopeForm is the form of a scope: subject and action.
+// The modules that check it define its meaning.
 var scopeForm = regexp.MustCompile(`^[a-z][a-z-]{0,30}:[a-z][a-z-]{0,30}$`)
 
-// A ServiceToken lets a service such as billing act for one organization, or
-// for the Installation. The secret is not kept.
+// A ServiceToken lets a service such as billing act for one
+// organization, or for the Installation. Only its digest is stored.
 type ServiceToken struct {
 	ID           string // empty until it is issued
 	Organization string // or Installation
 	Name         string
 	Scopes       []string // sorted, each once
 	Digest       SecretDigest
-	Configured   bool // comes from the configuration of the installation, not from a request
+	Configured   bool // set by the installation's configuration, not by a request
 	IssuedAt     time.Time
 	Revocation   Revocation
 }
 
-// IssueServiceToken asks for a new token of an organization,
-// which exists, or of the Installation.
+// IssueServiceToken is the command to issue a token
+// for an existing organization or the Installation.
 type IssueServiceToken struct {
 	ID           string
 	Organization string
@@ -98,8 +98,8 @@ func checkScopes(scopes []string) (faults Invalid) {
 	return faults
 }
 
-// Issue decides on a new token. For the same one again it fails with
-// ErrShownOnce, for another one with ErrReused.
+// Issue decides on a new token. A repeated request fails with
+// ErrShownOnce, another one with the same id with ErrReused.
 func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -117,8 +117,8 @@ func (s ServiceToken) Issue(cmd IssueServiceToken) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// Register decides on a token from the configuration. Again, it decides
-// nothing, also once revoked: a restart does not bring it back.
+// Register decides on a configured token. It is idempotent, even
+// once the token is revoked: a restart does not restore it.
 func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
 	if s.ID != "" && s.Digest == cmd.Digest {
 		return nil, nil
@@ -127,8 +127,7 @@ func (s ServiceToken) Register(cmd IssueServiceToken) ([]Event, error) {
 	return s.Issue(cmd)
 }
 
-// Revoke decides to end the token. Again, it decides nothing:
-// the first reason stays.
+// Revoke decides to end the token. It is idempotent: the first reason stays.
 func (s ServiceToken) Revoke(cmd Revoke) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -147,7 +146,7 @@ func (s ServiceToken) State() State {
 	return s.Revocation.state()
 }
 
-// Apply brings the token forward.
+// Apply applies an event.
 func (s *ServiceToken) Apply(event Event) {
 	switch e := event.(type) {
 	case ServiceTokenIssued:

@@ -7,21 +7,21 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A session ends when it was not used for SessionIdles, at the latest
-// SessionLasts after its start. A use renews it only RenewAfter after the last
-// renewal: so most uses write nothing, and an unused session ends
-// SessionIdles-RenewAfter to SessionIdles later.
+// A session ends if it is not used for SessionIdleTimeout, at the latest
+// SessionLifetime after its start. A use renews it only RenewAfter after
+// the last renewal: so most uses write nothing, and an unused session
+// ends up to RenewAfter before SessionIdleTimeout is over.
 const (
 	SessionIdleTimeout = 12 * time.Hour
 	RenewAfter         = 3 * time.Hour
 	SessionLifetime    = 7 * 24 * time.Hour
 )
 
-// SecretOverlap is how long a replaced secret still works, for
-// requests and tabs that are on their way.
+// SecretOverlap is how long a replaced secret still
+// works, for requests under way and other tabs.
 const SecretOverlap = time.Minute
 
-// A SignInMethod is how a member proved who they are.
+// A SignInMethod is how a member proved their identity.
 type SignInMethod string
 
 // The methods.
@@ -29,11 +29,10 @@ const (
 	ByPassword SignInMethod = "password"
 	ByPasskey  SignInMethod = "passkey"
 	ByOIDC     SignInMethod = "oidc" // by an identity provider
-	ByCode     SignInMethod = "code" // of an invitation or a reset, where passwords are switched off
+	ByCode     SignInMethod = "code" // of an invitation or a reset, where passwords are off
 )
 
-// OrPassword is the method, ByPassword where it is empty: the
-// first sessions lack it.
+// OrPassword is the method, or ByPassword if empty, as in the first sessions.
 func (m SignInMethod) OrPassword() SignInMethod {
 	if m == "" {
 		return ByPassword
@@ -41,8 +40,7 @@ func (m SignInMethod) OrPassword() SignInMethod {
 	return m
 }
 
-// A Session is what a member has between signing in and signing
-// out. Its secrets are not kept.
+// A Session is a signed-in member's. Only digests of its secrets are stored.
 type Session struct {
 	ID              string // empty until it is started
 	Organization    string
@@ -50,25 +48,26 @@ type Session struct {
 	Role            Role         // the member's
 	Method          SignInMethod // empty for the first sessions, which were ByPassword
 	Digest          SecretDigest // of its secret
-	Replaced        Replaced
-	Dropped         SecretDigest // of the secret that the last replacement ended before its overlap was over; zero: none
+	Replaced        Replaced     // the previous secret
+	Dropped         SecretDigest // of a secret whose overlap the next replacement cut short; zero: none
 	StartedAt       time.Time
-	AuthenticatedAt time.Time // when the member last proved who they are
+	AuthenticatedAt time.Time // when the member last proved their identity
 	RenewedAt       time.Time // or started
-	ChangedAt       time.Time // when it last was, before it ended; zero: never
+	ChangedAt       time.Time // of the last change before its end; zero: never
 	ExpiresAt       time.Time // unless it is renewed
 	EndsAt          time.Time // at the latest
 	Revocation      Revocation
 }
 
-// Replaced is the secret that a session had before. Its zero value is none.
+// Replaced is a session's previous secret. Its zero value is none.
 type Replaced struct {
 	Digest SecretDigest
-	Until  time.Time // when it ends
-	Salt   string    // makes the secret that came after it; empty where that can't be made from it
+	Until  time.Time // its end
+	Salt   string    // derives the next secret from this one; empty: that can't be derived
 }
 
-// StartSession lets a member in who has proved who they are.
+// StartSession is the command to start a session
+// of a member who proved their identity.
 type StartSession struct {
 	ID     string
 	Member Member
@@ -77,16 +76,16 @@ type StartSession struct {
 	At     time.Time
 }
 
-// RenewSession keeps a session from idling. The new secret is made from the old
-// one and Salt, so that a repeated request gets the same.
+// RenewSession is the command to renew a session. The new secret is derived
+// from the old one and Salt, so that a repeated request gets the same.
 type RenewSession struct {
-	Presented string // hash of the secret that asks
+	Presented string // hash of the presented secret
 	Digest    SecretDigest
 	Salt      string
 	At        time.Time
 }
 
-// ConfirmSession reports that the member has proved anew who they are.
+// ConfirmSession reports that the member proved their identity again.
 type ConfirmSession struct {
 	Method SignInMethod
 	Digest SecretDigest
@@ -114,14 +113,14 @@ func (e SessionStarted) audit() auditForm { return auditForm{"session.started", 
 // Publication implements Event.
 func (SessionStarted) Publication() Publication { return PublishedCredential }
 
-// SessionRenewed lets a session go on, with another secret.
+// SessionRenewed extends a session, with another secret.
 type SessionRenewed struct {
 	Session       string       `json:"session"`
 	Digest        SecretDigest `json:"imprint"`
-	Salt          string       `json:"salt"` // makes the secret from the one before
+	Salt          string       `json:"salt"` // derives the secret from the previous one
 	At            time.Time    `json:"at"`
 	ExpiresAt     time.Time    `json:"expires_at"`
-	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
+	ReplacedUntil time.Time    `json:"replaced_until"` // end of the previous secret
 }
 
 // EventName implements Event.
@@ -132,15 +131,15 @@ func (e SessionRenewed) audit() auditForm { return auditForm{"session.renewed", 
 // Publication implements Event.
 func (SessionRenewed) Publication() Publication { return PublishedCredential }
 
-// SessionConfirmed records that the member has proved their identity
-// again. The session gets another secret.
+// SessionConfirmed records that the member proved their
+// identity again. The session gets another secret.
 type SessionConfirmed struct {
 	Session       string       `json:"session"`
 	Method        SignInMethod `json:"method"`
 	Digest        SecretDigest `json:"imprint"`
 	At            time.Time    `json:"at"`
 	ExpiresAt     time.Time    `json:"expires_at"`
-	ReplacedUntil time.Time    `json:"replaced_until"` // when the secret before ends
+	ReplacedUntil time.Time    `json:"replaced_until"` // end of the previous secret
 }
 
 // EventName implements Event.
@@ -151,7 +150,7 @@ func (e SessionConfirmed) audit() auditForm { return auditForm{"session.confirme
 // Publication implements Event.
 func (SessionConfirmed) Publication() Publication { return PublishedCredential }
 
-// SessionEnded ends a session before its time.
+// SessionEnded ends a session early.
 type SessionEnded struct {
 	Session string    `json:"session"`
 	Reason  string    `json:"reason"`
@@ -166,7 +165,7 @@ func (e SessionEnded) audit() auditForm { return auditForm{"session.ended", e.At
 // Publication implements Event.
 func (SessionEnded) Publication() Publication { return PublishedCredential }
 
-// SessionRoleChanged lets a session go on in another role: its member got it.
+// SessionRoleChanged sets a session's role to its member's new one.
 type SessionRoleChanged struct {
 	Session string    `json:"session"`
 	Role    Role      `json:"role"`
@@ -183,8 +182,8 @@ func (e SessionRoleChanged) audit() auditForm {
 // Publication implements Event.
 func (SessionRoleChanged) Publication() Publication { return PublishedCredential }
 
-// Start decides on a new session. Each sign-in starts one of its
-// own: a session can't be started twice.
+// Start decides on a new session. Each sign-in
+// starts its own: none is started twice.
 func (s Session) Start(cmd StartSession) ([]Event, error) {
 	if s.ID != "" {
 		return nil, ErrReused
@@ -196,8 +195,8 @@ func (s Session) Start(cmd StartSession) ([]Event, error) {
 	}}, nil
 }
 
-// Renew decides to extend the session; nothing where it was renewed not long
-// ago, or the secret is not the newest: another tab was faster.
+// Renew decides to extend the session; not if it was renewed
+// recently, or the secret is not the newest: another tab was faster.
 func (s Session) Renew(cmd RenewSession) ([]Event, error) {
 	if !s.active(cmd.At) {
 		return nil, ErrNotFound
@@ -212,7 +211,7 @@ func (s Session) Renew(cmd RenewSession) ([]Event, error) {
 	}}, nil
 }
 
-// Confirm decides that the member has proved anew who they are.
+// Confirm decides that the member proved their identity again.
 func (s Session) Confirm(cmd ConfirmSession) ([]Event, error) {
 	if !s.active(cmd.At) {
 		return nil, ErrNotFound
@@ -223,8 +222,7 @@ func (s Session) Confirm(cmd ConfirmSession) ([]Event, error) {
 	}}, nil
 }
 
-// End decides to end the session. Again, it decides nothing: the
-// first reason stays.
+// End decides to end the session. It is idempotent: the first reason stays.
 func (s Session) End(cmd Revoke) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -238,8 +236,8 @@ func (s Session) End(cmd Revoke) ([]Event, error) {
 	return []Event{SessionEnded{Session: s.ID, Reason: cmd.reason(), At: cmd.At}}, nil
 }
 
-// ChangeRole decides to give the session the member's present
-// role. An ended one stays as it is.
+// ChangeRole decides to give the session the member's
+// present role. An ended one stays as it is.
 func (s Session) ChangeRole(role Role, at time.Time) ([]Event, error) {
 	switch {
 	case s.ID == "":
@@ -250,7 +248,8 @@ func (s Session) ChangeRole(role Role, at time.Time) ([]Event, error) {
 	return []Event{SessionRoleChanged{Session: s.ID, Role: role, At: at}}, nil
 }
 
-// RenewAt is from when a use renews the session; zero where it can't last longer.
+// RenewAt is the time from which a use renews
+// the session; zero if it can't be extended.
 func (s Session) RenewAt() time.Time {
 	if !s.ExpiresAt.Before(s.EndsAt) {
 		return time.Time{}
@@ -258,22 +257,22 @@ func (s Session) RenewAt() time.Time {
 	return s.RenewedAt.Add(RenewAfter)
 }
 
-// works reports whether the session is in force.
+// active reports whether the session is in force.
 func (s Session) active(at time.Time) bool {
 	return s.ID != "" && s.Revocation.state() == Active && at.Before(s.ExpiresAt)
 }
 
-// expiry is when the session ends if it is not used after at.
+// expiry is when the session ends if at is its last use.
 func (s Session) expiry(at time.Time) time.Time {
 	return calendar.Earlier(at.Add(SessionIdleTimeout), s.EndsAt)
 }
 
-// replacedUntil is when a secret ends that is replaced.
+// replacedUntil is the end of a secret replaced at a time.
 func (s Session) replacedUntil(at time.Time) time.Time {
 	return calendar.Earlier(at.Add(SecretOverlap), s.ExpiresAt)
 }
 
-// Apply brings the session forward.
+// Apply applies an event.
 func (s *Session) Apply(event Event) {
 	switch e := event.(type) {
 	case SessionStarted:
@@ -299,8 +298,8 @@ func (s *Session) Apply(event Event) {
 	}
 }
 
-// replace gives the session another secret. The previous one works a
-// moment longer; the one before no more.
+// replace gives the session another secret. The previous
+// one works for its overlap; the one before is dropped.
 func (s *Session) replace(digest SecretDigest, salt string, at, until time.Time) {
 	s.Dropped = SecretDigest{}
 	if at.Before(s.Replaced.Until) {

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Bounds of reports of failed sign-ins: the first wrong password and the first
-// refusal at once, then one line per member and hour with their number and the
-// first networks.
+// Bounds of reports of failed sign-ins: the first wrong password
+// and the first refusal are reported at once, then one line per
+// member and hour, with their number and the first networks.
 const (
 	FailureReportInterval = time.Hour
 	maxNetworks           = 5
 )
 
-// SignInFailures are the failed attempts to sign in as a member that are
-// not reported yet, or one report of them.
+// SignInFailures are unreported failed attempts
+// to sign in as a member, or one report of them.
 type SignInFailures struct {
-	ID           string // empty until they are reported
+	ID           string // empty until reported
 	Organization string
 	Member       string
 	Failed       int      // with a wrong password
-	Refused      int      // because there had been too many attempts
-	Networks     []string // where they came from: the first few
+	Refused      int      // after too many attempts
+	Networks     []string // of the first few attempts
 	Since        time.Time
-	ReportedAt   time.Time // when those before were reported; zero: never
-	RefusalsAt   time.Time // when refused ones before were reported; zero: never
+	ReportedAt   time.Time // last report; zero: never
+	RefusalsAt   time.Time // last report with refused ones; zero: never
 }
 
-// MemberSignInsFailed reports attempts to sign in as a member that did not succeed.
+// MemberSignInsFailed reports failed attempts to sign in as a member.
 type MemberSignInsFailed struct {
 	Failures     string    `json:"failures"`
 	Organization string    `json:"organization"`
@@ -50,7 +50,7 @@ func (e MemberSignInsFailed) audit() auditForm {
 // Publication implements Event.
 func (MemberSignInsFailed) Publication() Publication { return Unpublished }
 
-// Add counts what others have counted.
+// Add adds another count.
 func (f SignInFailures) Add(more SignInFailures) SignInFailures {
 	if f.Since.IsZero() {
 		f.Since = more.Since
@@ -62,7 +62,7 @@ func (f SignInFailures) Add(more SignInFailures) SignInFailures {
 	return f
 }
 
-// From notes where attempts came from.
+// WithNetwork adds the network of an attempt.
 func (f SignInFailures) WithNetwork(network string) SignInFailures {
 	if len(f.Networks) < maxNetworks && !slices.Contains(f.Networks, network) {
 		f.Networks = append(slices.Clone(f.Networks), network)
@@ -70,15 +70,15 @@ func (f SignInFailures) WithNetwork(network string) SignInFailures {
 	return f
 }
 
-// Due reports whether there is something to report, and the last report of
-// its kind is old enough: wrong passwords must not delay that somebody is
-// locked out.
+// Due reports whether there is something to report,
+// and the last report of its kind is old enough: wrong
+// passwords must not delay the report of refusals.
 func (f SignInFailures) Due(now time.Time) bool {
 	old := func(reported time.Time) bool { return !now.Before(reported.Add(FailureReportInterval)) }
 	return f.Failed+f.Refused > 0 && old(f.ReportedAt) || f.Refused > 0 && old(f.RefusalsAt)
 }
 
-// Reported is what is left once they are reported.
+// Reported is what is left after a report.
 func (f SignInFailures) Reported(at time.Time) SignInFailures {
 	left := SignInFailures{Organization: f.Organization, Member: f.Member, ReportedAt: at, RefusalsAt: f.RefusalsAt}
 	if f.Refused > 0 {
@@ -95,7 +95,7 @@ func (f SignInFailures) Report(id string, at time.Time) MemberSignInsFailed {
 	}
 }
 
-// Apply brings a report forward: it is one event.
+// Apply applies the event of a report.
 func (f *SignInFailures) Apply(event Event) {
 	switch e := event.(type) {
 	case MemberSignInsFailed:

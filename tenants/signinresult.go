@@ -1,8 +1,8 @@
 package tenants
 
-// An Entry is what a browser gets that lets a member in.
+// A SignInResult is what a browser gets when a member signs in.
 type SignInResult struct {
 	Session Session
 	Secret  Secret
-	Devices []Secret // by which the browser is known again, the new one first; in no other place
+	Devices []Secret // recognize the browser later, the new one first; stored nowhere
 }

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// WebhookOverlap is how long the secret of before signs too, after a rotation.
+// WebhookOverlap is how long the previous secret also signs after a rotation.
 const WebhookOverlap = 24 * time.Hour
 
 // maxWebhookURL is the longest address of an endpoint, in bytes.
 const maxWebhookURL = 2000
 
-// Why something is not done with a webhook.
+// Why a webhook can't be used or rotated.
 var (
 	ErrWebhookOff = errors.New("the webhook is switched off")
-	// ErrWebhookRotated means that two secrets are in use already.
+	// ErrWebhookRotated means that two secrets are in use.
 	ErrWebhookRotated = errors.New("the webhook was rotated before, and its old secret still signs")
 )
 
-// A Webhook is an endpoint of an organization that has facts sent to it.
+// A Webhook is an endpoint to which an organization's facts are sent.
 type Webhook struct {
 	ID           string // empty until it is created
 	Organization string
 	URL          string
 	Events       []string // names of facts, sorted, each once
 	Secret       WebhookSecret
-	Previous     WebhookSecret // signs too until PreviousEnds
+	Previous     WebhookSecret // also signs until PreviousEnds
 	PreviousEnds time.Time
 	CreatedAt    time.Time
 	OffAt        time.Time // zero: it is on
 	OffReason    string
-	DeletedAt    time.Time // zero: it is there
+	DeletedAt    time.Time // zero: not deleted
 }
 
-// A WebhookSecret names a secret, which is kept nowhere: it
-// follows from a key of the installation.
+// A WebhookSecret identifies a secret, which is not
+// stored: it is derived from a key of the installation.
 type WebhookSecret struct {
-	Key        string `json:"key"` // id of that key
+	Key        string `json:"key"` // id of the key
 	Generation int    `json:"generation"`
 }
 
@@ -61,7 +61,7 @@ func (e WebhookCreated) audit() auditForm { return auditForm{"webhook.created", 
 // Publication implements Event.
 func (WebhookCreated) Publication() Publication { return Unpublished }
 
-// WebhookChanged has other facts sent to a webhook, or sends them elsewhere.
+// WebhookChanged changes a webhook's URL or the facts sent to it.
 type WebhookChanged struct {
 	Webhook string    `json:"webhook"`
 	URL     string    `json:"url"`
@@ -77,8 +77,8 @@ func (e WebhookChanged) audit() auditForm { return auditForm{"webhook.changed", 
 // Publication implements Event.
 func (WebhookChanged) Publication() Publication { return Unpublished }
 
-// WebhookRotated gives a webhook another secret. The one of
-// before signs too for a while.
+// WebhookRotated gives a webhook another secret.
+// The previous one also signs for a while.
 type WebhookRotated struct {
 	Webhook      string        `json:"webhook"`
 	Secret       WebhookSecret `json:"secret"`
@@ -124,19 +124,20 @@ func (e WebhookDeleted) audit() auditForm { return auditForm{"webhook.deleted", 
 // Publication implements Event.
 func (WebhookDeleted) Publication() Publication { return Unpublished }
 
-// CreateWebhook asks for a new webhook of an organization, which exists.
+// CreateWebhook is the command to create
+// a webhook of an existing organization.
 type CreateWebhook struct {
 	ID           string
 	Organization string
 	URL          string
 	Events       []string
-	Known        []string // the facts that there are
-	Key          string   // that the secret follows from
+	Known        []string // all facts
+	Key          string   // from which the secret is derived
 	At           time.Time
 }
 
-// Check returns Invalid with every fault of the command, or nil. Whether an
-// address may be reached is for whoever sends.
+// Check returns Invalid with every fault of the command, or
+// nil. It does not check whether the address may be reached.
 func (c CreateWebhook) Check() error {
 	faults := append(checkGiven("organization", c.Organization), checkWebhookURL(c.URL)...)
 	return append(faults, checkWebhookEvents(c.Events, c.Known)...).orNil()
@@ -151,7 +152,7 @@ func checkWebhookURL(address string) Invalid {
 
 func notInURL(r rune) bool { return r <= ' ' || r >= 0x7f }
 
-// BadWebhookURL is the fault of an address that nothing is sent to.
+// BadWebhookURL is the fault of an address that is never used.
 func BadWebhookURL(address string) Fault {
 	return Fault{"url", fmt.Sprintf("url is %q.", address), fmt.Sprintf("Use the https address of a public endpoint, by port 443 or one from 1024, of at "+
 		"most %d characters, without a user or a fragment, such as https://hooks.example.com/weir.", maxWebhookURL)}
@@ -169,8 +170,8 @@ func checkWebhookEvents(events, known []string) (faults Invalid) {
 	return faults
 }
 
-// Create decides on a new webhook. Asked again for the same one it fails with
-// ErrShownOnce, for another one with ErrReused.
+// Create decides on a new webhook. A repeated request fails with
+// ErrShownOnce, another one with the same id with ErrReused.
 func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (w Webhook) Create(cmd CreateWebhook) ([]Event, error) {
 	return nil, ErrReused
 }
 
-// ChangeWebhook asks for a webhook to be different; nil: as it is.
+// ChangeWebhook is the command to change a webhook; nil: unchanged.
 type ChangeWebhook struct {
 	URL    *string
 	Events []string
@@ -208,7 +209,7 @@ func (c ChangeWebhook) Check() error {
 	return faults.orNil()
 }
 
-// Change decides on what is to be different. What is so already is decided no more.
+// Change decides on the changes. What stays the same has no event.
 func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 	if err := errors.Join(cmd.Check(), w.checkExists()); err != nil {
 		return nil, err
@@ -229,7 +230,7 @@ func (w Webhook) Change(cmd ChangeWebhook) (events []Event, err error) {
 	return events, nil
 }
 
-// SwitchOff decides to send nothing more, because of what became of what was sent.
+// SwitchOff decides to switch the webhook off after failed deliveries.
 func (w Webhook) SwitchOff(reason string, at time.Time) ([]Event, error) {
 	if w.ID == "" || !w.DeletedAt.IsZero() || !w.On() {
 		return nil, nil
@@ -237,8 +238,8 @@ func (w Webhook) SwitchOff(reason string, at time.Time) ([]Event, error) {
 	return []Event{WebhookSwitched{Webhook: w.ID, Reason: reason, At: at}}, nil
 }
 
-// Rotate decides on another secret, which follows from a key.
-// While two are in use there is no third.
+// Rotate decides on another secret, derived from
+// a key. While two are in use there is no third.
 func (w Webhook) Rotate(key string, at time.Time) ([]Event, error) {
 	if err := w.checkExists(); err != nil {
 		return nil, err
@@ -269,7 +270,7 @@ func (w Webhook) checkExists() error {
 // On reports whether facts are sent.
 func (w Webhook) On() bool { return w.OffAt.IsZero() }
 
-// Secrets are those that sign at a time, the newest first.
+// Secrets are those that sign at now, the newest first.
 func (w Webhook) Secrets(now time.Time) []WebhookSecret {
 	if now.Before(w.PreviousEnds) {
 		return []WebhookSecret{w.Secret, w.Previous}
@@ -277,7 +278,7 @@ func (w Webhook) Secrets(now time.Time) []WebhookSecret {
 	return []WebhookSecret{w.Secret}
 }
 
-// Apply brings the webhook forward.
+// Apply applies an event.
 func (w *Webhook) Apply(event Event) {
 	switch e := event.(type) {
 	case WebhookCreated:

@@ -34,30 +34,31 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
-// A change of this replica is published at once, one of another within relayInterval. A dead relay
-// is replaced within relayInterval, one that hangs within relayLease. deliveryTimeout ends what a
-// relay sends before the next one begins: on a compacted topic an old state would replace a
-// revocation.
+// This replica's changes are published at once, those of another within
+// relayInterval. A dead relay is replaced within relayInterval, a hanging one
+// within relayLease. deliveryTimeout ends a relay's sends before the next one
+// begins: on a compacted topic an old state would replace a revocation.
 const (
 	relayInterval   = 200 * time.Millisecond
 	relayLease      = 3 * time.Second
 	deliveryTimeout = relayLease / 4
 
-	tombstonesInterval = time.Minute // tombstones of a day ago are not urgent
-	closeTimeout       = time.Second // for what is on its way; what is not published is in the table of events
+	tombstonesInterval = time.Minute // tombstones are a day late anyway
+	closeTimeout       = time.Second // for requests under way; unpublished events stay in their table
 )
 
-// An App is one process of tenants. Several may run against one database and share the work.
+// An App is one process of tenants. Several
+// may share one database and the work.
 type App struct {
 	config      Config
 	base        *service.Base
 	unsubscribe *unsubscribe.Links
 	relay       *relay.Relay
-	tombstones  *relay.Relay // of sessions that are past
+	tombstones  *relay.Relay // of expired sessions
 	pruner      *prune.Pruner
 	state       *state.Reader
 	accounts    *state.Reader
-	tiers       *bus.Accounts // what accounts has read
+	tiers       *bus.Accounts // as read by accounts
 	usage       *consumer.Consumer
 	plaintext   *exposure.Watch
 	leakKeys    *leak.Keys
@@ -70,7 +71,7 @@ type App struct {
 	registry    registry.Services
 	withdrawals *bus.Withdrawals
 	withdrawing *relay.Relay
-	erasures    *consumer.Consumer // of what modules have removed
+	erasures    *consumer.Consumer // of modules' reports
 	deleting    *registry.DeletionLoop
 	eraser      *erasure.Eraser
 	keys        *keys.Service
@@ -78,12 +79,12 @@ type App struct {
 	webhooks    *notifications.Service
 	deliveries  *notifications.Deliveries
 	sender      *notifications.Sender
-	facts       []*consumer.Consumer // of what webhooks are sent
+	facts       []*consumer.Consumer // for webhooks and mail
 	handler     nethttp.Handler
 }
 
-// New connects, brings the schema up to date, registers the operator's token and builds the
-// process. It starts nothing.
+// New connects, migrates the schema, registers the operator's
+// token and builds the process. Nothing runs until Run.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot start tenants: %w", err)
@@ -131,8 +132,8 @@ func (a *App) build(ctx context.Context) error {
 	return nil
 }
 
-// openReads opens what answers questions, and reads the key that links of mails
-// are signed with.
+// openReads opens what queries use, and the
+// key that signs links in mails.
 func (a *App) openReads(ctx context.Context) error {
 	if err := a.base.OpenReads(ctx, schema.Name, readers); err != nil {
 		return err
@@ -142,17 +143,17 @@ func (a *App) openReads(ctx context.Context) error {
 	return err
 }
 
-// readers is how many questions are answered at once.
+// readers is how many queries run at once.
 const readers = 4
 
-// erase begins deletions when their time has come, erases what this module has of them, and
-// finishes them.
+// erase begins due deletions, erases this
+// module's part of them, and finishes them.
 func (a *App) erase(ctx context.Context) error {
 	return lifecycle.Run(ctx, a.deleting.Run, a.eraser.Run, a.withdrawing.Run, a.erasures.Run)
 }
 
-// registerOperator registers the configured operator. One that was revoked stays so; the others are
-// served all the same.
+// registerOperator registers the configured operator. A revoked
+// one stays revoked; everybody else is served all the same.
 func (a *App) registerOperator(ctx context.Context) error {
 	if a.config.OperatorToken == "" {
 		return nil
@@ -175,7 +176,8 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
-// Ready is nil once all credentials are read, the configured operator's among them.
+// Ready is nil once all credentials are
+// read, the configured operator's included.
 func (a *App) Ready() error {
 	if err := a.state.Complete(); err != nil || a.config.OperatorToken == "" {
 		return httpapi.Part("keys and projects", err)
@@ -193,10 +195,10 @@ func (a *App) Run(ctx context.Context) error {
 		a.signIn.Failures.Run, a.pruner.Run, a.base.Endpoint.Run, a.base.Telemetry.Run)
 }
 
-// ensureTopics creates the topics that tenants writes, where they are missing.
+// ensureTopics creates the topics that tenants writes, where missing.
 func (a *App) ensureTopics(ctx context.Context) error {
 	return a.base.EnsureTopics(ctx, contract.Topics(0, 0))
 }
 
-// Close releases what New took, where the App is never run.
+// Close releases what New acquired, if Run is never called.
 func (a *App) Close() { a.base.Close() }

@@ -33,7 +33,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// assemble builds the services that carry out requests, each on those before it.
+// assemble builds the services, each on those before it.
 func (a *App) assemble() error {
 	for _, build := range []func() error{
 		a.buildBus, a.buildWork, a.buildPeople, a.buildKeys, a.buildUsageConsumer, a.buildErasure, a.buildNotifications,
@@ -63,8 +63,8 @@ func (a *App) buildBus() error {
 	return nil
 }
 
-// buildWork makes what reads and writes the events, and waits until a change
-// is in force.
+// buildWork builds readers and writers of events,
+// and the wait until a change is in force.
 func (a *App) buildWork() error {
 	a.credentials = identity.NewCredentials(a.base.Clock)
 	waiter := bus.NewCredentialWaiter(a.credentials, a.relay.Wake, cmp.Or(a.config.InForceWait, time.Second), a.base.Logger)
@@ -77,8 +77,7 @@ func (a *App) buildWork() error {
 	return nil
 }
 
-// buildPeople makes the services of organizations, of their members and of
-// sign-ins.
+// buildPeople builds the services of organizations, members and sign-ins.
 func (a *App) buildPeople() error {
 	passwords, err := password.NewHasher(a.config.passwordCost(), rand.Reader)
 	if err != nil {
@@ -107,7 +106,8 @@ func (a *App) buildPeople() error {
 	return nil
 }
 
-// buildRegistry makes what decides about organizations and what they have.
+// buildRegistry builds the services of
+// organizations and what belongs to them.
 func (a *App) buildRegistry(organizations *registry.Service) registry.Services {
 	projects := registry.NewProjects(organizations)
 	return registry.Services{
@@ -123,17 +123,19 @@ func (a *App) buildKeys() error {
 	return nil
 }
 
-// registered is what is registered of organizations, as a reader sees it.
+// registered is the registry as a reader sees it.
 func registered(in *query.Reader) people.Registry { return registry.NewStore(in) }
 
-// membersIn finds who signs in.
+// membersIn finds members as a reader sees them.
 func membersIn(in *query.Reader) signin.Members { return people.NewStore(in) }
 
-// organizationsIn finds what the organizations of members are called and allow.
+// organizationsIn finds names and policies
+// of organizations, as a reader sees them.
 func organizationsIn(in *query.Reader) signin.Organizations { return registry.NewStore(in) }
 
-// followAccounts follows the accounts of organizations. Nothing waits for it: a limit that is too
-// high has no effect, and until the tier is known the one that an organization began with is shown.
+// followAccounts follows the accounts of organizations. Nothing
+// waits for it: a limit that is too high has no effect, and
+// until the tier is known the original one is shown.
 func (a *App) followAccounts() *bus.Accounts {
 	accounts := bus.NewAccounts()
 	a.accounts = a.follow(contract.TopicAccounts, accounts.Apply)
@@ -147,8 +149,8 @@ func (a *App) follow(topic string, apply func(sharedbus.Record) error) *state.Re
 	return state.NewReader(from, a.base.Logger)
 }
 
-// buildUsageConsumer makes the consumer of facts about keys. What this process's own listener sees
-// takes the same way.
+// buildUsageConsumer builds the consumer of facts about keys. Uses
+// that this process's own listener sees are published there, too.
 func (a *App) buildUsageConsumer() (err error) {
 	facts := keyfact.Publisher{Bus: a.base.Publisher, Source: bus.Source, Clock: a.base.Clock, Logger: a.base.Logger}
 	a.plaintext = exposure.NewWatch(a.credentials, facts.Exposed, a.base.Clock, a.base.Logger)
@@ -157,27 +159,28 @@ func (a *App) buildUsageConsumer() (err error) {
 	}
 	a.usage, err = a.base.NewConsumer(consumer.Config{
 		Group: contract.GroupTenantsKeys, Topic: contract.TopicIngest, Erased: erasure.IsErased,
-		AcceptLost: true, // uses of keys are kept for a while, and nothing is rebuilt from them
+		AcceptLost: true, // uses of keys expire, and nothing is rebuilt from them
 		Handle:     bus.UsageConsumer{Exposed: a.exposures.SeenInPlaintext, Used: keys.AddUsage}.Consume,
 		Committed:  func([]sharedbus.Record) { a.relay.Wake() },
 	})
 	return err
 }
 
-// buildErasure makes what deletes and erases, and what takes in what modules, this one too, have
-// removed of what was deleted.
+// buildErasure builds what deletes and erases, and the
+// consumer of modules' reports, this one's included.
 func (a *App) buildErasure() (err error) {
 	a.deleting = registry.NewDeletionLoop(a.registry.Deletions, a.base.Metrics, a.base.Logger)
 	a.eraser = a.base.NewEraser(erasing.Tables(a.withdrawals))
 	a.erasures, err = a.base.NewConsumer(consumer.Config{
 		Group: contract.GroupTenantsErasures, Topic: contract.TopicErasures,
-		AcceptLost: true, // a report that is gone leaves its deletion overdue, which a metric shows
+		AcceptLost: true, // a lost report leaves its deletion overdue, which a metric shows
 		Handle:     bus.ErasureConsumer{Erased: registry.KeepErased}.Consume,
 	})
 	return err
 }
 
-// newID returns 32 hexadecimal characters: a UUID of version 7, so that ids sort by age.
+// newID returns a UUID of version 7 in 32
+// hexadecimal characters, so that ids sort by age.
 func newID() string {
 	id := uuid.Must(uuid.NewV7()) // fails only where the system has no randomness
 	return hex.EncodeToString(id[:])

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// BoundsConfig bounds what an organization may have, as all of it is in the
-// memory of every process. A lower limit removes nothing.
+// BoundsConfig bounds what an organization may have, as every
+// process holds all of it in memory. A lower limit removes nothing.
 type BoundsConfig struct {
 	MaxProjects      int `help:"How many projects an organization may have; three times as many with those that were deleted in the last 30 days." env:"WEIR_MAX_PROJECTS" default:"200"`
 	MaxAPIKeys       int `help:"How many API keys of an organization may be in force; three times as many with those that ended in the last 30 days." env:"WEIR_MAX_API_KEYS" default:"1000"`
@@ -34,7 +34,7 @@ func (c BoundsConfig) limits() tenants.Limits {
 	}.OrDefault()
 }
 
-// validate joins what is wrong. 0 is the default.
+// validate joins all faults. 0 is the default.
 func (c BoundsConfig) validate() error {
 	var errs []error
 	for setting, value := range map[string]int{

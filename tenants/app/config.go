@@ -43,10 +43,10 @@ type Config struct {
 
 	Output io.Writer `kong:"-"` // gets the link for the first owner; nil: no link
 
-	CheapPasswords bool `kong:"-"` // hashes of passwords cost next to nothing; for tests only, so there is no setting
+	CheapPasswords bool `kong:"-"` // password hashes cost next to nothing; only for tests, so there is no setting
 }
 
-// Validate joins what is wrong with the configuration. It shows no secret.
+// Validate joins all faults of the configuration. It shows no secret.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate()}
 	if c.AuditDays != 0 && c.AuditDays < minAuditDays {
@@ -72,8 +72,8 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, err, c.OIDC.validate(origin))...)
 }
 
-// leakKeys are the keys that leak reports are signed with; nil
-// where reports are not taken.
+// leakKeys are the keys that sign leak
+// reports; nil: reports are not accepted.
 func (c Config) leakKeys(clock func() time.Time) (*leak.Keys, error) {
 	switch {
 	case !c.LeakReports:

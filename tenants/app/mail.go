@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/notifications"
 )
 
-// MailConfig is the server that takes mail to members.
+// MailConfig is the server for mail to members.
 type MailConfig struct {
 	URL  httpapi.Secret `help:"Mail server, such as smtp://user:password@mail.example:587, or smtps:// where it begins with TLS. Empty: no mail is sent, and the console says so." env:"WEIR_SMTP_URL"`
 	From string         `help:"Sender of mail, such as Weir <weir@example.com>." env:"WEIR_SMTP_FROM"`
@@ -34,7 +34,7 @@ func (c MailConfig) server() (*mail.Server, error) {
 	return server, nil
 }
 
-// mailer writes mail to members, nil where none is sent.
+// mailer sends mail to members; nil: none is sent.
 func (a *App) mailer() (*notifications.Mailer, error) {
 	server, err := a.config.Mail.server()
 	if server == nil || err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
-// OIDCConfig is the identity provider that lets members in,
-// beside passwords and passkeys.
+// OIDCConfig is the identity provider by which
+// members may sign in, beside passwords and passkeys.
 type OIDCConfig struct {
 	Issuer       string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
 	ClientID     string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`
@@ -40,7 +40,7 @@ func (c OIDCConfig) validate(origin string) error {
 	return errors.Join(errs...)
 }
 
-// secureAddress reports whether an address is of https, or of this machine.
+// secureAddress reports whether an address is https, or of this machine.
 func secureAddress(text string) bool {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Hostname() == "" {

@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/registry"
 )
 
-// inForceWait is how long a command waits for a credential to be in force:
-// longer than a request, as no client waits.
+// inForceWait is how long a command waits until a credential
+// is in force: longer than a request, as no client waits.
 const inForceWait = 10 * time.Second
 
 // Services are those of the rooms.
@@ -33,9 +33,9 @@ type Services struct {
 	Keys     *keys.Service
 }
 
-// Operate carries out fn beside the serving processes, on the same database
-// and broker: its decisions are audited, published and in force like
-// theirs. The database must be up to date.
+// Operate runs fn beside the serving processes, on the same
+// database and broker: its decisions are audited, published
+// and in force like theirs. The schema must be migrated.
 func Operate(ctx context.Context, database httpapi.Secret, brokers []string, access sharedbus.Access, logger *slog.Logger,
 	fn func(context.Context, Services) error) (err error) {
 	if err := errors.Join(process.CheckDatabaseURL("WEIR_DATABASE_URL", database.Reveal()), process.CheckBrokers(brokers), access.Validate()); err != nil {
@@ -61,9 +61,8 @@ func Operate(ctx context.Context, database httpapi.Secret, brokers []string, acc
 	})
 }
 
-// CheckAudits compares the audit of an organization with its
-// events, or of each organization and of the installation where
-// that is empty, and reports on each.
+// CheckAudits compares the audit of an organization with its events,
+// or if empty of all and of the installation, and reports on each.
 func CheckAudits(ctx context.Context, database httpapi.Secret, organization string, report func(string, tenants.AuditCheck)) error {
 	if err := process.CheckDatabaseURL("WEIR_DATABASE_URL", database.Reveal()); err != nil {
 		return err

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// origin is the console's origin, such as https://weir.example;
-// empty where it is not configured. It does not come from the
-// Host header, which can be forged.
+// origin is the console's origin, such as https://weir.example; empty if not
+// configured. It does not come from the Host header, which can be forged.
 func (c Config) origin() (string, error) {
 	if c.ConsoleOrigin == "" {
 		return c.localOrigin(), nil
@@ -24,7 +23,7 @@ func (c Config) origin() (string, error) {
 	return "https://" + strings.ToLower(parsed.Host), nil
 }
 
-// linkOrigin is under which origin links and examples are made.
+// linkOrigin is the origin of links and examples.
 func (a *App) linkOrigin() string {
 	origin, err := a.config.origin()
 	if err != nil { // Validate has refused it
@@ -33,7 +32,7 @@ func (a *App) linkOrigin() string {
 	return cmp.Or(origin, DefaultOrigin)
 }
 
-// localOrigin is where a user of the same machine reaches the listener.
+// localOrigin is the listener's address for a user of the same machine.
 func (c Config) localOrigin() string {
 	_, port, err := net.SplitHostPort(c.Listen)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Pages that links with codes lead to.
+// Pages for links with codes.
 const (
 	WelcomePath = people.WelcomePath
 	ResetPath   = people.ResetPath
@@ -21,14 +21,14 @@ const (
 // DefaultOrigin is the console's address without a setting.
 const DefaultOrigin = "https://localhost:8443"
 
-// Link leads to a page of the console with a code after the #,
-// which browsers do not send.
+// Link is the address of a page of the console, with
+// a code after the #, which browsers do not send.
 func Link(origin, path string, code tenants.Secret) string {
 	return strings.TrimSuffix(origin, "/") + path + "#" + code.Reveal()
 }
 
-// welcomeOwner prints the link for the first owner, while there is no member.
-// It goes to the output, because logs are kept and shown to others.
+// welcomeOwner prints the link for the first owner while there is no member.
+// It prints to the output, because logs are kept and shown to others.
 func (a *App) welcomeOwner(ctx context.Context) error {
 	if a.config.Output == nil {
 		return nil

@@ -19,17 +19,17 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
-// Republish has everything published again that the events of the module come
-// to: for a database of an earlier hour, or where its topics were made anew.
-// The transaction works in the module's schema.
+// Republish has the current state of all events published again: for a
+// restored database, or new topics. tx must work in the module's schema.
 func Republish(ctx context.Context, tx pgx.Tx) error { return relay.Rewind(ctx, tx, bus.RelayName) }
 
-// readWithin is how long reading all credentials may take.
+// readTimeout bounds reading all credentials.
 const readTimeout = 5 * time.Minute
 
-// ForgetUnknown has all services forget the credentials that the database can't
-// have published: they were made or changed after the hour that it is of. It
-// returns how many there were. Republish comes after it.
+// ForgetUnknown publishes tombstones of credentials that the database
+// ForgetUnknown publishes tombstones, as of at, of credentials that
+// the database can't have published: they were created or changed
+// after its backup. It returns their number. Call it before Republish.
 func ForgetUnknown(ctx context.Context, tx pgx.Tx, brokers []string, dialer *sharedbus.Dialer, at time.Time) (int, error) {
 	logger := slog.New(slog.DiscardHandler)
 	records, err := readCredentials(ctx, state.Config{Brokers: brokers, Dialer: dialer, Topic: contract.TopicCredentials}, logger)
@@ -54,7 +54,7 @@ func publishAll(ctx context.Context, config publisher.Config, logger *slog.Logge
 
 var errRead = errors.New("it is read")
 
-// readCredentials returns the newest record of each credential that there is now.
+// readCredentials returns the newest record of each current credential.
 func readCredentials(ctx context.Context, from state.Config, logger *slog.Logger) (map[string]sharedbus.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -21,18 +21,18 @@ import (
 	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
-// auditDays is the default: a year, and some time to look back at it.
+// auditDays is the default: a year, and some time to review it.
 const auditDays = 400
 
-// leastAuditDays is longer than anything in the audit is on its way.
+// minAuditDays is longer than anything in the audit is under way.
 const minAuditDays = 30
 
 func (c Config) auditKept() time.Duration {
 	return time.Duration(cmp.Or(c.AuditDays, auditDays)) * 24 * time.Hour
 }
 
-// deletionsKnownSince is from when on it is known what was deleted: as long as
-// the audit keeps lines of organizations.
+// deletionsKnownSince is since when deletions are known:
+// as long as the audit keeps lines of organizations.
 func (c Config) deletionsKnownSince(clock func() time.Time) func() time.Time {
 	known := c.Deletions.Since(clock)
 	return func() time.Time { return calendar.Earlier(known(), clock().Add(-c.auditKept())) }
@@ -55,7 +55,7 @@ func (a *App) tables(clock func() time.Time) []prune.Table {
 		notifications.Tables(clock), a.config.Retention.Tables(clock))
 }
 
-// Prune removes what is beyond its bound at once; Run does it all the time.
+// Prune removes once what exceeds its bound; Run does it continuously.
 func (a *App) Prune(ctx context.Context) error { return a.pruner.RunOnce(ctx) }
 
 // Bounds are those of all tables of the schema.

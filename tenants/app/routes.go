@@ -46,7 +46,7 @@ func (a *App) mount(router chi.Router, guard *identity.Guard) {
 		keys.NewPages(kit, a.keys).Mount, notifications.NewPages(kit, a.webhooks, a.deliveries).Mount, audit.NewPages(kit, auditing).Mount)
 }
 
-// A directory finds who reads a page.
+// A directory finds a page's reader.
 type directory struct {
 	people.Store
 	organizations

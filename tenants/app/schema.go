@@ -10,13 +10,13 @@ import (
 // Schema is that of the module's tables.
 func Schema() pg.Schema { return pg.Schema{Name: schema.Name, Migrations: schema.Migrations()} }
 
-// Outboxes are the tables that the module publishes.
+// Outboxes are the tables that are published.
 func Outboxes() []relay.Source {
 	return []relay.Source{{Relay: bus.RelayName, Table: "events"}, {Relay: bus.WithdrawalsName, Table: "withdrawals"}}
 }
 
-// relays is how many publish, each with a connection of its own.
+// relays is how many relays publish, each on its own connection.
 const relays = 3
 
-// Connections is how many a process has to its database at most.
+// Connections is the most connections that a process has to its database.
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), readers) + relays }

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/people"
 )
 
-// signInMethods are how members may sign in here beside passwords.
+// signInMethods are the ways to sign in here, beside passwords.
 func signInMethods(party *passkey.RelyingParty, provider *oidc.Provider) people.SignInMethods {
 	methods := people.SignInMethods{Passkeys: party != nil}
 	if provider != nil {
@@ -20,7 +20,7 @@ func signInMethods(party *passkey.RelyingParty, provider *oidc.Provider) people.
 	return methods
 }
 
-// relyingParty is the site that passkeys belong to, nil where there can't be any.
+// relyingParty is the site that passkeys belong to; nil: there can't be any.
 func (a *App) relyingParty() *passkey.RelyingParty {
 	origin, err := a.config.origin()
 	if err != nil || origin == "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/notifications"
 )
 
-// WebhookConfig is what webhooks are signed with, and where they
-// may go beyond the public network.
+// WebhookConfig is the keys that sign webhooks,
+// and the private networks they may reach.
 type WebhookConfig struct {
 	Keys     httpapi.Secret `help:"Keys that the secrets of webhooks follow from, each of 64 hexadecimal characters (openssl rand -hex 32), with commas between them: the first makes new secrets, the others those of webhooks from when they were first. Empty: there are no webhooks." env:"WEIR_WEBHOOK_KEYS"`
 	Networks []string       `help:"Networks beside the public one that webhooks may reach, by any port and without TLS, such as 10.20.0.0/16. For development, and for receivers of one's own." env:"WEIR_WEBHOOK_NETWORKS"`
@@ -82,7 +82,8 @@ func (c WebhookConfig) client() (*webhook.Client, error) {
 	return webhook.NewClient(webhook.Config{Networks: networks, Roots: roots}), nil
 }
 
-// buildNotifications makes what takes in facts and sends them to webhooks.
+// buildNotifications builds the consumers of
+// facts and the sender of webhooks and mail.
 func (a *App) buildNotifications() error {
 	keys, err := a.config.Webhooks.keys()
 	if err != nil {
@@ -114,13 +115,13 @@ func (a *App) buildNotifications() error {
 func (a *App) factsOf(topic, group string) consumer.Config {
 	return consumer.Config{
 		Group: group, Topic: topic,
-		AcceptLost: true, // facts are kept for a while, and nothing is rebuilt from them
+		AcceptLost: true, // facts expire, and nothing is rebuilt from them
 		Handle:     bus.FactsConsumer{Deliver: notifications.Facts{Clock: a.base.Clock, Mail: a.config.Mail.configured()}.Deliver}.Consume,
 		Committed:  func([]sharedbus.Record) { a.sender.Wake() },
 	}
 }
 
-// notify takes in facts and sends what follows from them.
+// notify consumes facts and sends what follows from them.
 func (a *App) notify(ctx context.Context) error {
 	loops := []func(context.Context) error{a.sender.Run, a.sender.Measure}
 	for _, facts := range a.facts {

@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// byNeed are the tables of all rooms by what serving needs of them.
+// byNeed are the privileges that serving needs, by table.
 var byNeed = map[string]string{
 	"SELECT, INSERT, DELETE": "challenges devices webhook_answers withdrawals",
 	"SELECT, INSERT, UPDATE, DELETE": "api_keys api_key_usage api_key_users audit_anchors deletions deliveries invitations members organizations passkeys " +
@@ -14,7 +14,7 @@ var byNeed = map[string]string{
 	"SELECT, INSERT, DELETE, " + reduced: "audit_events",
 }
 
-// reduced is what a deletion takes from a line of the audit.
+// reduced are the columns of the audit that a deletion empties.
 const reduced = "UPDATE (actor_name), UPDATE (address), UPDATE (client), UPDATE (request), UPDATE (target_name), UPDATE (before), UPDATE (after), " +
 	"UPDATE (reduced_by)"
 

@@ -1,3 +1,3 @@
-// Package passkeytest has authenticators for tests of whoever signs members
-// in by passkeys. It knows the questions that browsers are put and nothing else.
+// Package passkeytest has authenticators for tests of sign-ins
+// by passkeys. It knows only the challenges that browsers get.
 package passkeytest

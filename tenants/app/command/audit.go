@@ -25,7 +25,7 @@ organization it prints its id, how many lines there are, the hash of the last, a
 else, and nobody can rewrite audit and events together without your noticing. It changes nothing, and ends with status 1 where something was found.`
 }
 
-// errTampered means that an audit is not as it was written.
+// errTampered means that an audit was altered.
 var errTampered = errors.New("the audit was tampered with")
 
 // Run verifies and prints.

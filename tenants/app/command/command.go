@@ -54,13 +54,13 @@ type Commands struct {
 	} `cmd:"" help:"The audit: who decided what, when and from where."`
 }
 
-// A database is that of the installation.
+// A database is the installation's.
 type database struct {
 	DatabaseURL httpapi.Secret `help:"URL of the Postgres database of the installation." env:"WEIR_DATABASE_URL"`
 }
 
-// An installation is what the serving processes share: commands
-// work on it beside them, or without any.
+// An installation is what serving processes share:
+// commands use it beside them, or without any.
 type installation struct {
 	database
 	Brokers []string `help:"Kafka brokers of the installation, host:port." env:"WEIR_BROKERS"`
@@ -68,7 +68,7 @@ type installation struct {
 	BrokerAccess bus.Access `embed:"" prefix:"brokers-"`
 }
 
-// do carries out what a command asks for.
+// do runs a command's function.
 func (i installation) do(ctx context.Context, logger *slog.Logger, command string,
 	fn func(ctx context.Context, services app.Services, request unitofwork.Request) error) error {
 	return app.Operate(ctx, i.DatabaseURL, i.Brokers, i.BrokerAccess, quiet(logger), func(ctx context.Context, r app.Services) error {
@@ -76,7 +76,7 @@ func (i installation) do(ctx context.Context, logger *slog.Logger, command strin
 	})
 }
 
-// whoRuns is the user of this process, for the audit.
+// currentUser is the user of this process, for the audit.
 func currentUser() string {
 	name, host := "somebody", "an unknown host"
 	if current, err := user.Current(); err == nil {
@@ -88,7 +88,7 @@ func currentUser() string {
 	return name + "@" + host
 }
 
-// quiet logs only what a person at the server needs.
+// quiet logs only warnings and errors.
 func quiet(logger *slog.Logger) *slog.Logger {
 	return slog.New(warnings{logger.Handler()})
 }
@@ -100,14 +100,14 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// answer prints a result alone on standard output, for scripts,
-// and notes on standard error.
+// answer prints a result alone on standard output,
+// for scripts, and notes on standard error.
 func answer(result, about string, args ...any) {
 	fmt.Fprintf(os.Stderr, about+"\n", args...)
 	fmt.Fprintln(os.Stdout, result)
 }
 
-// row prints one thing of a list, its parts between tabs.
+// row prints one item of a list, tab-separated.
 func row(w io.Writer, parts ...any) {
 	for i, part := range parts {
 		if i > 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A decision is what registry.Deletions decides about an id.
+// A decision is one of registry.Deletions about an id.
 type decision func(*registry.Deletions, context.Context, unitofwork.Request, string) (tenants.Deletion, error)
 
-// decide carries out a decision, and prints the state that follows.
+// decide makes a decision, and prints the state that follows.
 func (i installation) decide(ctx context.Context, logger *slog.Logger, command, what, id string, decide decision) error {
 	return i.do(ctx, logger, command, func(ctx context.Context, r app.Services, request unitofwork.Request) error {
 		deletion, err := decide(r.Registry.Deletions, ctx, request, id)
@@ -31,7 +31,7 @@ func (i installation) decide(ctx context.Context, logger *slog.Logger, command, 
 	})
 }
 
-// A deleting command lets what it deletes be restored for a while.
+// A deleting command deletes what can be restored for a while.
 type deleting struct {
 	installation
 	Grace time.Duration `help:"How long it can be restored before anything is erased." env:"WEIR_DELETION_GRACE" default:"0s"`

@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// explain is an error with a remedy, where it is about the thing
-// with an id, or about values.
+// explain adds a remedy to an error about
+// the thing with an id, or about values.
 func explain(err error, thing, id string) error {
 	var invalid tenants.Invalid
 	switch {

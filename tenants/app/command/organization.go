@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// listPage is how many things are asked for at once.
+// listPage is how many items are read at once.
 const listPage = 1000
 
 type createOrganization struct {

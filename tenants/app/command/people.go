@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// links lead to the console.
+// links are addresses of the console.
 type links struct {
 	ConsoleOrigin string `help:"Where people reach the console, such as https://weir.example." env:"WEIR_CONSOLE_ORIGIN" default:"https://localhost:8443"`
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Changing is the handler of requests to change the thing that
-// their path names, called what: read reads the change, carryOut
-// makes it, show shows the result.
+// ChangeHandler handles requests to change the thing
+// named by the path, called what: read reads the
+// change, carryOut makes it, show returns the result.
 func ChangeHandler[W, T, J any](k *Kit, what string, read func(http.ResponseWriter, *http.Request) (wanted W, err error),
 	carryOut func(ctx context.Context, request unitofwork.Request, id string, wanted W) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
@@ -35,7 +35,7 @@ func ChangeHandler[W, T, J any](k *Kit, what string, read func(http.ResponseWrit
 	})
 }
 
-// Without adapts a change with no input but the thing's id to Changing.
+// WithoutBody adapts a change without a body to ChangeHandler.
 func WithoutBody[T any](carryOut func(context.Context, unitofwork.Request, string) (T, error)) func(
 	context.Context, unitofwork.Request, string, struct{}) (T, error) {
 	return func(ctx context.Context, request unitofwork.Request, id string, _ struct{}) (T, error) {
@@ -43,11 +43,11 @@ func WithoutBody[T any](carryOut func(context.Context, unitofwork.Request, strin
 	}
 }
 
-// Nothing reads nothing of a request.
+// NoBody reads nothing of a request.
 func NoBody(http.ResponseWriter, *http.Request) (none struct{}, err error) { return none, nil }
 
-// Showing is the handler of requests to see the thing that their
-// path names, which is called what.
+// ShowHandler handles requests to read the
+// thing named by the path, called what.
 func ShowHandler[T, J any](what string, find func(ctx context.Context, caller tenants.Caller, id string) (T, error), show func(T) J) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		id := chi.URLParam(r, "id")
@@ -60,7 +60,7 @@ func ShowHandler[T, J any](what string, find func(ctx context.Context, caller te
 	})
 }
 
-// NameOf is the name in the body of a request that gives something another one.
+// NameOf is the name in the body of a request to rename.
 func NameOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	var body struct {
 		Name string `json:"name"`
@@ -69,8 +69,8 @@ func NameOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	return body.Name, err
 }
 
-// ReasonOf is the reason in the body of a revocation. The body may be absent:
-// an emergency must not fail for lack of one.
+// ReasonOf is the reason in the body of a revocation. The body
+// may be absent: an emergency must not fail for lack of one.
 func ReasonOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	var body struct {
 		Reason string `json:"reason"`

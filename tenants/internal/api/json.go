@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Optional is nil for the zero time, which is null in JSON.
+// Optional is nil, null in JSON, for the zero time.
 func Optional(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil
@@ -15,7 +15,7 @@ func Optional(at time.Time) *time.Time {
 	return &at
 }
 
-// Given is null for the zero value.
+// OrNull is null for the zero value.
 func OrNull[T comparable](value T) *T {
 	var zero T
 	if value == zero {
@@ -24,7 +24,7 @@ func OrNull[T comparable](value T) *T {
 	return &value
 }
 
-// Reason is null for what is not revoked.
+// Reason is null unless revoked.
 func Reason(revocation tenants.Revocation) *string {
 	if revocation.At.IsZero() {
 		return nil

@@ -15,25 +15,25 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// AdminScope is what a service token needs unless a route has another scope.
+// AdminScope is the scope of routes that have no other.
 const AdminScope = "tenants:admin"
 
 // A Kit makes the rooms' handlers.
 type Kit struct {
 	Guard          *identity.Guard
 	Clock          func() time.Time
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is trusted
 }
 
-// Mount adds to router the description, and the routes of rooms for
-// service tokens with the scope tenants:admin.
+// Mount adds the description, and the rooms' routes
+// for service tokens with the scope tenants:admin.
 func (k *Kit) Mount(router chi.Router, changed *changes.Limiter, description []byte, rooms ...func(admin chi.Router)) {
 	httpapi.Describe(router, "tenants", description)
 	k.mount(router, changed, k.Guard.RequireScope(AdminScope), rooms)
 }
 
-// MountFor adds to router the routes of rooms for service tokens
-// that have a scope, or tenants:admin.
+// MountFor adds the rooms' routes for service
+// tokens with a scope, or tenants:admin.
 func (k *Kit) MountFor(router chi.Router, changed *changes.Limiter, scope string, rooms ...func(chi.Router)) {
 	k.mount(router, changed, k.Guard.RequireScope(scope, AdminScope), rooms)
 }
@@ -47,7 +47,7 @@ func (k *Kit) mount(router chi.Router, changed *changes.Limiter, scoped func(htt
 	})
 }
 
-// CallerOf is who sent a request.
+// CallerOf is the sender of a request.
 func CallerOf(r *http.Request) tenants.Caller {
 	principal := identity.FromContext(r.Context())
 	caller := tenants.Caller{ID: principal.ID, Organization: principal.Organization, Scopes: principal.Scopes}
@@ -57,7 +57,7 @@ func CallerOf(r *http.Request) tenants.Caller {
 	return caller
 }
 
-// RequestOf is a request that changes something.
+// RequestOf is a request to change something.
 func (k *Kit) RequestOf(r *http.Request) (unitofwork.Request, error) {
 	key, err := httpapi.IdempotencyKey(r)
 	return unitofwork.Request{
@@ -66,7 +66,8 @@ func (k *Kit) RequestOf(r *http.Request) (unitofwork.Request, error) {
 	}, err
 }
 
-// RequestWith is a request that changes something, with its body read into body.
+// RequestWith is a request to change
+// something. It decodes the body into body.
 func (k *Kit) RequestWith(w http.ResponseWriter, r *http.Request, body any) (unitofwork.Request, error) {
 	request, err := k.RequestOf(r)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// Listing is the handler of a list of what belongs to one thing. whose is that
-// thing's id, "" where the query lacks the parameter; find finds a page, show
-// shows an item, place is an item's position.
+// ListHandler handles a list of what belongs to one thing. whose
+// is that thing's id, "" if the query lacks the parameter; find
+// finds a page, show formats an item, place is an item's position.
 func ListHandler[F, I any](parameter string, whose func(*http.Request) (id string),
 	find func(ctx context.Context, caller tenants.Caller, id string, after query.Position, limit int) ([]F, error),
 	show func(F) I, place func(F) query.Position) http.HandlerFunc {
@@ -34,8 +34,8 @@ func ListHandler[F, I any](parameter string, whose func(*http.Request) (id strin
 	})
 }
 
-// PageOf is where a list continues, and its limit. Parameters other than
-// filters are refused: an ignored filter would show too much.
+// PageOf is where a list continues, and its limit. Parameters other
+// than filters are refused: an ignored filter would show too much.
 func PageOf(r *http.Request, filters ...string) (after query.Position, limit int, err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters, "limit", "cursor")...); err != nil {
 		return after, 0, err
@@ -50,13 +50,12 @@ func PageOf(r *http.Request, filters ...string) (after query.Position, limit int
 	return after, page.Limit, nil
 }
 
-// OrganizationOf is the organization of a list: the one in the
-// query, else the caller's.
+// OrganizationOf is the organization in the query, else the caller's.
 func OrganizationOf(r *http.Request) string {
 	return cmp.Or(r.URL.Query().Get("organization"), CallerOf(r).Organization)
 }
 
-// OneOrganizationOf is OrganizationOf for what the installation itself has none of.
+// OneOrganizationOf is OrganizationOf where the installation has none.
 func OneOrganizationOf(r *http.Request) string {
 	if organization := OrganizationOf(r); organization != tenants.Installation {
 		return organization
@@ -64,7 +63,7 @@ func OneOrganizationOf(r *http.Request) string {
 	return ""
 }
 
-// Missing is the answer where a query lacks the parameter that it is about.
+// MissingParameter is the problem of a query without a required parameter.
 func MissingParameter(parameter string) error {
 	return httpapi.Invalid("?"+parameter, httpapi.CodeInvalidRequest, "The query lacks "+parameter+".",
 		"Send ?"+parameter+"= with the id of the "+parameter+".")

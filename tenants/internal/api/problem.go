@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// ProblemOf is the response to an error about the thing called what, with the
-// id. Unknown and foreign ones look the same.
+// ProblemOf is the response to an error about the thing called
+// what, with the id. Unknown and foreign ones look the same.
 func ProblemOf(err error, what, id string) error {
 	var invalid tenants.Invalid
 	var full tenants.LimitReached

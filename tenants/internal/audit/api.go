@@ -17,8 +17,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/api"
 )
 
-// readScope is what a service token needs that may read the
-// audit and nothing else here.
+// readScope is the scope of service tokens that may only read the audit.
 const readScope = "audit:read"
 
 // OpenAPI describes the routes of the room.
@@ -35,12 +34,12 @@ type API struct {
 // NewAPI returns the API of a service.
 func NewAPI(kit *api.Kit, service *Service) API { return API{kit, service} }
 
-// Mount adds the route to router. It can be read with the scope audit:read, too.
+// Mount adds the route, which the scope audit:read may use, too.
 func (a API) Mount(router chi.Router) {
 	router.With(a.Guard.RequireScope(readScope, api.AdminScope)).Get("/v1/audit-events", a.Handler())
 }
 
-// Answer is the handler of the route.
+// Handler is the handler of the route.
 func (a API) Handler() http.HandlerFunc { return httpapi.Handle(a.list) }
 
 type lineJSON struct {
@@ -72,7 +71,7 @@ type targetJSON struct {
 	Name *string `json:"name"`
 }
 
-// eventJSON is where a line's event is. It is part of what is hashed.
+// eventJSON is the position of a line's event. It is part of the hash.
 type eventJSON struct {
 	Stream   string `json:"stream"`
 	Version  int64  `json:"version"`
@@ -120,7 +119,7 @@ func (a API) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// export answers with everything that matches.
+// export writes all that matches.
 func (a API) export(w http.ResponseWriter, r *http.Request, filter tenants.AuditFilter) error {
 	if err := httpapi.OnlyKnown(r, nil, append(filters(), "format")...); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (a API) export(w http.ResponseWriter, r *http.Request, filter tenants.Audit
 	return nil
 }
 
-// problemIn is the answer to an error about a filter in the query.
+// problemIn is the response to an error about a filter in the query.
 func problemIn(err error, filter tenants.AuditFilter) error {
 	problem := api.ProblemOf(err, "organization", filter.Organization)
 	var invalid *httpapi.Problem
@@ -148,8 +147,8 @@ func problemIn(err error, filter tenants.AuditFilter) error {
 	return problem
 }
 
-// wantsCSV reports whether the answer is to be CSV, by the
-// parameter format or the header Accept.
+// wantsCSV reports whether to respond with CSV,
+// by the parameter format or the header Accept.
 func wantsCSV(r *http.Request) (bool, error) {
 	switch format := r.URL.Query().Get("format"); format {
 	case "csv":
@@ -184,7 +183,7 @@ func filterOf(r *http.Request) (filter tenants.AuditFilter, err error) {
 	return filter, err
 }
 
-// pageOf reads from where on the list goes, and how far.
+// pageOf reads where the list continues, and its limit.
 func pageOf(r *http.Request) (before int64, limit int, err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters(), "format", "limit", "cursor")...); err != nil {
 		return 0, 0, err

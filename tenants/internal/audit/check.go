@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Audited lists the organizations that have an audit, or events
-// without one; the Installation is one of them.
+// Audited lists the organizations that have an audit, or
+// events without one; the Installation is one of them.
 func Audited(ctx context.Context, pool *pgxpool.Pool) (organizations []string, err error) {
 	err = pg.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {
@@ -29,8 +29,8 @@ func Audited(ctx context.Context, pool *pgxpool.Pool) (organizations []string, e
 	return organizations, err
 }
 
-// Check compares the audit of an organization, or of the Installation,
-// with its events, all as of one instant.
+// Check compares the audit of an organization, or of the
+// Installation, with its events, all as of one instant.
 func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, organization string) (check tenants.AuditCheck, err error) {
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {
 		if err := actAs(ctx, tx, organization); err != nil {
@@ -48,8 +48,8 @@ func Check(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, o
 	return check, err
 }
 
-// checkLines goes through the lines that follow from the events,
-// and returns the number of the last.
+// checkLines checks the lines that follow from
+// the events, and returns the number of the last.
 func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.AuditCheck) (last int64, err error) {
 	head, err := anchorOf(ctx, tx, trail.organization)
 	if err != nil {
@@ -75,7 +75,7 @@ func checkLines(ctx context.Context, tx pgx.Tx, trail *trail, check *tenants.Aud
 	}
 }
 
-// checkRest goes through the lines that follow from no event.
+// checkRest checks the lines that follow from no event.
 func checkRest(ctx context.Context, tx pgx.Tx, organization string, last int64, check *tenants.AuditCheck) error {
 	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 ORDER BY sequence`, organization, last)
 	if err != nil {
@@ -89,8 +89,7 @@ func checkRest(ctx context.Context, tx pgx.Tx, organization string, last int64, 
 	return err
 }
 
-// auditLines returns the lines behind one with a number, as many
-// as fit into so many numbers.
+// auditLines returns the lines after one with a number, up to numbers later.
 func auditLines(ctx context.Context, tx pgx.Tx, organization string, after int64, numbers int) (map[int64]*tenants.AuditEvent, error) {
 	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND sequence > $2 AND sequence <= $2 + $3`,
 		organization, after, int64(numbers))

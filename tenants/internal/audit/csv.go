@@ -11,21 +11,21 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// csvPage is how many lines of a file are read at once.
+// csvPage is how many lines are read at once.
 const csvPage = 1000
 
-// perPage is how long the reader may take for one page.
+// perPage is how long the client may take for one page.
 const perPage = time.Minute
 
-// csvHeader names the columns. They are data.
+// csvHeader names the columns. It is part of the format.
 var csvHeader = []string{
 	"sequence", "at", "organization", "action", "actor_kind", "actor", "actor_name", "role", "address", "client", "request",
 	"target_kind", "target", "target_name", "before", "after", "hash",
 }
 
-// serveCSV responds with CSV (RFC 4180): first, and all lines that next
-// returns after a number, until there are none. An error ends the
-// connection: a cut file must not look whole.
+// serveCSV responds with CSV (RFC 4180): first, and all lines
+// that next returns after a number, until there are none. An
+// error aborts the connection: a cut file must not look complete.
 func serveCSV(w http.ResponseWriter, organization string, first []tenants.AuditEvent, next func(before int64) ([]tenants.AuditEvent, error)) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName(organization)))
@@ -67,8 +67,8 @@ func row(e tenants.AuditEvent) []string {
 	return fields
 }
 
-// harmless is a field that no spreadsheet takes for a formula: a
-// possible one gets an apostrophe before it.
+// withoutFormula is a field that no spreadsheet takes for
+// a formula: a possible one gets an apostrophe in front.
 func withoutFormula(field string) string {
 	if field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
 		return "'" + field

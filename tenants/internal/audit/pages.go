@@ -16,10 +16,10 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// csvPath is the address of the file with all that matches.
+// csvPath is the address of the file of all that matches.
 const csvPath = pages.AuditPath + ".csv"
 
-// dateForm is how forms write a day.
+// dateForm is the form of a day in forms.
 const dateForm = "2006-01-02"
 
 //go:embed templates/*.html
@@ -49,7 +49,7 @@ type listPage struct {
 	Pager    ui.Pager
 }
 
-// shownLine is a line of the audit as people read it.
+// shownLine is a readable line of the audit.
 type shownLine struct {
 	tenants.AuditEvent
 	Who     string
@@ -57,14 +57,14 @@ type shownLine struct {
 	Changes []tenants.Difference
 }
 
-// filterForm is what the reader asks for, as the form has it.
+// filterForm is the filters as the form has them.
 type filterForm struct {
 	filter   tenants.AuditFilter
 	from, to string
 	fault    error
 }
 
-// formOf reads the filters. A day is one in UTC, and the last one counts.
+// formOf reads the filters. Days are in UTC, and the last one is included.
 func formOf(r *http.Request) filterForm {
 	given := r.URL.Query()
 	form := filterForm{from: given.Get("from"), to: given.Get("to"), filter: tenants.AuditFilter{
@@ -81,8 +81,8 @@ func formOf(r *http.Request) filterForm {
 	return form
 }
 
-// day is the beginning of a day that is so many days later; zero
-// where none is given.
+// day is the beginning of the day that is later
+// days after the given; zero if none is given.
 func day(field, text string, later int, faults *tenants.Invalid) time.Time {
 	if text == "" {
 		return time.Time{}
@@ -116,7 +116,7 @@ func (p Pages) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// find looks for the lines of the page.
+// find finds the lines of the page.
 func (p Pages) find(r *http.Request, filter tenants.AuditFilter, page *listPage) error {
 	var before int64
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
@@ -158,7 +158,7 @@ func readable(event tenants.AuditEvent) (line shownLine, err error) {
 	}, err
 }
 
-// readableTime formats a value that is a time for people. The CSV has every digit.
+// readableTime formats a value that is a time. The CSV has every digit.
 func readableTime(value string) string {
 	if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
 		return ui.Instant(at)
@@ -166,7 +166,7 @@ func readableTime(value string) string {
 	return value
 }
 
-// actionText is an action as text: "api_key.revoked" is "API key revoked".
+// actionText is an action as text: "API key revoked" for "api_key.revoked".
 func actionText(action string) string {
 	words := strings.NewReplacer("sign_in", "sign-in", "_", " ", ".", " ").Replace(action)
 	if rest, is := strings.CutPrefix(words, "api key"); is {
@@ -175,7 +175,7 @@ func actionText(action string) string {
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-// actorText is what people call an actor.
+// actorText is an actor as text.
 func actorText(actor Actor) string {
 	switch {
 	case actor.Name != "":
@@ -190,7 +190,7 @@ func actorText(actor Actor) string {
 	return actor.ID
 }
 
-// fields are the fields of the form. What can be chosen is what is in the audit.
+// fields are the fields of the form, with what the audit has as choices.
 func (p Pages) fields(r *http.Request, form filterForm) ([]ui.Field, error) {
 	organization := form.filter.Organization
 	actions, err := p.service.store.Actions(r.Context(), pg.Organization(organization), pg.Organization(organization))
@@ -226,7 +226,7 @@ func actionChoices(actions []string) [][2]string {
 	return choices
 }
 
-// download answers with all that matches as a file.
+// download serves all that matches as a file.
 func (p Pages) download(w http.ResponseWriter, r *http.Request) error {
 	form := formOf(r)
 	if form.fault != nil {
@@ -243,7 +243,7 @@ func (p Pages) download(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// withQuery is an address with the filters of a query.
+// withQuery is an address with a query's filters.
 func withQuery(path string, query url.Values) string {
 	query.Del("cursor")
 	if len(query) == 0 {

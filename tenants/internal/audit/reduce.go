@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Reduce leaves of the lines about an organization's erased
-// events only who did what to what, by id.
+// Reduce reduces the lines about an organization's
+// erased events to who did what to what, by id.
 func Reduce(ctx context.Context, tx pgx.Tx, organization, deletion string, events []eventstore.Cursor) error {
 	_, err := tx.Exec(ctx, `UPDATE audit_events SET actor_name = '', address = '', client = '', request = '', target_name = '', before = '', after = '',
 			reduced_by = $2
@@ -23,8 +23,8 @@ func Reduce(ctx context.Context, tx pgx.Tx, organization, deletion string, event
 }
 
 // ReduceActors removes people from the lines about an
-// organization's streams whose names begin with prefix: their
-// events stay, with no more of their origin than stays here.
+// organization's streams whose names begin with prefix.
+// Their events stay, with as little of their origin.
 func ReduceActors(ctx context.Context, tx pgx.Tx, organization, deletion, prefix string) error {
 	_, err := tx.Exec(ctx, `UPDATE events SET metadata = json_strip_nulls(json_build_object('actor', metadata->'actor', 'actor_kind', metadata->'actor_kind',
 			'role', metadata->'role'))
@@ -40,7 +40,7 @@ func ReduceActors(ctx context.Context, tx pgx.Tx, organization, deletion, prefix
 	return nil
 }
 
-// Reduced adds up the lines of an organization that a deletion has reduced.
+// Reduced adds up the lines of an organization reduced by a deletion.
 func Reduced(ctx context.Context, tx pgx.Tx, organization, deletion string) (reduction tenants.Reduction, err error) {
 	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 AND reduced_by = $2 ORDER BY sequence`, organization, deletion)
 	if err != nil {

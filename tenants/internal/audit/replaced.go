@@ -13,8 +13,8 @@ import (
 // replacedAtOnce are removed in one transaction.
 const replacedAtOnce = 1000
 
-// listReplaced are events that later ones of their stream replace whose lines
-// are gone, too: each line that is left has what was before it.
+// listReplaced are replaced events whose lines are gone,
+// too: each remaining line needs the state before it.
 const listReplaced = `
 SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
   JOIN unnest($1::text[], $2::int[], $3::text[]) AS replaced (name, by, switch) USING (name)
@@ -23,8 +23,8 @@ SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON
 	AND (e.data ->> replaced.switch IS DISTINCT FROM 'true' OR later.data ->> replaced.switch = 'true') OFFSET replaced.by - 1)
  ORDER BY e.organization, e.stream, e.version LIMIT $4`
 
-// pruneReplaced keeps short the streams of things that are there for years:
-// of a passkey, each sign-in is an event.
+// pruneReplaced keeps streams of long-lived things
+// short: of a passkey, each sign-in is an event.
 func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	names, by, switches := replacedColumns()
 	rows, err := tx.Query(ctx, listReplaced, names, by, switches, replacedAtOnce)
@@ -54,7 +54,7 @@ func replacedColumns() (names []string, by []int, switches []string) {
 	return names, by, switches
 }
 
-// collectReplaced gathers versions by their streams, in whose order they come.
+// collectReplaced groups versions by stream. Rows must be sorted by stream.
 func collectReplaced(rows pgx.Rows) (gone []bus.Gone, count int64, err error) {
 	var stream eventstore.Stream
 	var version int64

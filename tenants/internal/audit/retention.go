@@ -15,22 +15,22 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
-// Withdraw has what was published of events taken back, before they go.
+// Withdraw withdraws what was published of events, before they are removed.
 type Withdraw func(ctx context.Context, tx pgx.Tx, gone []bus.Gone) error
 
-// Tables are those of the audit and of its events, for a
+// Tables are the audit and its events, for a
 // prune.Pruner. Lines are kept for a time.
 func Tables(clock func() time.Time, kept time.Duration, withdraw Withdraw) []prune.Table {
 	return []prune.Table{oldLines{prune.Ago(kept, clock), kept}, events{withdraw}}
 }
 
-// Fixed are the bounds of the others.
+// Fixed are the bounds of the other tables.
 func Fixed() []prune.Bound {
 	return []prune.Bound{{Table: "audit_anchors", Keeps: "a row for each organization, and each deletion that is known", By: "tenants/internal/erasing"}}
 }
 
-// oldLines are the lines of audits. An audit begins at its
-// anchor, and its newest line always stays.
+// oldLines are the lines of audits. An audit begins
+// at its anchor, and its newest line always stays.
 type oldLines struct {
 	before func() time.Time
 	kept   time.Duration
@@ -45,7 +45,7 @@ func (l oldLines) Keeps() string {
 // linesAtOnce are removed of each organization in one transaction.
 const linesAtOnce = 1000
 
-// setAnchors moves each anchor before the first line that is young enough.
+// setAnchors moves each anchor to the line before the first that stays.
 const setAnchors = `
 INSERT INTO audit_anchors AS a (organization, sequence, position, hash, at)
 SELECT line.organization, line.sequence, line.position, line.hash, line.at
@@ -75,8 +75,8 @@ func (oldLines) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 		CROSS JOIN LATERAL (SELECT at FROM audit_events e WHERE e.organization = o.organization ORDER BY at LIMIT 1) e`)
 }
 
-// events go by the stream where a thing is past, and one by one where a later
-// one has replaced them; each once its line is gone.
+// events are removed by stream where a thing has ended, and one by
+// one where later ones replace them; each once its line is removed.
 type events struct{ withdraw Withdraw }
 
 func (events) Name() string { return "events" }
@@ -117,10 +117,10 @@ func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err e
 	return removeEnded(ctx, tx, ended)
 }
 
-// listEnded are sessions, invitations, failed sign-ins, and others that
-// no table shows any more. An operator's token stays while any
-// organization's lines name it: the newest line of a quiet one stays for
-// ever, and is checked against the token's name.
+// listEnded are streams of sessions, invitations, failed sign-ins,
+// and of things that no table shows any more. An operator's token
+// stays while any organization's lines name it: the newest line of a
+// quiet one stays for ever, and is checked against the token's name.
 const listEnded = `
 SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organization = a.organization AND e.position <= a.position
  CROSS JOIN LATERAL (SELECT split_part(e.stream, '/', 1) AS noun, split_part(e.stream, '/', 2) AS id) thing
@@ -140,7 +140,7 @@ SELECT e.organization, e.stream FROM audit_anchors a JOIN events e ON e.organiza
    AND NOT EXISTS (SELECT FROM events later WHERE later.organization = e.organization AND later.stream = e.stream AND later.position > a.position)
  LIMIT $1`
 
-// removeEnded leaves what was appended meanwhile.
+// removeEnded keeps what was appended meanwhile.
 func removeEnded(ctx context.Context, tx pgx.Tx, ended []eventstore.Stream) (int64, error) {
 	organizations, names := make([]string, len(ended)), make([]string, len(ended))
 	for i, stream := range ended {
@@ -151,7 +151,7 @@ func removeEnded(ctx context.Context, tx pgx.Tx, ended []eventstore.Stream) (int
 	return tag.RowsAffected(), err
 }
 
-// Oldest is the first line after an anchor: things have no age.
+// Oldest is the first line after an anchor, as events have no age.
 func (events) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return oldest(ctx, tx, `SELECT min(at) FROM audit_anchors`)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Organizations finds organizations, as far as a caller reaches them.
+// Organizations finds organizations that a caller may access.
 type Organizations interface {
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 }
 
-// A Service shows audits.
+// A Service serves audits.
 type Service struct {
 	store         Store
 	organizations Organizations
@@ -24,10 +24,10 @@ func NewService(store Store, organizations Organizations) *Service {
 	return &Service{store, organizations}
 }
 
-// Events lists lines of the audit of an organization that the caller
-// reaches, or of the installation, newest first, with numbers below
-// before (0: all). Operators see what is left of a deleted one's.
-// Invalid where no line can match the filter.
+// Events lists lines of the audit of an organization that the
+// caller may access, or of the installation, newest first, with
+// numbers below before (0: all). Operators see what is left of
+// a deleted one's. Invalid for a filter that no line can match.
 func (s *Service) Events(ctx context.Context, caller tenants.Caller, filter tenants.AuditFilter, before int64, limit int) ([]tenants.AuditEvent, error) {
 	if err := filter.Check(); err != nil {
 		return nil, err

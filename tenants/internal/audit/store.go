@@ -43,7 +43,7 @@ func matching(f tenants.AuditFilter, before int64) (condition string, args []any
 	return condition, args
 }
 
-// A Store answers questions about audits.
+// A Store reads audits.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.
@@ -56,8 +56,7 @@ func (s Store) Events(ctx context.Context, as pg.Organization, filter tenants.Au
 	return query.List(ctx, s.reader, as, scanAuditEvent, selectAuditEvents+condition+fmt.Sprintf(` ORDER BY sequence DESC LIMIT %d`, limit), args...)
 }
 
-// Actions lists the actions in an audit. It reads one line of
-// each, however long the audit is.
+// Actions lists the actions in an audit. It reads one line of each.
 func (s Store) Actions(ctx context.Context, as, organization pg.Organization) ([]string, error) {
 	return query.List(ctx, s.reader, as, pgx.RowTo[string], `
 		WITH RECURSIVE found AS (
@@ -72,14 +71,14 @@ func (s Store) Actions(ctx context.Context, as, organization pg.Organization) ([
 type Actor struct {
 	ID   string
 	Kind tenants.ActorKind
-	Name string // the last one
+	Name string // in the last line
 }
 
 // maxActors is how many actors are listed at most.
 const maxActors = 200
 
-// Actors lists who is in an audit, at most 200, by id. It looks
-// at one line of each.
+// Actors lists at most 200 actors of an
+// audit, by id. It reads one line of each.
 func (s Store) Actors(ctx context.Context, as, organization pg.Organization) ([]Actor, error) {
 	return query.List(ctx, s.reader, as, pgx.RowToStructByPos[Actor], `
 		WITH RECURSIVE found AS (

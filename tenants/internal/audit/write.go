@@ -15,11 +15,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// auditPage is how many events are audited at once where there are many.
+// auditPage is how many events are audited at once.
 const auditPage = 1000
 
-// WriteAll writes missing lines: of events before there was an audit, and of
-// an old replica that is being replaced.
+// WriteAll writes missing lines: of events older than the
+// audit, and of an old replica that is being replaced.
 func WriteAll(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events) error {
 	behind, err := unaudited(ctx, pool)
 	if err != nil {
@@ -50,7 +50,7 @@ func unaudited(ctx context.Context, pool *pgxpool.Pool) (behind []string, err er
 	return behind, err
 }
 
-// auditBehind goes page by page, so that nobody waits long for a turn.
+// auditBehind writes page by page, so that nobody waits long to append.
 func auditBehind(ctx context.Context, pool *pgxpool.Pool, events *unitofwork.Events, organization string) error {
 	for more := true; more; {
 		err := pg.InTx(ctx, pool, func(tx pgx.Tx) (err error) {
@@ -77,8 +77,8 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
-// Write writes the lines of an organization's audit up to its newest event. The
-// caller's transaction has the turn to append.
+// Write writes the lines of an organization's audit up to its newest
+// event. The caller's transaction must hold the lock to append.
 func Write(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organization string) error {
 	for {
 		more, err := auditNext(ctx, tx, events, organization)
@@ -106,8 +106,8 @@ func auditNext(ctx context.Context, tx pgx.Tx, events *unitofwork.Events, organi
 	return len(lines) == auditPage, nil
 }
 
-// auditHead is the last line of an organization's audit, or what
-// precedes the first.
+// auditHead is the last line of an organization's
+// audit, or what precedes the first.
 func auditHead(ctx context.Context, tx pgx.Tx, organization string) (tenants.AuditEvent, error) {
 	rows, err := tx.Query(ctx, selectAuditEvents+`WHERE organization = $1 ORDER BY sequence DESC LIMIT 1`, organization)
 	if err != nil {
@@ -130,19 +130,20 @@ func insertAuditEvent(ctx context.Context, tx pgx.Tx, e tenants.AuditEvent) erro
 		e.Position, e.Hash)
 }
 
-// A trail makes the lines of one organization's audit from its events, in order.
+// A trail derives the lines of one organization's
+// audit from its events, in order.
 type trail struct {
 	events       *unitofwork.Events
 	organization string
-	subjects     map[string]tenants.Subject       // by stream, as far as read; bounded by the organization's things
-	actors       map[string][]unitofwork.Recorded // what happened to them, by id; bounded by the organization's people
+	subjects     map[string]tenants.Subject       // by stream, up to the last read event; bounded by the organization's things
+	actors       map[string][]unitofwork.Recorded // their events, by id; bounded by the organization's people
 }
 
 func newTrail(events *unitofwork.Events, organization string) *trail {
 	return &trail{events: events, organization: organization, subjects: map[string]tenants.Subject{}, actors: map[string][]unitofwork.Recorded{}}
 }
 
-// next returns the lines behind head, one page at most, and their events.
+// next returns the lines after head, one page at most, and their events.
 func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (lines []tenants.AuditEvent, events []tenants.Event, err error) {
 	happened, err := t.events.ReadOf(ctx, tx, t.organization, eventstore.Cursor(head.Position), auditPage)
 	if err != nil {
@@ -159,8 +160,8 @@ func (t *trail) next(ctx context.Context, tx pgx.Tx, head tenants.AuditEvent) (l
 	return lines, events, nil
 }
 
-// line is the line about one event, without its place. Of an
-// erased event it has the number alone.
+// line is the line about one event, without its
+// number. Of an erased event it has only the number.
 func (t *trail) line(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.AuditEvent, error) {
 	line := tenants.AuditEvent{
 		Organization: t.organization, Origin: tenants.OriginOf(r.Metadata), Stream: r.Stream.Name, Version: r.Version,
@@ -179,8 +180,8 @@ func (t *trail) line(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (ten
 	return line.With(change), err
 }
 
-// before is the subject before an event, nil for the first. It reads the stream
-// again, which is short: it is about one thing.
+// before is the subject before an event, nil for the
+// first. It reads the stream again, which is short.
 func (t *trail) before(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (tenants.Subject, error) {
 	if subject, known := t.subjects[r.Stream.Name]; known || r.Version == 1 {
 		return subject, nil
@@ -192,7 +193,7 @@ func (t *trail) before(ctx context.Context, tx pgx.Tx, r unitofwork.Recorded) (t
 	return fold(history, r.Cursor-1), nil
 }
 
-// fold is the subject of a stream as of a cursor, nil where there was none yet.
+// fold is the subject of a stream up to a cursor, nil if there was none yet.
 func fold(history []unitofwork.Recorded, until eventstore.Cursor) (subject tenants.Subject) {
 	for _, r := range history {
 		if r.Cursor > until {
@@ -203,8 +204,8 @@ func fold(history []unitofwork.Recorded, until eventstore.Cursor) (subject tenan
 	return subject
 }
 
-// actorName is an actor's name at an event, that event included:
-// somebody may create themselves.
+// actorName is an actor's name at an event, including
+// that event: people may create themselves.
 func (t *trail) actorName(ctx context.Context, tx pgx.Tx, origin tenants.Origin, at eventstore.Cursor) (string, error) {
 	history, known := t.actors[origin.Actor]
 	if !known {
@@ -217,8 +218,8 @@ func (t *trail) actorName(ctx context.Context, tx pgx.Tx, origin tenants.Origin,
 	return tenants.ActorName(fold(history, at)), nil
 }
 
-// readActor reads what happened to an actor. A service token that is none
-// of the organization's is an operator's.
+// readActor reads the events of an actor. A service token
+// that is none of the organization's is an operator's.
 func (t *trail) readActor(ctx context.Context, tx pgx.Tx, origin tenants.Origin) ([]unitofwork.Recorded, error) {
 	switch origin.Kind {
 	case tenants.MemberActor:
@@ -235,7 +236,8 @@ func (t *trail) readActor(ctx context.Context, tx pgx.Tx, origin tenants.Origin)
 	return nil, nil
 }
 
-// readOperator leaves the organization for one look at a token of the installation.
+// readOperator leaves the organization for
+// one query of a token of the installation.
 func (t *trail) readOperator(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]unitofwork.Recorded, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err

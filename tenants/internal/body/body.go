@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// limit is the largest body that any handler here reads, in bytes.
+// limit is the largest body of any handler here, in bytes.
 const limit = 64 << 10
 
-// Whole passes a request on once its body is here. A slow body
-// could outlast the revocation of its sender's credential, which
-// is therefore checked after Whole, too.
+// Whole passes a request on once its body is read. A slow
+// body could outlast the revocation of its sender's
+// credential, which is therefore checked after Whole, too.
 func Whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		taken, err := httpapi.ReadBody(w, r, limit)
@@ -29,7 +29,7 @@ func Whole(next http.Handler) http.Handler {
 	})
 }
 
-// failing is the rest of a body that could not be read.
+// failing is the rest of an unreadable body.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

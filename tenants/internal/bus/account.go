@@ -10,11 +10,11 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Accounts are what organizations subscribe to, from
-// weir.accounts.v1. Safe for concurrent use.
+// Accounts are the subscriptions of organizations,
+// from weir.accounts.v1. Safe for concurrent use.
 type Accounts struct {
 	mu             sync.RWMutex
-	byOrganization map[string]account // bounded by the organizations that there are
+	byOrganization map[string]account // bounded by the organizations
 }
 
 type account struct {
@@ -23,12 +23,12 @@ type account struct {
 	version           int64
 }
 
-// NewAccounts returns none.
+// NewAccounts returns no accounts.
 func NewAccounts() *Accounts {
 	return &Accounts{byOrganization: map[string]account{}}
 }
 
-// Apply takes a record of weir.accounts.v1.
+// Apply applies a record of weir.accounts.v1.
 func (a *Accounts) Apply(record weirbus.Record) error {
 	if len(record.Value) == 0 {
 		a.mu.Lock()
@@ -47,8 +47,8 @@ func (a *Accounts) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// keep ignores what is older than what is known: the ledger may
-// publish a state again.
+// keep ignores what is older than the known
+// state: the ledger may publish one again.
 func (a *Accounts) keep(organization string, changed account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,13 +57,13 @@ func (a *Accounts) keep(organization string, changed account) {
 	}
 }
 
-// RequestsPerMinute is the ceiling of an organization, which a
-// key's own limit can't exceed; 0: unknown.
+// RequestsPerMinute is an organization's limit,
+// which a key's own can't exceed; 0: unknown.
 func (a *Accounts) RequestsPerMinute(organization string) int {
 	return a.of(organization).requestsPerMinute
 }
 
-// Tier is what an organization subscribes to; empty: unknown.
+// Tier is an organization's tier; empty: unknown.
 func (a *Accounts) Tier(organization string) tenants.Tier { return a.of(organization).tier }
 
 func (a *Accounts) of(organization string) account {

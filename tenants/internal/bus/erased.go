@@ -12,15 +12,16 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// ErasureConsumer consumes from weir.erasures.v1 what modules have removed.
+// ErasureConsumer consumes modules' reports
+// of erased rows from weir.erasures.v1.
 type ErasureConsumer struct {
-	// Erased keeps what a module has removed, in a transaction
-	// that acts as the system.
+	// Erased stores a module's report, in a
+	// transaction that acts as the system.
 	Erased func(ctx context.Context, tx pgx.Tx, of tenants.Deletable, module string, removed map[string]int64) error
 }
 
-// Consume applies records in the transaction that moves their
-// positions. It ignores unknown types and modules.
+// Consume applies records in the transaction that moves
+// their positions. It ignores unknown types and modules.
 func (c ErasureConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err

@@ -13,18 +13,17 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// FactsConsumer consumes what the other modules publish of which
-// webhooks and mails are sent.
+// FactsConsumer consumes other modules' facts for webhooks and mails.
 type FactsConsumer struct {
-	// Deliver queues what is sent of facts, in the transaction
-	// that moves the positions.
+	// Deliver queues the deliveries of facts, in
+	// the transaction that moves the positions.
 	Deliver func(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error
 }
 
 var errNotOurs = errors.New("it names no organization, or another than its header")
 
-// Consume applies records in the transaction that moves their positions. The
-// bus parks an unreadable record; types of which nothing is sent are ignored.
+// Consume applies records in the transaction that moves their positions.
+// The bus parks an unreadable record; other types are ignored.
 func (c FactsConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var facts []tenants.Fact
 	for _, record := range records {

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/retention"
 )
 
-// Forget publishes tombstones of credentials that ended long ago: no
-// older state of them is under way any more.
+// Forget publishes tombstones of credentials that ended
+// long ago: no older state of them can still be published.
 func Forget(to *publisher.Publisher, clock func() time.Time) retention.Forget {
 	return func(ctx context.Context, credentials []retention.Credential) error {
 		messages := make([]*message.Message, len(credentials))

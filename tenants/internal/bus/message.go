@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// An outgoingEvent is one message before it is encoded.
+// An outgoingEvent is one message before encoding.
 type outgoingEvent struct {
 	topic string
 	kind  string // the event type
@@ -85,8 +85,8 @@ func deletionFinished(e tenants.DeletionFinished) outgoingEvent {
 	})
 }
 
-// holderCredential is the state of all credentials of what is deleted,
-// or was to be; a tombstone where there are none any more.
+// holderCredential is the state of all credentials of what
+// is deleted, or was to be; a tombstone once there are none.
 func holderCredential(d tenants.Deletion, version int64, at time.Time) outgoingEvent {
 	event := outgoingEvent{topic: contract.TopicCredentials, kind: contract.TypeHolderChanged, key: contract.HolderKey(d.Organization, d.Project), at: at}
 	value := contract.Holder{Organization: d.Organization, Project: d.Project, State: contract.CredentialRevoked, Version: version}
@@ -104,8 +104,8 @@ func fact(kind string, at time.Time, value any) outgoingEvent {
 	return outgoingEvent{topic: contract.TopicTenants, kind: kind, at: at, value: value}
 }
 
-// apiKeyCredential is the key's state at a version, since at. Expiry is no
-// state: holders of the credential compare the time.
+// apiKeyCredential is the key's state at a version, since
+// at. Expiry is no state: consumers compare the time.
 func apiKeyCredential(k tenants.APIKey, version int64, at time.Time) outgoingEvent {
 	value := contract.Credential{
 		Kind: contract.CredentialAPIKey, ID: k.ID, Organization: k.Organization, Project: k.Project,
@@ -127,7 +127,7 @@ func serviceTokenCredential(s tenants.ServiceToken, version int64) outgoingEvent
 		State: credentialState(s.Revocation), Version: version,
 	}
 	if s.Organization == tenants.Installation {
-		value.Organization = "" // the contract's word for it
+		value.Organization = "" // as the contract has it
 	}
 	return credential(s.Digest, s.IssuedAt, s.Revocation, value)
 }
@@ -147,8 +147,8 @@ func credentialState(revocation tenants.Revocation) string {
 	return contract.CredentialRevoked
 }
 
-// outgoing encodes what is published of one event. Ids are the same each
-// time, so that readers recognize duplicates.
+// outgoing encodes what is published of one event. Ids are
+// deterministic, so that consumers recognize duplicates.
 func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 	var messages []relay.Outgoing
 	for i, event := range events {
@@ -157,7 +157,7 @@ func outgoing(r recorded, events ...outgoingEvent) ([]relay.Outgoing, error) {
 			return nil, err
 		}
 		id := fmt.Sprintf("%s/%d", event.kind, r.Cursor)
-		if i > 0 && event.kind == events[i-1].kind { // what one event changes more of
+		if i > 0 && event.kind == events[i-1].kind { // further ones of one event
 			id += fmt.Sprintf("/%d", i)
 		}
 		m := message.NewMessage(id, value)
@@ -179,7 +179,7 @@ func (e outgoingEvent) payload() ([]byte, error) {
 	return value, nil
 }
 
-// place is where an event is in the outbox.
+// place is an event's position in the outbox.
 func place(r recorded) relay.Cursor { return relay.Cursor{Position: int64(r.Cursor)} }
 
 func (e outgoingEvent) headers(r recorded, id string) map[string]string {

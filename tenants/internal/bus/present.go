@@ -13,10 +13,10 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// present are the messages of the event at a place of its stream. Credentials
-// have their newest state, not that of the event: where history is published
-// again, a revoked key must not be in force until its revocation follows. One
-// that has no row any more was forgotten, and stays so.
+// currentMessages are the messages of the event at a place of its
+// stream. Credentials have their newest state, not that of the event: if
+// history is published again, a revoked key must not be in force until
+// its revocation follows. One without a row was forgotten, and stays so.
 func (p *Publication) currentMessages(ctx context.Context, tx pgx.Tx, history []recorded, at int) ([]relay.Outgoing, error) {
 	r := history[at]
 	messages, err := published(r, history[:at+1])
@@ -45,8 +45,8 @@ func (p *Publication) currentMessages(ctx context.Context, tx pgx.Tx, history []
 	return append(holders, messages...), err
 }
 
-// newestCredentials are the messages of the last events of a stream, from one
-// on, that changed each credential.
+// newestCredentials are the messages of the last events
+// of a stream, from one on, that changed each credential.
 func newestCredentials(history []recorded, from int) (map[string]relay.Outgoing, error) {
 	newest := map[string]relay.Outgoing{}
 	for i := from; i < len(history); i++ {
@@ -66,7 +66,7 @@ func newestCredentials(history []recorded, from int) (map[string]relay.Outgoing,
 	return newest, nil
 }
 
-// isKept reports whether the thing of a stream has a row.
+// hasRow reports whether the thing of a stream has a row.
 func hasRow(ctx context.Context, tx pgx.Tx, r recorded, history []recorded) (kept bool, err error) {
 	var row, id string
 	switch s := subject(history).(type) {
@@ -86,11 +86,11 @@ func hasRow(ctx context.Context, tx pgx.Tx, r recorded, history []recorded) (kep
 	return kept, nil
 }
 
-// DeletionStreams is how the names of the streams of deletions begin.
+// DeletionStreams begins the names of deletions' streams.
 const DeletionStreams = "deletion/"
 
-// deletedHolders are the states of organization and project that are deleted:
-// on a new topic they have to come before what they hold.
+// deletedHolders are the states of organization and project that
+// are deleted: on a new topic they must precede what they hold.
 func (p *Publication) deletedHolders(ctx context.Context, tx pgx.Tx, r recorded, history []recorded) (messages []relay.Outgoing, err error) {
 	project := ""
 	switch s := subject(history).(type) {
@@ -125,7 +125,7 @@ func (p *Publication) deletedHolders(ctx context.Context, tx pgx.Tx, r recorded,
 	return messages, nil
 }
 
-// subject is what a history comes to.
+// subject is the state after a history.
 func subject(history []recorded) tenants.Subject {
 	events := make([]tenants.Event, len(history))
 	for i, each := range history {

@@ -14,19 +14,18 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// RelayName is under which name the relay keeps how far it has
-// published. It is data.
+// RelayName names the relay's cursor. It is stored.
 const RelayName = "tenants"
 
 // Source is the ce_source of what tenants publishes.
 const Source = "weir/tenants"
 
-// perEvent is the most messages that one event becomes: a session has three
-// credentials, a key one and a fact; both may have two holders that are deleted.
+// maxMessages is the most messages of one event: a session has three
+// credentials, a key one and a fact; both may have two deleted holders.
 const maxMessages = 5
 
-// A Publication maps decisions to what is published: the state of
-// credentials, and facts. They meet nowhere else.
+// A Publication maps events to messages: the state
+// of credentials, and facts, each on its own topic.
 type Publication struct {
 	events *events
 }
@@ -36,8 +35,8 @@ func NewPublication(store *events) *Publication {
 	return &Publication{events: store}
 }
 
-// Read is the relay's source: at most limit messages about the events after a
-// cursor. The table of events is the outbox.
+// Read is the relay's source: at most limit messages of the
+// events after a cursor. The table of events is the outbox.
 func (p *Publication) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	}
 	at := slices.IndexFunc(history, func(each recorded) bool { return each.Version == r.Version })
 	if at < 0 {
-		return skip(r), nil // it was erased meanwhile
+		return skip(r), nil // erased meanwhile
 	}
 	if r.Event.Publication() == tenants.PublishedCredential {
 		return p.currentMessages(ctx, tx, history, at)
@@ -81,8 +80,8 @@ func (p *Publication) publish(ctx context.Context, tx pgx.Tx, r recorded) ([]rel
 	return published(r, history[:at+1])
 }
 
-// published are the messages about the last event of a history,
-// credentials first, as a request waits for them.
+// published are the messages of the last event of a
+// history, credentials first, as a request waits for them.
 func published(r recorded, history []recorded) ([]relay.Outgoing, error) {
 	now := subject(history)
 	messages := facts(r.Event, now)
@@ -109,7 +108,7 @@ func credentials(r recorded, subject tenants.Subject) []outgoingEvent {
 	return nil
 }
 
-// facts are the messages of an event on weir.tenants.v1.
+// facts are an event's messages on weir.tenants.v1.
 func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 	switch e := event.(type) {
 	case tenants.OrganizationCreated:
@@ -136,11 +135,11 @@ func facts(event tenants.Event, subject tenants.Subject) []outgoingEvent {
 	return nil
 }
 
-// settled moves the cursor past an event of which nothing is published.
+// skip moves the cursor past an event without messages.
 func skip(r recorded) []relay.Outgoing { return []relay.Outgoing{{Cursor: place(r)}} }
 
-// history returns the history of an event's stream: an event alone is no whole
-// state. The first is whole for a fact.
+// history returns an event's stream up to its end, as an event
+// alone is no state. The first of a stream is, if it is a fact.
 func (p *Publication) history(ctx context.Context, tx pgx.Tx, r recorded) ([]recorded, error) {
 	if r.Version == 1 && r.Event.Publication() == tenants.PublishedFact {
 		return []recorded{r}, nil

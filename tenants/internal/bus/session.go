@@ -8,9 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// sessionCredentials are those of a session's secret, of the
-// previous one, which works a moment longer, and of the one
-// before where its moment was cut short.
+// sessionCredentials are those of a session's secret, the previous
+// one, which works during its overlap, and the dropped one.
 func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	now, at := sessionCredential(s, version), s.StartedAt
 	if !s.ChangedAt.IsZero() {
@@ -29,8 +28,8 @@ func sessionCredentials(s tenants.Session, version int64) []outgoingEvent {
 	return held
 }
 
-// replacedCredential is that of the previous secret. Where the newer one
-// follows from it, its holder is led to the newer one.
+// replacedCredential is that of the previous secret. If the
+// newer one is derived from it, its holder has to renew.
 func replacedCredential(s tenants.Session, version int64) contract.Credential {
 	replaced := sessionCredential(s, version)
 	replaced.ExpiresAt = &s.Replaced.Until

@@ -16,17 +16,17 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// TombstonesName is the relay's name for the cursor of session
-// tombstones. It is data.
+// TombstonesName names the relay's cursor
+// of session tombstones. It is stored.
 const TombstonesName = "tenants-forgetting"
 
-// remembrance is how long a session is kept after its last
-// possible moment: no older record can follow the tombstone, and a
-// clock that is a day late admits nobody.
+// tombstoneDelay is how long a session is kept after its
+// latest end: no older record can follow the tombstone,
+// and a clock that is a day late admits nobody.
 const tombstoneDelay = 24 * time.Hour
 
-// SessionTombstones removes past sessions from weir.credentials.v1, which would
-// otherwise keep a record of every sign-in and renewal for ever, in the memory
+// SessionTombstones removes past sessions from weir.credentials.v1, which
+// would otherwise keep every sign-in and renewal for ever, in the memory
 // of every service. Revoked keys stay: their holders get the reason.
 type SessionTombstones struct {
 	events *events
@@ -38,9 +38,9 @@ func NewSessionTombstones(store *events, clock func() time.Time) *SessionTombsto
 	return &SessionTombstones{events: store, clock: clock}
 }
 
-// Read is a relay's source: a tombstone for each secret of the past
-// sessions started after a cursor. It ends at the first that is not
-// past: later ones rarely end before it.
+// Read is a relay's source: a tombstone for each secret of
+// the past sessions started after a cursor. It ends at the
+// first that is not past: later ones rarely end before it.
 func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (f *SessionTombstones) Read(ctx context.Context, tx pgx.Tx, after relay.Cur
 	return messages, nil
 }
 
-// lastMoment is when a session ends at the latest. The first ones
-// could not be renewed and do not have it.
+// latestEnd is when a session ends at the latest. The
+// first sessions could not be renewed and lack it.
 func latestEnd(started tenants.SessionStarted) time.Time {
 	if started.EndsAt != nil {
 		return *started.EndsAt
@@ -94,8 +94,8 @@ func (f *SessionTombstones) forget(ctx context.Context, tx pgx.Tx, r recorded) (
 	return messages, nil
 }
 
-// tombstone is a record without a value: compaction removes the record of
-// the key before, and then the tombstone.
+// tombstone is a record without a value: compaction removes
+// the key's previous record, and then the tombstone.
 func tombstone(r recorded, at time.Time, hash string, number int) relay.Outgoing {
 	event := outgoingEvent{kind: contract.TypeCredentialChanged, at: at}
 	m := message.NewMessage(fmt.Sprintf("%s/%d/forgotten/%d", event.kind, r.Cursor, number), nil)

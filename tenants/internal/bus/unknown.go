@@ -17,9 +17,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Unknown returns tombstones for those records of weir.credentials.v1 that the
-// events can't have led to: the database is of an earlier hour. Nobody could
-// revoke such a key. What the events do lead to has to be published behind them.
+// Unknown returns tombstones for records of weir.credentials.v1 that
+// no event led to: the database was restored. Nobody could revoke
+// such a key. What events did lead to must be published after them.
 func Unknown(ctx context.Context, tx pgx.Tx, records map[string]weirbus.Record, at time.Time) ([]*message.Message, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Unknown(ctx context.Context, tx pgx.Tx, records map[string]weirbus.Record, 
 	return messages, nil
 }
 
-// led is which stream led to a record, and at which version.
+// sourceOf is the stream that led to a record, and the version.
 func sourceOf(record weirbus.Record) (stream eventstore.Stream, version int64, err error) {
 	var c contract.Credential // a holder has the same members, but neither kind nor id
 	if err := json.Unmarshal(record.Value, &c); err != nil {

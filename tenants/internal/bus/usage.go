@@ -13,19 +13,19 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// UsageConsumer consumes the facts about API keys on weir.ingest.v1: uses are
-// added up, and Exposed decides on exposures.
+// UsageConsumer consumes facts about API keys on weir.ingest.v1:
+// uses are added up, and Exposed decides on exposures.
 type UsageConsumer struct {
-	// Exposed decides in a transaction that acts as whatever it sees fit.
+	// Exposed sets the role of its transaction itself.
 	Exposed func(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error
 	// Used adds to the sums, in a transaction that acts as the system.
 	Used func(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error
 }
 
 // Consume applies records in the transaction that moves their
-// positions. The bus parks an unreadable record; unknown types are
-// ignored. Exposures come first: they wait for the turn to append,
-// whose holder must not wait for a row changed here.
+// positions. The bus parks an unreadable record; unknown types
+// are ignored. Exposures come first: they wait for the lock to
+// append, whose holder must not wait for a row changed here.
 func (n UsageConsumer) Consume(ctx context.Context, tx pgx.Tx, records []weirbus.Record) error {
 	var used []tenants.UsedAPIKey
 	for _, record := range records {
@@ -87,7 +87,7 @@ func (n UsageConsumer) exposed(ctx context.Context, tx pgx.Tx, record weirbus.Re
 	return n.Exposed(ctx, tx, fact.Organization, fact.APIKey, exposure)
 }
 
-// checkOwner refuses what is no key of one organization.
+// checkOwner refuses what is not a key of one organization.
 func checkOwner(organization, key string) error {
 	if !tenants.IsID(organization) || !tenants.IsID(key) {
 		return fmt.Errorf("%q of %q is no API key of an organization", key, organization)

@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A CredentialWaiter follows weir.credentials.v1: a change that came back from
-// the broker is in force here, and about now everywhere.
+// A CredentialWaiter follows weir.credentials.v1: a change read
+// back from the broker is in force here, and about now everywhere.
 type CredentialWaiter struct {
 	credentials *identity.Credentials
 	wake        func()
@@ -22,7 +22,7 @@ type CredentialWaiter struct {
 	logger      *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string][]waiter // by contract.CredentialKey; bounded by the changes that are under way
+	waiting map[string][]waiter // by contract.CredentialKey; bounded by the changes under way
 }
 
 type waiter struct {
@@ -32,25 +32,25 @@ type waiter struct {
 	done    chan struct{}
 }
 
-// An Awaited is what a credential shall be.
+// An Awaited is the expected state of a credential.
 type Awaited struct {
 	Key     string // see contract.CredentialKey
 	State   string
 	Version int64 // or a later one
 }
 
-// NewCredentialWaiter returns a waiter that feeds credentials, and waits
-// for at most timeout. Its Wake is wake.
+// NewCredentialWaiter returns a waiter that feeds credentials,
+// and waits for at most timeout. Its Wake calls wake.
 func NewCredentialWaiter(credentials *identity.Credentials, wake func(), timeout time.Duration, logger *slog.Logger) *CredentialWaiter {
 	return &CredentialWaiter{
 		credentials: credentials, wake: wake, timeout: timeout, logger: logger, waiting: map[string][]waiter{},
 	}
 }
 
-// Wake makes the relay look for what was appended.
+// Wake makes the relay read what was appended.
 func (c *CredentialWaiter) Wake() { c.wake() }
 
-// Apply takes a record of weir.credentials.v1.
+// Apply applies a record of weir.credentials.v1.
 func (c *CredentialWaiter) Apply(record weirbus.Record) error {
 	if err := c.credentials.Consume(record); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (c *CredentialWaiter) Apply(record weirbus.Record) error {
 	return nil
 }
 
-// releaseAs lets those pass that wait for what a record carries.
-// What can't be read was reported before.
+// releaseAs releases those who wait for a record's
+// state. Unreadable records were reported before.
 func releaseAs[C any](c *CredentialWaiter, record weirbus.Record, now func(C) (state string, version int64)) error {
 	var carried C
 	if json.Unmarshal(record.Value, &carried) == nil {
@@ -75,14 +75,14 @@ func releaseAs[C any](c *CredentialWaiter, record weirbus.Record, now func(C) (s
 	return nil
 }
 
-// A Watch looks out for some credentials.
+// A Watch watches some credentials.
 type Watch struct {
 	waiter  *CredentialWaiter
 	waiters []waiter
 }
 
-// Watch begins to watch credentials, before their change is
-// committed. Its caller stops the watch.
+// Watch begins to watch credentials, before their
+// change is committed. The caller stops the watch.
 func (c *CredentialWaiter) Watch(awaited ...Awaited) *Watch {
 	watch := &Watch{waiter: c}
 	for _, each := range awaited {
@@ -94,7 +94,8 @@ func (c *CredentialWaiter) Watch(awaited ...Awaited) *Watch {
 // Stop ends the watch.
 func (w *Watch) Stop() { w.waiter.forget(w.waiters...) }
 
-// Wait returns once all credentials are what they shall be, or after the timeout.
+// Wait returns once all credentials have
+// the expected state, or after the timeout.
 func (w *Watch) Wait(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.waiter.timeout)
 	defer cancel()
@@ -127,14 +128,14 @@ func (c *CredentialWaiter) forget(waiters ...waiter) {
 	}
 }
 
-// release lets those pass that wait for what a credential is now.
+// release releases those who wait for a credential's state.
 func (c *CredentialWaiter) release(key, state string, version int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, w := range c.waiting[key] {
 		if w.state == state && w.version <= version {
 			close(w.done)
-			c.waiting[key][i].state = "" // is never a credential's state: passes once
+			c.waiting[key][i].state = "" // no credential has this state: releases once
 		}
 	}
 }

@@ -20,12 +20,11 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// WithdrawalsName is under which name the relay keeps how far it has
-// withdrawn what was published. It is data.
+// WithdrawalsName names the relay's cursor of withdrawals. It is stored.
 const WithdrawalsName = "tenants-withdrawals"
 
-// Withdrawals take back from compacted topics what was published
-// of events that are erased.
+// Withdrawals withdraw from compacted topics
+// what was published of erased events.
 type Withdrawals struct {
 	publication *Publication
 	clock       func() time.Time
@@ -36,8 +35,8 @@ func NewWithdrawals(publication *Publication, clock func() time.Time) *Withdrawa
 	return &Withdrawals{publication, clock}
 }
 
-// Published reports whether all events of an organization are published: what
-// is withdrawn before would be published behind that.
+// Published reports whether all events of an organization are
+// published: else what is withdrawn now would be published later.
 func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization string) (published bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT max(position) FROM events WHERE organization = $1), 0)
 		<= coalesce((SELECT position FROM bus_relays WHERE name = $2), 0)`, organization, RelayName).Scan(&published)
@@ -47,22 +46,21 @@ func (w *Withdrawals) Published(ctx context.Context, tx pgx.Tx, organization str
 	return published, nil
 }
 
-// Withdraw withdraws all that was published of a stream. The
-// caller's transaction has the turn to append, so that
-// withdrawals are in the order of commits.
+// Withdraw withdraws all that was published of a stream. tx must hold
+// the lock to append, so that withdrawals are in the order of commits.
 func (w *Withdrawals) Withdraw(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) error {
 	return w.withdraw(ctx, tx, Gone{Stream: stream}, contract.TopicCredentials, contract.TopicTenants)
 }
 
-// A Gone is what goes of a stream.
+// A Gone is what is removed of a stream.
 type Gone struct {
 	Stream   eventstore.Stream
 	Versions []int64 // nil: all
 }
 
-// WithdrawFacts has the facts about aged events withdrawn: without those
-// events, nothing would lead to the facts when the organization is deleted. It
-// takes the turn to append where there are any.
+// WithdrawFacts withdraws the facts of aged events: without the
+// events, nothing would lead to the facts when the organization
+// is deleted. If there are any, it takes the lock to append.
 func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, gone []Gone) error {
 	factual, err := w.withFacts(ctx, tx, gone)
 	if err != nil || len(factual) == 0 {
@@ -79,7 +77,7 @@ func (w *Withdrawals) WithdrawFacts(ctx context.Context, tx pgx.Tx, gone []Gone)
 	return nil
 }
 
-// withFacts are those with streams of which facts are published.
+// withFacts are those of streams with facts.
 func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, gone []Gone) (factual []Gone, err error) {
 	organizations, names := make([]string, len(gone)), make([]string, len(gone))
 	for i, g := range gone {
@@ -98,7 +96,7 @@ func (w *Withdrawals) withFacts(ctx context.Context, tx pgx.Tx, gone []Gone) (fa
 	return factual, err
 }
 
-// factualEvents are the names of events that are facts for others.
+// factualEvents are the names of events published as facts.
 func factualEvents() (names []string) {
 	for _, event := range tenants.Events() {
 		if len(facts(event, tenants.Fold(event))) > 0 {
@@ -108,7 +106,7 @@ func factualEvents() (names []string) {
 	return names
 }
 
-// withdraw has taken back on some topics what was published of events that go.
+// withdraw withdraws from some topics what was published of events.
 func (w *Withdrawals) withdraw(ctx context.Context, tx pgx.Tx, gone Gone, topics ...string) error {
 	stream := gone.Stream
 	history, err := w.publication.events.ReadOutwardTx(ctx, tx, stream)
@@ -151,8 +149,8 @@ func keepWithdrawal(ctx context.Context, tx pgx.Tx, organization string, m relay
 	return nil
 }
 
-// WithdrawDeletions withdraws what was published of the deletions of an
-// organization and its projects, as Withdraw does.
+// WithdrawDeletions withdraws what was published of the deletions
+// of an organization and its projects, as Withdraw does.
 func (w *Withdrawals) WithdrawDeletions(ctx context.Context, tx pgx.Tx, organization string) error {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT stream FROM events WHERE organization = $1 AND starts_with(stream, $2)`, organization, DeletionStreams)
 	if err != nil {
@@ -170,7 +168,7 @@ func (w *Withdrawals) WithdrawDeletions(ctx context.Context, tx pgx.Tx, organiza
 	return nil
 }
 
-// WithdrawCreation takes back what nameless left of an organization.
+// WithdrawCreation withdraws the anonymized rest of an organization.
 func (w *Withdrawals) WithdrawCreation(ctx context.Context, tx pgx.Tx, organization string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO withdrawals (organization, topic, key, type)
 		SELECT organization, $2, $3 || '/' || position, $3 FROM events WHERE organization = $1 AND stream = 'organization/' || $1 AND version = 1`,
@@ -181,8 +179,8 @@ func (w *Withdrawals) WithdrawCreation(ctx context.Context, tx pgx.Tx, organizat
 	return nil
 }
 
-// nameless is what replaces a fact instead of a tombstone, nil for most: the
-// ledger makes its books from tier and time.
+// anonymized is what replaces a fact instead of a tombstone, nil
+// for most: the ledger derives its books from tier and time.
 func anonymized(event tenants.Event) (*string, error) {
 	created, ok := event.(tenants.OrganizationCreated)
 	if !ok {
@@ -224,8 +222,8 @@ func (w *Withdrawals) scan(row pgx.CollectableRow) (out relay.Outgoing, err erro
 	return out, nil
 }
 
-// Settle removes what is withdrawn of an organization, and
-// reports whether that was all.
+// Settle removes an organization's published
+// withdrawals, and reports whether these were all.
 func (w *Withdrawals) Settle(ctx context.Context, tx pgx.Tx, organization string, limit int) (removed int64, all bool, err error) {
 	tag, err := tx.Exec(ctx, `DELETE FROM withdrawals WHERE organization = $1 AND position IN (
 			SELECT position FROM withdrawals WHERE organization = $1 AND position <= (SELECT position FROM bus_relays WHERE name = $2) ORDER BY position LIMIT $3)`,
@@ -248,8 +246,8 @@ func (w *Withdrawals) Keeps() string {
 // withdrawalsAtOnce are removed in one transaction.
 const withdrawalsAtOnce = 10_000
 
-// Prune implements prune.Table. What is withdrawn of deletions
-// goes with them, who count it.
+// Prune implements prune.Table. Withdrawals of
+// deletions are removed with these, which count them.
 func (w *Withdrawals) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
@@ -261,5 +259,6 @@ func (w *Withdrawals) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more
 	return tag.RowsAffected(), tag.RowsAffected() == withdrawalsAtOnce, err
 }
 
-// Oldest implements prune.Table: what is published at once has no age.
+// Oldest implements prune.Table: withdrawals
+// are published at once, so they have no age.
 func (w *Withdrawals) Oldest(context.Context, pgx.Tx) (time.Time, error) { return time.Time{}, nil }

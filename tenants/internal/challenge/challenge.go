@@ -12,36 +12,37 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Lasts is how long a browser has to answer, by default.
+// Lifetime is how long a browser has to answer, by default.
 const Lifetime = 5 * time.Minute
 
 const ticketPrefix = "weirtkt_"
 
-// ErrNone means that there is no challenge for a browser: it
-// expired, was answered, or never existed.
+// ErrNone means that a browser has no challenge:
+// it expired, was answered, or never existed.
 var ErrNone = errors.New("there is no challenge to answer")
 
-// Challenges are kept until they are answered. They are safe for concurrent use.
+// Challenges stores challenges until they
+// are answered. Safe for concurrent use.
 type Challenges struct {
 	store  store
 	clock  func() time.Time
 	random io.Reader
 }
 
-// New keeps challenges in the schema of a pool.
+// New stores challenges in the schema of a pool.
 func New(pool *pgxpool.Pool, clock func() time.Time, random io.Reader) *Challenges {
 	return &Challenges{store{pool}, clock, random}
 }
 
 // A Challenge is what a browser has to answer.
 type Challenge struct {
-	Purpose string // an answer for another one is none
-	Subject string // whose answer it has to be; "": anybody's
-	Data    []byte // JSON, by which the answer is judged
+	Purpose string // an answer for another one is refused
+	Subject string // who must answer; "": anybody
+	Data    []byte // JSON, by which the answer is checked
 	Lasts   time.Duration
 }
 
-// Issue keeps a challenge until its answer, and returns the ticket for that.
+// Issue stores a challenge, and returns the ticket for its answer.
 func (c *Challenges) Issue(ctx context.Context, challenge Challenge) (tenants.Secret, error) {
 	ticket, err := tenants.NewSecret(ticketPrefix, c.random)
 	if err != nil {
@@ -59,8 +60,8 @@ func ParseTicket(ticket string) (tenants.Secret, error) {
 	return known, nil
 }
 
-// Take returns the data of a ticket's challenge and deletes it, however it is
-// answered. ErrNone where there is none of that purpose for that subject.
+// Take returns the data of a ticket's challenge and deletes it, whatever
+// the answer. ErrNone if there is none of that purpose and subject.
 func (c *Challenges) Take(ctx context.Context, ticket, purpose, subject string) ([]byte, error) {
 	known, err := ParseTicket(ticket)
 	if err != nil {

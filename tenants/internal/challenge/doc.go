@@ -1,4 +1,3 @@
-// Package challenge keeps what browsers were asked to prove
-// until they answer, once, or the time for it is over. It may
-// touch the table of challenges and nothing else.
+// Package challenge stores challenges of browsers until they are answered,
+// once, or expire. It may touch the table of challenges and nothing else.
 package challenge

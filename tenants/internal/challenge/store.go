@@ -12,11 +12,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// A store holds the challenges that were not answered yet, by
-// the SHA-256 of their tickets.
+// A store holds unanswered challenges by the SHA-256 of their tickets.
 type store struct{ pool *pgxpool.Pool }
 
-// keep keeps a challenge until it is answered or expired, and deletes expired ones.
+// keep stores a challenge until it is answered
+// or expired, and deletes expired ones.
 func (s store) keep(ctx context.Context, id string, asked Challenge, now time.Time) error {
 	return s.write(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM challenges WHERE organization = '*' AND expires_at <= $1`, now); err != nil {

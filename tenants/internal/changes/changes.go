@@ -9,29 +9,28 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// OperatorFactor is how many times an organization's limit an
-// operator has, who manages all of them.
+// OperatorFactor is how many times an organization's
+// limit an operator has, who manages all of them.
 const OperatorFactor = 50
 
-// maxTracked is how many organizations are watched.
+// maxTracked is how many organizations are tracked.
 const maxTracked = 100_000
 
-// A Limiter counts changes by organization. It holds per
-// process. Safe for concurrent use.
+// A Limiter counts changes by organization,
+// per process. Safe for concurrent use.
 type Limiter struct {
 	clock     func() time.Time
 	perMinute int
 	table     *rate.Table[key]
 }
 
-// A key is who shares a limit: an organization's tokens, its members, or an
-// operator. Tokens must not keep members from revoking one.
+// A key is who shares a limit: an organization's tokens, its members,
+// or an operator. Tokens must not keep members from revoking one.
 type key struct {
 	organization, kind, operator string
 }
 
-// NewLimiter lets each organization change something so many
-// times a minute, as many of them at once.
+// NewLimiter allows each organization perMinute changes, and as many at once.
 func NewLimiter(clock func() time.Time, perMinute int) *Limiter {
 	return &Limiter{clock, perMinute, rate.NewTable[key](maxTracked)}
 }
@@ -45,8 +44,8 @@ func (l *Limiter) take(principal identity.Principal) rate.Result {
 	return l.table.Take(l.clock().UnixNano(), ask)
 }
 
-// Limit is middleware behind the authentication that refuses changes that
-// come too often; handle responds to errors.
+// Limit is middleware after the authentication that
+// refuses too frequent changes; handle responds to errors.
 func (l *Limiter) Limit(handle func(func(http.ResponseWriter, *http.Request) error) http.HandlerFunc) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return handle(func(w http.ResponseWriter, r *http.Request) error {

@@ -1,4 +1,3 @@
-// Package erasing lists what this module erases of what is deleted, of all
-// concepts and in which order. It may touch the events and their audit;
-// the other tables are named by the rooms.
+// Package erasing lists what this module erases, of all concepts, in order.
+// It may touch the events and their audit; the rooms name the other tables.
 package erasing

@@ -20,19 +20,19 @@ import (
 	"github.com/weirlog/weir/tenants/internal/signin"
 )
 
-// Tables are all tables, in the order of their erasure: first the events, last
-// the withdrawal of what was published of them.
+// Tables are all tables, in the order of erasure:
+// first the events, last the withdrawals.
 func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
 	first, last := []erasure.Table{events(withdrawals)}, []erasure.Table{allWithdrawn(withdrawals), erasure.Parked()}
 	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), notifications.Erasable(), registry.Erasable(), last)
 }
 
-// streamsAtOnce is of how many streams one transaction erases the events:
-// others wait for their turn to append meanwhile.
+// streamsAtOnce is how many streams one transaction
+// erases: others wait meanwhile to append.
 const streamsAtOnce = 20
 
-// events erases the events, has what was published of them taken
-// back, and reduces their lines in the audit.
+// events erases the events, withdraws what was published
+// of them, and reduces their lines in the audit.
 func events(withdrawals *bus.Withdrawals) erasure.Table {
 	return erasure.Table{Name: "events", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, _ int) (int64, string, error) {
 		if err := eventstorepg.LockAppends(ctx, tx); err != nil {
@@ -57,8 +57,8 @@ func events(withdrawals *bus.Withdrawals) erasure.Table {
 	}}
 }
 
-// streamsOf lists the next streams of what is deleted. Those of
-// deletions stay: they hold ids alone.
+// streamsOf lists the next streams to erase.
+// Those of deletions stay: they hold only ids.
 func streamsOf(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind string) ([]string, error) {
 	if of.Project == "" {
 		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamsAtOnce)
@@ -85,8 +85,7 @@ func eraseStreams(ctx context.Context, tx pgx.Tx, withdrawals *bus.Withdrawals, 
 	return int64(len(erased)), audit.Reduce(ctx, tx, of.Organization, id(of), erased)
 }
 
-// reduceDecisions removes people from the lines about deletions,
-// where they are deleted too.
+// reduceDecisions removes deleted people from the lines about deletions.
 func reduceDecisions(ctx context.Context, tx pgx.Tx, of erasure.Deletion) error {
 	if of.Project != "" {
 		return nil
@@ -98,7 +97,7 @@ func id(of erasure.Deletion) string {
 	return tenants.Deletable{Organization: of.Organization, Project: of.Project}.ID()
 }
 
-// settled waits until all is taken back.
+// allWithdrawn waits until all is withdrawn.
 func allWithdrawn(withdrawals *bus.Withdrawals) erasure.Table {
 	return erasure.Table{Name: "withdrawals", Erase: func(ctx context.Context, tx pgx.Tx, of erasure.Deletion, place string, limit int) (int64, string, error) {
 		removed, all, err := withdrawals.Settle(ctx, tx, of.Organization, limit)

@@ -16,15 +16,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/registry"
 )
 
-// past are the deletions that are over. Once they are old, their facts
-// are taken back, and of an organization nothing is left.
+// past are finished or cancelled deletions. Once they are old, their
+// facts are withdrawn, and nothing is left of an organization.
 type past struct {
 	withdrawals *bus.Withdrawals
 	before      func() time.Time
 }
 
-// Past is the table of deletions, for a prune.Pruner, which keeps
-// those that were over after an instant.
+// Past is the table of deletions, for a prune.Pruner.
+// It keeps those that ended after an instant.
 func Past(withdrawals *bus.Withdrawals, before func() time.Time) prune.Table {
 	return past{withdrawals, before}
 }
@@ -35,7 +35,7 @@ func (past) Keeps() string {
 	return "ids for WEIR_DELETIONS_MONTHS and WEIR_AUDIT_DAYS after the deletion is over"
 }
 
-// deletionsAtOnce are forgotten in one transaction.
+// deletionsAtOnce are removed in one transaction.
 const deletionsAtOnce = 20
 
 func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
@@ -46,7 +46,7 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if oldest, err := registry.OldestDeletion(ctx, tx); err != nil || oldest.IsZero() || !oldest.Before(before) {
 		return 0, false, err
 	}
-	if err := eventstorepg.LockAppends(ctx, tx); err != nil { // before any row, as all do who append
+	if err := eventstorepg.LockAppends(ctx, tx); err != nil { // before any row, as in every append
 		return 0, false, err
 	}
 	gone, err := registry.TakePastDeletions(ctx, tx, before, deletionsAtOnce)
@@ -61,8 +61,8 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	return int64(len(gone)), true, nil
 }
 
-// forget leaves the audit the events of a project, and all of what was
-// restored.
+// forget leaves the events of a project,
+// or of a restored thing, to the audit.
 func (p past) forget(ctx context.Context, tx pgx.Tx, of registry.PastDeletion) error {
 	switch {
 	case of.State != tenants.Gone:
@@ -73,8 +73,8 @@ func (p past) forget(ctx context.Context, tx pgx.Tx, of registry.PastDeletion) e
 	return p.forgetOrganization(ctx, tx, of.Organization)
 }
 
-// forgetOrganization takes back the facts of its projects' deletions as well:
-// without its events nothing leads to them.
+// forgetOrganization also withdraws the facts of its projects'
+// deletions: without its events nothing leads to them.
 func (p past) forgetOrganization(ctx context.Context, tx pgx.Tx, organization string) error {
 	if err := p.withdrawals.WithdrawDeletions(ctx, tx, organization); err != nil {
 		return err

@@ -41,8 +41,8 @@ func (a API) Mount(admin chi.Router) {
 type keyJSON struct {
 	ID            string     `json:"id"`
 	Key           string     `json:"key,omitempty"` // in the answer to its creation only
-	Prefix        string     `json:"prefix"`        // how the key begins
-	Last4         string     `json:"last4"`         // how it ends
+	Prefix        string     `json:"prefix"`        // beginning of the key
+	Last4         string     `json:"last4"`         // end of the key
 	Project       string     `json:"project"`
 	Organization  string     `json:"organization"`
 	Environment   string     `json:"environment"`
@@ -56,7 +56,7 @@ type keyJSON struct {
 
 	RatePerMinute *int               `json:"rate_per_minute"` // null: no limit of its own
 	CreatedBy     string             `json:"created_by"`
-	Replaces      *string            `json:"replaces"` // id of the key whose place it takes
+	Replaces      *string            `json:"replaces"` // id of the replaced key
 	RotatedTo     *string            `json:"rotated_to"`
 	RotatedAt     *time.Time         `json:"rotated_at"`
 	Exposures     []tenants.Exposure `json:"exposures"`
@@ -64,13 +64,13 @@ type keyJSON struct {
 	RecentUsers   *[]userJSON        `json:"recent_users,omitempty"` // in the answer about one key only
 }
 
-// usageJSON is how a key was used, as far as it is published: some seconds late.
+// usageJSON is a key's published use, some seconds late.
 type usageJSON struct {
 	Accepted            int64      `json:"accepted"`
 	Rejected            int64      `json:"rejected"`
 	Refused             int64      `json:"refused"`
 	Read                int64      `json:"read"`
-	SinceRotation       *sinceJSON `json:"since_rotation"` // null: it was not rotated
+	SinceRotation       *sinceJSON `json:"since_rotation"` // null: not rotated
 	FirstEventAt        *time.Time `json:"first_event_at"`
 	LastUsedAt          *time.Time `json:"last_used_at"`
 	LastUsedFromAddress string     `json:"last_used_from_address"`
@@ -111,7 +111,7 @@ func (a API) show(k Listed) keyJSON {
 	}
 }
 
-// key is a key that the caller reaches, as it is shown.
+// key is a key that the caller may access, as JSON.
 func (a API) key(r *http.Request, id string) (keyJSON, error) {
 	key, err := a.service.Key(r.Context(), api.CallerOf(r), id)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a API) change(w http.ResponseWriter, r *http.Request) error {
 	return a.answer(w, r, http.StatusOK, id)
 }
 
-// answer answers with a key as it is now.
+// answer responds with a key as it is now.
 func (a API) answer(w http.ResponseWriter, r *http.Request, status int, id string) error {
 	shown, err := a.key(r, id)
 	if err == nil {
@@ -213,7 +213,7 @@ func readNew(w http.ResponseWriter, r *http.Request) (wanted tenants.IssueAPIKey
 	return wanted, err
 }
 
-// readTime reads an RFC 3339 time; it is kept in UTC and to the microsecond.
+// readTime parses an RFC 3339 time, in UTC and to the microsecond.
 func readTime(field, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.IsZero() {
@@ -223,7 +223,7 @@ func readTime(field, text string) (time.Time, error) {
 	return at.UTC().Truncate(time.Microsecond), nil
 }
 
-// find finds the keys of a project, or where none is named, of an organization.
+// find finds the keys of a project, or of an organization if none is named.
 func (a API) find(r *http.Request, organization, project string, after query.Position, limit int) ([]Listed, error) {
 	if project == "" {
 		found, err := a.service.OfOrganization(r.Context(), api.CallerOf(r), organization, after, limit)

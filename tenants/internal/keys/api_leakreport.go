@@ -16,20 +16,20 @@ import (
 	"github.com/weirlog/weir/tenants/internal/leak"
 )
 
-// LeakReports takes reports of leaked keys, which are signed by
-// one of keys; nil: they are not taken.
+// LeakReports receives reports of leaked keys,
+// signed by one of keys; nil: not accepted.
 type LeakReports struct {
 	exposures *Exposures
 	guard     *identity.Guard
 	keys      *leak.Keys
 }
 
-// NewLeakReports returns the reports of leaks that exposures decides about.
+// NewLeakReports returns reports on which exposures decides.
 func NewLeakReports(exposures *Exposures, guard *identity.Guard, keys *leak.Keys) LeakReports {
 	return LeakReports{exposures, guard, keys}
 }
 
-// Mount adds the route for reports to router.
+// Mount adds the route for reports.
 func (l LeakReports) Mount(router chi.Router) {
 	router.Post("/v1/leak-reports", httpapi.Handle(l.report))
 }
@@ -37,7 +37,7 @@ func (l LeakReports) Mount(router chi.Router) {
 // maxLeakReport is the largest report, in bytes: some thousand matches.
 const maxLeakReport = 1 << 20
 
-// A leakMatch is one secret that was found, as GitHub reports it.
+// A leakMatch is one found secret, as GitHub reports it.
 type leakMatch struct {
 	Token  string `json:"token"`
 	Type   string `json:"type"`
@@ -45,16 +45,16 @@ type leakMatch struct {
 	Source string `json:"source"`
 }
 
-// A leakLabel is whether a found text is a secret of ours. It
-// never holds the secret.
+// A leakLabel is whether a found text is one
+// of our secrets. It never holds the secret.
 type leakLabel struct {
 	TokenHash string `json:"token_hash"` // SHA-256, hexadecimal
 	TokenType string `json:"token_type"`
 	Label     string `json:"label"` // "true_positive" or "false_positive"
 }
 
-// report takes a signed report of secrets found in public. Nobody else
-// may find out whether something is a key.
+// report receives a signed report of secrets found in
+// public. Nobody else may learn whether something is a key.
 func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	if err := l.guard.Ready(); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// takeAll acts on each match by itself: one that fails must not save
-// the keys after it. faults are the errors.
+// processAll processes each match by itself: one that fails
+// must not save the keys after it. faults are the errors.
 func (l LeakReports) processAll(r *http.Request, matches []leakMatch) (labels []leakLabel, faults []error) {
 	labels = make([]leakLabel, len(matches))
 	for i, match := range matches {
@@ -89,7 +89,7 @@ func (l LeakReports) processAll(r *http.Request, matches []leakMatch) (labels []
 	return labels, faults
 }
 
-// read reads a report, whose signature is checked before anything in it is read.
+// read parses a report after it has checked the signature.
 func (l LeakReports) read(w http.ResponseWriter, r *http.Request) (matches []leakMatch, err error) {
 	body, err := httpapi.ReadBody(w, r, maxLeakReport)
 	var tooLarge *http.MaxBytesError
@@ -115,7 +115,7 @@ func (l LeakReports) read(w http.ResponseWriter, r *http.Request) (matches []lea
 	return matches, nil
 }
 
-// take acts on one match. What can't be a key is not looked up.
+// process processes one match. What can't be a key is not looked up.
 func (l LeakReports) process(r *http.Request, match leakMatch) (leakLabel, error) {
 	label := leakLabel{TokenHash: contract.CredentialKey(match.Token), TokenType: match.Type, Label: "false_positive"}
 	if _, err := tenants.ParseSecret(tenants.APIKeyPrefix, match.Token); err != nil {

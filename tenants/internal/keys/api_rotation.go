@@ -14,8 +14,7 @@ import (
 // defaultOverlap is how long a rotated key still works by default.
 const defaultOverlap = 24 * time.Hour
 
-// rotationJSON is the new key, which is shown here only, and the
-// one whose place it takes.
+// rotationJSON is the new key, shown only here, and the replaced one.
 type rotationJSON struct {
 	keyJSON
 
@@ -63,5 +62,5 @@ func overlapOf(w http.ResponseWriter, r *http.Request) (time.Duration, error) {
 		return defaultOverlap, nil
 	}
 	longest := int64(tenants.MaxOverlap / time.Second)
-	return time.Duration(min(max(*body.Overlap, -1), longest+1)) * time.Second, nil // what is out of range stays so, and fits
+	return time.Duration(min(max(*body.Overlap, -1), longest+1)) * time.Second, nil // out of range stays so, without an overflow
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Parts of the system that decide by themselves what becomes of an exposed key.
+// Parts of the system that decide on exposed keys.
 const (
 	byIngest     = "ingest"
 	byLeakReport = "leak-report"
 )
 
-// PolicyOf finds the security policy that an organization has now.
+// PolicyOf finds an organization's present security policy.
 type PolicyOf func(ctx context.Context, in *query.Reader, organization pg.Organization) (tenants.SecurityPolicy, error)
 
-// Exposures decides what follows when others may have a key.
+// Exposures decides what follows when a key is exposed.
 type Exposures struct {
 	work     *unitofwork.Writer
 	store    Store
 	policyOf PolicyOf
 }
 
-// NewExposures returns exposures that are decided by a policy.
+// NewExposures returns exposures decided by a policy.
 func NewExposures(work *unitofwork.Writer, policyOf PolicyOf) *Exposures {
 	return &Exposures{work, NewStore(work.Views), policyOf}
 }
 
-// SeenInPlaintext decides in tx on a key that came in plaintext. It ignores an
-// unknown key, of another installation's log.
+// SeenInPlaintext decides in tx on a key received in plaintext.
+// It ignores an unknown key, of another installation's log.
 func (e *Exposures) SeenInPlaintext(ctx context.Context, tx pgx.Tx, organization, key string, exposure tenants.Exposure) error {
 	u, err := e.work.Join(ctx, tx, organization, unitofwork.BySystem(byIngest))
 	if err != nil {
@@ -47,7 +47,7 @@ func (e *Exposures) SeenInPlaintext(ctx context.Context, tx pgx.Tx, organization
 	return nil
 }
 
-// expose decides by the policy that the organization has now.
+// expose decides by the organization's present policy.
 func (e *Exposures) expose(ctx context.Context, u *unitofwork.Unit, organization, key string, exposure tenants.Exposure) error {
 	policy, err := e.policyOf(ctx, u.Reader(), pg.Organization(organization))
 	if err != nil {
@@ -62,14 +62,14 @@ func (e *Exposures) expose(ctx context.Context, u *unitofwork.Unit, organization
 
 // A Leak is where a secret was found.
 type Leak struct {
-	Hash   string // contract.CredentialKey of what was found
+	Hash   string // contract.CredentialKey of the found secret
 	Where  string // address of the page
-	Source string // what kind of page
+	Source string // kind of page
 }
 
 // Leaked decides on a secret found in public, and reports
-// whether it is, or was, an API key. It does not wait until that
-// is in force: a report may name thousands.
+// whether it is, or was, an API key. It does not wait
+// until that is in force: a report may have thousands.
 func (e *Exposures) Leaked(ctx context.Context, leak Leak) (isKey bool, err error) {
 	found, err := e.store.ByHash(ctx, leak.Hash)
 	if errors.Is(err, tenants.ErrNotFound) {

@@ -45,11 +45,11 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Post(path+"/{id}/revoke", p.Confirmed(tenants.APIKeysWrite, p.revoke()))
 }
 
-// shownKey is a key as a list shows it.
+// shownKey is a key in a list.
 type shownKey struct {
 	Listed
-	Shown string // as much of the key as is kept
-	May   string // what it may do, in words
+	Shown string // the stored part of the key
+	May   string // what it may do, as text
 	State tenants.State
 }
 
@@ -95,14 +95,14 @@ func (p Pages) show(key Listed) shownKey {
 
 type createdKeyPage struct {
 	Key     shownKey
-	Old     *shownKey // whose place it takes; nil: of none
-	Full    ui.Code   // the key itself: this page is the only place where it is shown
+	Old     *shownKey // the replaced key; nil: none
+	Full    ui.Code   // the key itself, shown only on this page
 	Try     ui.Variants
 	Awaited ui.Awaited
 }
 
-// create issues a key and shows it in its answer alone, which browsers do not
-// keep. A form sent again gets no second key.
+// create issues a key and shows it in the response, which
+// browsers do not store. A form sent again gets no second key.
 func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 	return p.writeCreated(w, r, key, nil, secret)
 }
 
-// writeCreated shows a new key, and the one whose place it takes, if any.
+// writeCreated shows a new key, and the replaced one if any.
 func (p Pages) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.APIKey, old *shownKey, secret tenants.Secret) error {
 	listed, err := p.service.store.Key(r.Context(), pg.Organization(key.Organization), key.ID)
 	if err != nil {
@@ -144,7 +144,7 @@ func (p Pages) writeCreated(w http.ResponseWriter, r *http.Request, key tenants.
 	return nil
 }
 
-// firstSteps are ways to send the first entry with a key.
+// firstSteps are examples of sending a first entry with a key.
 func (p Pages) firstSteps(key string) ui.Variants {
 	return ui.Variants{Label: "Try it with", Of: []ui.Variant{
 		{Name: "curl", Code: ui.Code{ID: "curl", Label: "A command", Text: curl(p.Origin, key, p.Clock()), Copy: "Copy command"}},
@@ -152,7 +152,7 @@ func (p Pages) firstSteps(key string) ui.Variants {
 	}}
 }
 
-// curl is a command that sends one entry with a key, ready to be pasted.
+// curl is a command that sends one entry with a key.
 func curl(origin, key string, now time.Time) string {
 	return fmt.Sprintf(`curl '%s/v1/logs' \
   -H 'x-api-key: %s' \
@@ -161,8 +161,8 @@ func curl(origin, key string, now time.Time) string {
 		origin, key, now.UTC().Format(time.RFC3339))
 }
 
-// program is a Go program that sends one entry with a key, with
-// the standard library alone.
+// program is a Go program that sends one entry
+// with a key, with the standard library alone.
 func program(origin, key string) string {
 	return fmt.Sprintf(`package main
 
@@ -215,14 +215,14 @@ func (p Pages) writeRevoke(w http.ResponseWriter, r *http.Request, status int, r
 	return nil
 }
 
-// key is the key that the address names.
+// key is the key in the address.
 func (p Pages) key(r *http.Request) (Listed, error) {
 	id := chi.URLParam(r, "id")
 	key, err := p.service.Key(r.Context(), pages.CallerOf(r), id)
 	return key, pages.ProblemOf(err, "API key", id)
 }
 
-// keyToChange is the key that the address names, if the reader may change it.
+// keyToChange is the key in the address, if the reader may change it.
 func (p Pages) keyToChange(r *http.Request) (Listed, error) {
 	key, err := p.key(r)
 	if err != nil {
@@ -231,8 +231,8 @@ func (p Pages) keyToChange(r *http.Request) (Listed, error) {
 	return key, pages.Need(r, tenants.IssuePermission(key.Environment))
 }
 
-// keyToRevoke is the id of the key that the address names, if
-// the reader may change it.
+// keyToRevoke is the id of the key in the
+// address, if the reader may change it.
 func (p Pages) keyToRevoke(r *http.Request) (string, error) {
 	key, err := p.keyToChange(r)
 	return key.ID, err

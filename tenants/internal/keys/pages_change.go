@@ -26,7 +26,7 @@ func (p Pages) showChange(w http.ResponseWriter, r *http.Request) error {
 	return p.writeChange(w, r, http.StatusOK, keyForm{key.Name, rate, string(key.Access)}, nil)
 }
 
-// keyForm is the form of a key that is changed, as it was filled in.
+// keyForm is the filled-in form of a changed key.
 type keyForm struct{ name, rate, access string }
 
 func (p Pages) writeChange(w http.ResponseWriter, r *http.Request, status int, form keyForm, fault error) error {
@@ -55,7 +55,7 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request) error {
 		return p.writeChange(w, r, http.StatusUnprocessableEntity, form, tenants.Invalid{*fault})
 	}
 	wanted := Change{Name: &form.name, RatePerMinute: &rate}
-	if access := tenants.Access(form.access); access != "" { // an older form has no such field
+	if access := tenants.Access(form.access); access != "" { // older forms lack this field
 		wanted.Access = &access
 	}
 	_, err = p.service.Change(r.Context(), p.RequestOf(r), key.ID, wanted)

@@ -9,11 +9,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// keyPage is one key: what it is, how it is used, and what there is to worry about.
+// keyPage is one key: its state, its use and its problems.
 type keyPage struct {
 	pages.Settings
 	Key     shownKey
-	Creator string // who created it; empty where that is not known
+	Creator string // empty: unknown
 	Users   []shownUser
 	Awaited ui.Awaited
 	May     bool // the reader may change it
@@ -21,7 +21,7 @@ type keyPage struct {
 
 type shownUser struct {
 	tenants.KeyUser
-	Since bool // since it was rotated
+	Since bool // since the rotation
 }
 
 func (p Pages) showOne(w http.ResponseWriter, r *http.Request) error {
@@ -59,8 +59,7 @@ func creator(key Listed) string {
 	return key.CreatedBy
 }
 
-// awaitFirstEvent answers the script of a page that waits for
-// the first log of a key.
+// awaitFirstEvent responds to the script that waits for a key's first log.
 func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
 	key, err := p.key(r)
 	if err != nil {
@@ -70,7 +69,7 @@ func (p Pages) awaitFirstEvent(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// firstEvent is whether the first log with a key has come.
+// firstEvent is whether a key's first log has arrived.
 func firstEvent(key Listed) ui.Awaited {
 	if !key.FirstAcceptedAt.IsZero() {
 		return ui.Awaited{Done: true, Text: "The first event came on " + ui.Instant(key.FirstAcceptedAt) + "."}

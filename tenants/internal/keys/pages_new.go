@@ -13,19 +13,19 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// When a new key ends: after so many days, never, or on a date of its own.
+// When a new key ends: after so many days, never, or on a date.
 const (
 	endsNever  = "never"
 	endsOn     = "date"
 	endDefault = "90"
 )
 
-// ends are the choices of when a key ends.
+// ends are the choices of a key's end.
 var ends = [][2]string{
 	{"30", "In 30 days"}, {"90", "In 90 days"}, {"365", "In 365 days"}, {endsNever, "Never"}, {endsOn, "On the date below"},
 }
 
-// newKeyForm is the form of a new key, as it was filled in.
+// newKeyForm is the filled-in form of a new key.
 type newKeyForm struct {
 	name, project, environment string
 	ends, on                   string // one of ends; a date such as 2027-01-31
@@ -41,7 +41,7 @@ func readNewKeyForm(r *http.Request) newKeyForm {
 	}
 }
 
-// wanted is what the form asks for; Invalid where that can't be read.
+// wanted parses the form; Invalid if that fails.
 func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
 	wanted := tenants.IssueAPIKey{
 		Name: f.name, Project: f.project, Environment: tenants.Environment(f.environment), Access: tenants.Access(f.access),
@@ -60,8 +60,8 @@ func (f newKeyForm) wanted(now time.Time) (tenants.IssueAPIKey, error) {
 	return wanted, nil
 }
 
-// end is when the key ends; a date counts to its end. An older
-// form without the field asks for no end.
+// end is when the key ends; its date is included.
+// An older form without the field means never.
 func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	switch f.ends {
 	case endsNever, "":
@@ -83,7 +83,7 @@ func (f newKeyForm) end(now time.Time) (time.Time, *tenants.Fault) {
 	return now.UTC().AddDate(0, 0, days).Truncate(time.Microsecond), nil
 }
 
-// readRate reads a limit of requests per minute; an empty one is none.
+// readRate parses a limit of requests per minute; empty: none.
 func readRate(text string) (int, *tenants.Fault) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -149,7 +149,7 @@ func nameOfKey(name string, fault error) ui.Field {
 		Autocomplete: "off", Hint: "Where the key will be, such as checkout, pods in Frankfurt. One key per service is easiest to replace."}
 }
 
-// accesses are the choices of what a key may read, with their texts.
+// accesses are the choices of a key's access, with their texts.
 var accesses = [][2]string{
 	{string(tenants.FullAccess), "Send logs, and read all of the organization's logs and errors"},
 	{string(tenants.ProjectAccess), "Send logs, and read those of its own project alone"},
@@ -176,7 +176,7 @@ func rateOfKey(rate string, fault error) ui.Field {
 		Fault: pages.FaultOf(fault, "rate_per_minute"), Hint: "A limit of its own, below your organization's. Empty: none."}
 }
 
-// environmentsFor are the environments for which a role creates keys.
+// environmentsFor are the environments for which a role may issue keys.
 func environmentsFor(role tenants.Role) (choices [][2]string) {
 	for _, choice := range [][2]string{{string(tenants.Prod), "Prod"}, {string(tenants.Staging), "Staging"}, {string(tenants.Dev), "Dev"}} {
 		if role.MayIssueFor(tenants.Environment(choice[0])) {

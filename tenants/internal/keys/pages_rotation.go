@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// overlaps are the choices of how long a rotated key still works, in seconds.
+// overlaps are the choices of an overlap, in seconds.
 var overlaps = [][2]string{
 	{"0", "Not at all: it ends at once"}, {"3600", "1 hour"}, {"86400", "24 hours"}, {"604800", "7 days"},
 }
@@ -49,7 +49,7 @@ func (p Pages) writeRotate(w http.ResponseWriter, r *http.Request, status int, o
 	return nil
 }
 
-// rotate shows the new key in its answer, as create does.
+// rotate shows the new key in the response, as create does.
 func (p Pages) rotate(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (p Pages) rotate(w http.ResponseWriter, r *http.Request) error {
 	return p.writeCreated(w, r, rotation.New, &old, rotation.Secret)
 }
 
-// keyProblem shows why a key can't be rotated or changed.
+// keyProblem is why a key can't be rotated or changed.
 func keyProblem(err error, id string) error {
 	conflict := func(code, text string) error { return httpapi.NewProblem(http.StatusConflict, code, text) }
 	switch {

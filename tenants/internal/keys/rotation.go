@@ -8,15 +8,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A Rotation is a key and the one that takes its place.
+// A Rotation is a key and its successor.
 type Rotation struct {
 	Old, New tenants.APIKey
-	Secret   tenants.Secret // of the new one; in no other place
+	Secret   tenants.Secret // of the successor; stored nowhere
 }
 
-// Rotate replaces a key that the caller reaches, which still works for
-// the overlap. Both happen or neither, and are in force when it
-// returns, unless the broker is slow or away.
+// Rotate replaces a key that the caller may access; the old one
+// still works for the overlap. Both changes happen or none, and are
+// in force on return, unless the broker is slow or unavailable.
 func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, id string, overlap time.Duration) (rotation Rotation, err error) {
 	found, err := s.Key(ctx, request.Caller, id)
 	if err != nil {
@@ -41,9 +41,9 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, id str
 	return rotation, u.Commit(ctx)
 }
 
-// rotateInto decides on the new key first, so that a repeated request fails
-// with ErrShownOnce instead of finding the old key rotated. A key that may have
-// leaked can be rotated even where no room is left.
+// rotateInto decides on the new key first, so that a repeated request
+// fails with ErrShownOnce instead of finding the old key rotated. A
+// key that may have leaked can be rotated even at the limit of keys.
 func rotateInto(ctx context.Context, u *unitofwork.Unit, found tenants.APIKey, cmd tenants.RotateAPIKey) (old, successor tenants.APIKey, err error) {
 	successor, err = unitofwork.Create(ctx, u, stream(found.Organization, cmd.To),
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Issue(found.Successor(cmd)) }, counted(tenants.CountAPIKeysKept))

@@ -13,19 +13,20 @@ import (
 
 const idPrefix = "key_"
 
-// Organizations finds the organizations that a caller reaches.
+// Organizations finds organizations that a caller may access.
 type Organizations interface {
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 }
 
-// Projects finds what keys belong to, as far as a caller reaches it.
+// Projects finds projects that a caller may access.
 type Projects interface {
 	Project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error)
 	ProjectIn(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Project, error)
 	List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error)
 }
 
-// A Service decides about API keys. Its errors are those of unitofwork.Writer.
+// A Service decides about API keys. Its
+// errors are those of unitofwork.Writer.
 type Service struct {
 	work          *unitofwork.Writer
 	store         Store
@@ -34,15 +35,15 @@ type Service struct {
 	ceiling       func(organization string) int
 }
 
-// NewService returns a service. ceiling is the requests per minute
-// that an organization may send; 0: unknown.
+// NewService returns a service. ceiling is an
+// organization's requests per minute; 0: unknown.
 func NewService(work *unitofwork.Writer, organizations Organizations, projects Projects, ceiling func(organization string) int) *Service {
 	return &Service{work, NewStore(work.Views), organizations, projects, ceiling}
 }
 
-// Issue issues a key for a project that the caller reaches; cmd holds what
-// is asked for. It is in force when Issue returns, unless the broker is
-// slow or away. The secret is kept nowhere.
+// Issue issues a key for a project that the caller may access,
+// as cmd requires. It is in force on return, unless the broker
+// is slow or unavailable. The secret is stored nowhere.
 func (s *Service) Issue(ctx context.Context, request unitofwork.Request, cmd tenants.IssueAPIKey) (key tenants.APIKey, secret tenants.Secret, err error) {
 	cmd.At = s.work.Now()
 	if err := cmd.Check(); err != nil {
@@ -74,9 +75,9 @@ func (s *Service) issue(ctx context.Context, request unitofwork.Request, cmd ten
 	return key, u.Commit(ctx)
 }
 
-// begin opens a unit of work for a new key of a project. It checks
-// the project again, now without concurrent decisions: nobody
-// would erase a key issued after a deletion.
+// begin opens a unit of work for a new key of a project. It
+// checks the project again, now without concurrent decisions:
+// nothing would erase a key issued after a deletion.
 func (s *Service) begin(ctx context.Context, request unitofwork.Request, project tenants.Project, of tenants.Environment) (*unitofwork.Unit, error) {
 	u, err := s.work.Begin(ctx, project.Organization, request)
 	if err != nil {
@@ -92,7 +93,8 @@ func (s *Service) begin(ctx context.Context, request unitofwork.Request, project
 	return u, nil
 }
 
-// Revoke ends a key that the caller reaches, everywhere once the broker has it.
+// Revoke ends a key that the caller may
+// access, everywhere once the broker has it.
 func (s *Service) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (tenants.APIKey, error) {
 	cmd := tenants.Revoke{Reason: reason, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)
@@ -103,15 +105,15 @@ func (s *Service) Revoke(ctx context.Context, request unitofwork.Request, id, re
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Revoke(cmd) })
 }
 
-// A Change is what a caller wants to be different about a key; nil: as it is.
+// A Change is a change of a key; nil: unchanged.
 type Change struct {
 	Name          *string
 	RatePerMinute *int // 0: no limit of its own
 	Access        *tenants.Access
 }
 
-// Change renames or limits a key that the caller reaches, or
-// changes its access, in force as after Issue.
+// Change changes name, limit or access of a key that
+// the caller may access, in force as after Issue.
 func (s *Service) Change(ctx context.Context, request unitofwork.Request, id string, wanted Change) (tenants.APIKey, error) {
 	cmd := tenants.ChangeAPIKey{Name: wanted.Name, RatePerMinute: wanted.RatePerMinute, Access: wanted.Access, At: s.work.Now()}
 	found, err := s.Key(ctx, request.Caller, id)
@@ -123,7 +125,7 @@ func (s *Service) Change(ctx context.Context, request unitofwork.Request, id str
 		func(k tenants.APIKey) ([]tenants.Event, error) { return k.Change(cmd) })
 }
 
-// Key returns one key that the caller reaches, or ErrNotFound.
+// Key returns one key that the caller may access, or ErrNotFound.
 func (s *Service) Key(ctx context.Context, caller tenants.Caller, id string) (Listed, error) {
 	if !tenants.IsID(id) {
 		return Listed{}, fmt.Errorf("API key %q: %w", id, tenants.ErrNotFound)
@@ -131,7 +133,7 @@ func (s *Service) Key(ctx context.Context, caller tenants.Caller, id string) (Li
 	return s.store.Key(ctx, pg.Organization(caller.Organization), id)
 }
 
-// OfProject lists the keys of a project that the caller reaches.
+// OfProject lists the keys of a project that the caller may access.
 func (s *Service) OfProject(ctx context.Context, caller tenants.Caller, project string, after query.Position, limit int) ([]Listed, error) {
 	of, err := s.projects.Project(ctx, caller, project)
 	if err != nil {
@@ -140,8 +142,8 @@ func (s *Service) OfProject(ctx context.Context, caller tenants.Caller, project 
 	return s.store.List(ctx, pg.Organization(caller.Organization), of, after, limit)
 }
 
-// OfOrganization lists the keys of all projects of an
-// organization that the caller reaches.
+// OfOrganization lists the keys of all projects
+// of an organization that the caller may access.
 func (s *Service) OfOrganization(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]Listed, error) {
 	if _, err := s.organizations.Organization(ctx, caller, organization); err != nil {
 		return nil, err
@@ -149,8 +151,8 @@ func (s *Service) OfOrganization(ctx context.Context, caller tenants.Caller, org
 	return s.store.List(ctx, pg.Organization(caller.Organization), tenants.Project{Organization: organization}, after, limit)
 }
 
-// Users lists who has used a key that the caller reaches lately,
-// the last one first.
+// Users lists recent users of a key that the
+// caller may access, the last one first.
 func (s *Service) Users(ctx context.Context, caller tenants.Caller, id string) ([]tenants.KeyUser, error) {
 	return s.store.Users(ctx, pg.Organization(caller.Organization), id)
 }

@@ -60,13 +60,13 @@ func expose(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenant
 		at.Organization, e.APIKey, string(exposure))
 }
 
-// A Store answers questions about API keys.
+// A Store reads API keys.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// Projections are the tables that show the events of API keys.
+// Projections maps the events of API keys to their tables.
 func Projections() unitofwork.Projections {
 	return unitofwork.Join(
 		unitofwork.On(insert),
@@ -80,12 +80,12 @@ func Projections() unitofwork.Projections {
 	)
 }
 
-// A Listed is an API key with what is shown beside its own state.
+// A Listed is an API key with its usage and creator.
 type Listed struct {
 	tenants.APIKey
 	tenants.KeyUsage
 	ProjectName string
-	CreatedBy   string // name of the member who asked for it; the id of who else did
+	CreatedBy   string // name of a member; id of another creator
 }
 
 const selectKeys = `
@@ -119,14 +119,14 @@ func (s Store) Key(ctx context.Context, as pg.Organization, id string) (Listed, 
 	return query.One(ctx, s.reader, as, scan, selectKeys+`AND k.id = $2`, id)
 }
 
-// ByHash returns the API key whose secret has a hash, of
-// whatever organization, or ErrNotFound.
+// ByHash returns the API key whose secret has
+// a hash, of any organization, or ErrNotFound.
 func (s Store) ByHash(ctx context.Context, hash string) (Listed, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scan, selectKeys+`AND k.hash = $2`, hash)
 }
 
-// List lists at most limit API keys of a project after a position; of the whole
-// organization for a project without id.
+// List lists at most limit API keys of a project after a
+// position; of the whole organization if the project has no id.
 func (s Store) List(ctx context.Context, as pg.Organization, of tenants.Project, after query.Position, limit int) ([]Listed, error) {
 	return query.List(ctx, s.reader, as, scan, selectKeys+
 		`AND k.organization = $2 AND ($3 = '' OR k.project = $3) AND (k.created_at, k.id) > ($4, $5) ORDER BY k.created_at, k.id LIMIT $6`,
@@ -134,7 +134,7 @@ func (s Store) List(ctx context.Context, as pg.Organization, of tenants.Project,
 }
 
 // Newest lists at most limit API keys of an organization before a position,
-// newest first, revoked ones included. The zero position is the newest.
+// newest first, including revoked ones. The zero position is the newest.
 func (s Store) Newest(ctx context.Context, organization pg.Organization, before query.Position, limit int) ([]Listed, error) {
 	return query.List(ctx, s.reader, organization, scan, selectKeys+
 		`AND ($3 = '' OR (k.created_at, k.id) < ($2, $3)) ORDER BY k.created_at DESC, k.id DESC LIMIT $4`, before.At, before.ID, limit)
@@ -149,7 +149,7 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM api_keys WHERE organization = $1 AND `+condition, since)
 }
 
-// Erasable are the tables of the room, in the order of their erasure.
+// Erasable are the room's tables, in the order of erasure.
 func Erasable() []erasure.Table {
 	const ofKeys = `organization = $1 AND ($2 = '' OR api_key IN (SELECT id FROM api_keys WHERE organization = $1 AND project = $2))`
 	return []erasure.Table{erasure.Rows("api_key_users", ofKeys), erasure.Rows("api_key_usage", ofKeys), erasure.Rows("api_keys", erasure.OfProject)}

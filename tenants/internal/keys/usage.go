@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// AddUsage adds to the sums of keys in the caller's transaction, which acts
-// as the system. It ignores unknown keys.
+// AddUsage adds to the sums of keys. tx must
+// act as the system. Unknown keys are ignored.
 func AddUsage(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error {
 	var batch pgx.Batch
 	for _, u := range used {
@@ -23,7 +23,7 @@ func AddUsage(ctx context.Context, tx pgx.Tx, used []tenants.UsedAPIKey) error {
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// maxKeyUsers is how many users of a key are remembered.
+// maxKeyUsers is how many users of a key are stored.
 const maxKeyUsers = 20
 
 const addUsage = `
@@ -51,7 +51,7 @@ const forgetUsers = `
 DELETE FROM api_key_users WHERE organization = $1 AND api_key = $2 AND (address, client) IN
     (SELECT address, client FROM api_key_users WHERE organization = $1 AND api_key = $2 ORDER BY last_used_at DESC, address, client OFFSET $3)`
 
-// Users lists who has used an API key lately, the last one first.
+// Users lists recent users of an API key, the last one first.
 func (s Store) Users(ctx context.Context, organization pg.Organization, key string) ([]tenants.KeyUser, error) {
 	return query.List(ctx, s.reader, organization, pgx.RowToStructByPos[tenants.KeyUser], `
 		SELECT address, client, last_used_at FROM api_key_users WHERE `+query.Visible+` AND api_key = $2

@@ -21,10 +21,10 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// GitHubKeys is where GitHub publishes the keys that it signs reports with.
+// GitHubKeys is where GitHub publishes the keys that sign its reports.
 const GitHubKeys = "https://api.github.com/meta/public_keys/secret_scanning"
 
-// ErrSignature means that a report is not signed by one of the keys.
+// ErrSignature means that none of the keys signed a report.
 var ErrSignature = errors.New("the report is not signed by a key that is known")
 
 // ErrUnavailable means that the keys can't be fetched now.
@@ -34,12 +34,12 @@ const (
 	fetchTimeout = 5 * time.Second
 	maxKeysFile  = 256 << 10
 	refreshAfter = time.Hour      // how long fetched keys are used before they are fetched again
-	maxStale     = 24 * time.Hour // how long they are where that fails: a key may have been withdrawn since
-	fetchPause   = time.Minute    // between attempts to fetch, of all requests: see key
+	maxStale     = 24 * time.Hour // how long they are used if that fails: one may have been withdrawn since
+	fetchPause   = time.Minute    // between fetches, of all requests: see key
 )
 
-// Keys are the public keys that reports are signed with. Safe for concurrent use.
-type Keys struct {
+// Keys are the public keys that sign reports. Safe for concurrent use.
+type Keys struct { // empty: read from a file
 	url   string // empty: they came from a file
 	clock func() time.Time
 
@@ -49,13 +49,13 @@ type Keys struct {
 	tried   time.Time
 }
 
-// FetchKeys returns the keys that are published at an HTTPS address; they
-// are fetched when they are first needed.
+// FetchKeys returns the keys published at an
+// HTTPS address; they are fetched on first use.
 func FetchKeys(url string, clock func() time.Time) *Keys {
 	return &Keys{url: url, clock: clock}
 }
 
-// ReadKeys reads keys from a file of the form that GitHub publishes.
+// ReadKeys reads keys from a file in GitHub's format.
 func ReadKeys(file string) (*Keys, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -68,8 +68,8 @@ func ReadKeys(file string) (*Keys, error) {
 	return &Keys{byID: byID}, nil
 }
 
-// Verify is nil for a body signed by the key called id; else ErrSignature or
-// ErrUnavailable. The signature is base64 of ASN.1.
+// Verify is nil for a body signed by the key called id; else
+// ErrSignature or ErrUnavailable. The signature is base64 of ASN.1.
 func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) error {
 	key, err := k.key(ctx, id)
 	if err != nil {
@@ -83,9 +83,9 @@ func (k *Keys) Verify(ctx context.Context, id, signature string, body []byte) er
 	return nil
 }
 
-// key returns the key called id, and fetches the keys for an unknown
-// one. Made-up ids can cause that, but only once in fetchPause, at a
-// public address, for at most fetchTimeout.
+// key returns the key called id, and fetches the keys for an
+// unknown one. Made-up ids cause one fetch each fetchPause,
+// of a public address, for at most fetchTimeout.
 func (k *Keys) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// An action is what a request wants done with a webhook.
+// An action is a request's change of a webhook.
 type action struct {
 	Verb  string
 	Of    Ref
 	Input any
 }
 
-// A once is a unit of work that has its effect once: a request whose
-// Idempotency-Key came before is answered as it was then.
+// A once is an idempotent unit of work: a request
+// with a known Idempotency-Key is answered as before.
 type once struct {
 	*unitofwork.Unit
 	request answers.Request
 }
 
-// begin begins an action, for whoever may have it done. The caller defers Rollback.
+// begin begins an action of a permitted caller, who defers Rollback.
 func begin(ctx context.Context, work *unitofwork.Writer, request unitofwork.Request, wanted action) (*once, error) {
 	if !request.Caller.CanAccess(wanted.Of.Organization) || !tenants.IsID(wanted.Of.ID) {
 		return nil, tenants.ErrNotFound
@@ -49,8 +49,8 @@ func (o *once) name(request unitofwork.Request, wanted action) error {
 	return err
 }
 
-// answered reads what was answered before. ErrReused where the
-// key came with another request.
+// answered reads the stored answer. ErrReused
+// if the key came with another request.
 func (o *once) answered(ctx context.Context, answer any) (again bool, err error) {
 	again, err = o.request.Load(ctx, o.Tx(), answer)
 	if errors.Is(err, answers.ErrReused) {
@@ -59,7 +59,7 @@ func (o *once) answered(ctx context.Context, answer any) (again bool, err error)
 	return again, err
 }
 
-// keepAnswer keeps the unit, and what is answered.
+// keepAnswer commits the unit with its answer.
 func (o *once) keepAnswer(ctx context.Context, answer any) error {
 	if err := o.request.Save(ctx, o.Tx(), answer, o.Now()); err != nil {
 		return err

@@ -19,7 +19,8 @@ import (
 //go:embed openapi.json
 var OpenAPI []byte
 
-// BillingScope is that of services which have webhooks for what they bill by.
+// BillingScope is the scope of billing
+// services, which have webhooks of their own.
 const BillingScope = "billing:write"
 
 // An API serves webhooks to service tokens.
@@ -59,7 +60,7 @@ type webhookJSON struct {
 	CreatedAt           time.Time  `json:"created_at"`
 	OffAt               *time.Time `json:"off_at"`
 	OffReason           *string    `json:"off_reason"`
-	TakenAt             *time.Time `json:"taken_at"`              // when it last took something
+	TakenAt             *time.Time `json:"taken_at"`              // when it last accepted a delivery
 	PreviousSecretUntil *time.Time `json:"previous_secret_until"` // null: one secret signs
 }
 
@@ -118,7 +119,7 @@ func (a API) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// problemOf is api.ProblemOf with what this room alone has.
+// problemOf adds this room's errors to api.ProblemOf.
 func problemOf(err error, what, id string) error {
 	if errors.Is(err, ErrNotConfigured) {
 		return httpapi.NewProblem(http.StatusConflict, "webhooks_not_configured",
@@ -127,8 +128,8 @@ func problemOf(err error, what, id string) error {
 	return api.ProblemOf(err, what, id)
 }
 
-// named reads which webhook the path names, of an organization that the caller
-// reaches. It need not be there any more.
+// named reads which webhook the path names, of an
+// organization that the caller may access. It may be deleted.
 func (a API) named(next func(w http.ResponseWriter, r *http.Request, of Ref) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		of := Ref{chi.URLParam(r, "organization"), chi.URLParam(r, "webhook")}
@@ -139,7 +140,7 @@ func (a API) named(next func(w http.ResponseWriter, r *http.Request, of Ref) err
 	}
 }
 
-// of finds the webhook that the path names.
+// of finds the webhook in the path.
 func (a API) of(next func(w http.ResponseWriter, r *http.Request, of Listed) error) func(http.ResponseWriter, *http.Request) error {
 	return a.named(func(w http.ResponseWriter, r *http.Request, of Ref) error {
 		found, err := a.service.Webhook(r.Context(), api.CallerOf(r), of)
@@ -184,7 +185,7 @@ func (a API) change(w http.ResponseWriter, r *http.Request, of Ref) error {
 	return nil
 }
 
-// remove answers with the webhook as it was.
+// remove responds with the webhook as it was.
 func (a API) remove(w http.ResponseWriter, r *http.Request, of Ref) error {
 	request, err := a.RequestOf(r)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 type deliveryJSON struct {
-	ID          string          `json:"id"` // as the header webhook-id has it
+	ID          string          `json:"id"` // as in the header webhook-id
 	Webhook     string          `json:"webhook"`
 	Type        string          `json:"type"`
 	State       State           `json:"state"`
@@ -23,9 +23,9 @@ type deliveryJSON struct {
 	Attempts    int             `json:"attempts"` // since it was created or last replayed
 	AttemptedAt *time.Time      `json:"attempted_at"`
 	NextAt      *time.Time      `json:"next_at"` // null: it is not sent again
-	Status      *int            `json:"status"`  // of the last attempt; null: there was no answer
-	Answer      string          `json:"answer"`  // how it began
-	Failure     *string         `json:"failure"` // why there was none
+	Status      *int            `json:"status"`  // of the last attempt; null: no answer
+	Answer      string          `json:"answer"`  // its beginning
+	Failure     *string         `json:"failure"` // why there was no answer
 	Payload     json.RawMessage `json:"payload"`
 }
 

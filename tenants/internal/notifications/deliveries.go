@@ -12,30 +12,31 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// testType is that of the message that tries a webhook.
+// testType is the type of a test message.
 const testType = "webhook.test"
 
-// Deliveries shows what was sent to webhooks, and has it sent again. Its errors
-// are those of unitofwork.Writer, and tenants.ErrWebhookOff.
+// Deliveries lists deliveries to webhooks, and replays them. Its
+// errors are those of unitofwork.Writer, and tenants.ErrWebhookOff.
 type Deliveries struct {
 	work  *unitofwork.Writer
 	store Store
 	wake  func() // of the Sender
-	mail  bool   // is sent from here
+	mail  bool   // whether mail is sent
 }
 
-// NewDeliveries returns the deliveries of a service's webhooks, which sender sends.
+// NewDeliveries returns the deliveries of
+// a service's webhooks, made by sender.
 func NewDeliveries(service *Service, sender *Sender) *Deliveries {
 	return &Deliveries{service.work, service.store, sender.Wake, sender.Mailer != nil}
 }
 
-// List lists the deliveries to a webhook that the caller reaches, the newest
-// first; in any state where none is named.
+// List lists the deliveries to a webhook that the caller
+// may access, newest first; in any state if none is given.
 func (d *Deliveries) List(ctx context.Context, caller tenants.Caller, of Ref, state State, before query.Position, limit int) ([]Delivery, error) {
 	return d.store.Deliveries(ctx, pg.Organization(caller.Organization), of, state, before, limit)
 }
 
-// Delivery returns one delivery to a webhook that the caller reaches.
+// Delivery returns one delivery to a webhook that the caller may access.
 func (d *Deliveries) Delivery(ctx context.Context, caller tenants.Caller, of Ref, id string) (Delivery, error) {
 	if !tenants.IsID(of.ID) || !tenants.IsID(id) {
 		return Delivery{}, tenants.ErrNotFound
@@ -43,7 +44,7 @@ func (d *Deliveries) Delivery(ctx context.Context, caller tenants.Caller, of Ref
 	return d.store.Delivery(ctx, pg.Organization(caller.Organization), of, id)
 }
 
-// Test has a message sent that tries a webhook that the caller reaches.
+// Test queues a test message to a webhook that the caller may access.
 func (d *Deliveries) Test(ctx context.Context, request unitofwork.Request, of Ref) (Delivery, error) {
 	now := d.work.Now()
 	data, err := json.Marshal(map[string]string{"organization": of.Organization, "webhook": of.ID})
@@ -62,7 +63,7 @@ func (d *Deliveries) Test(ctx context.Context, request unitofwork.Request, of Re
 	return d.Delivery(ctx, request.Caller, of, sent.Delivery)
 }
 
-// Replay has one delivery sent again, with its id.
+// Replay queues one delivery again, with its id.
 func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of Ref, id string) (Delivery, error) {
 	if _, err := d.Delivery(ctx, request.Caller, of, id); err != nil {
 		return Delivery{}, err
@@ -73,21 +74,22 @@ func (d *Deliveries) Replay(ctx context.Context, request unitofwork.Request, of 
 	return d.Delivery(ctx, request.Caller, of, id)
 }
 
-// ReplayFailed has all deliveries sent again that were created since and have
-// failed, and returns how many these are.
+// ReplayFailed queues all failed deliveries created
+// since a time again, and returns their number.
 func (d *Deliveries) ReplayFailed(ctx context.Context, request unitofwork.Request, of Ref, since time.Time) (int64, error) {
 	sent, err := d.change(ctx, request, action{"replay failed", of, since}, "", replayStatement+`state = 'failed' AND created_at >= $4`,
 		of.Organization, of.ID, d.work.Now(), since)
 	return sent.Count, err
 }
 
-// sending is what is to be sent by a request.
+// sending is what a request queued.
 type sending struct {
 	Delivery string `json:"delivery,omitempty"` // id; empty: several
 	Count    int64  `json:"count"`
 }
 
-// change changes deliveries to a webhook that is on, for whoever may, once.
+// change changes deliveries to a webhook
+// that is on, once, for a permitted caller.
 func (d *Deliveries) change(ctx context.Context, request unitofwork.Request, asked action, delivery, statement string, args ...any) (sent sending, err error) {
 	o, err := begin(ctx, d.work, request, asked)
 	if err != nil {

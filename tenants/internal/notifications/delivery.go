@@ -6,14 +6,14 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A State is what became of a delivery.
+// A State is the state of a delivery.
 type State string
 
-// The states. They are data: they stand in responses and tables.
+// The states. They are part of responses and tables.
 const (
 	Pending State = "pending"
 	Taken   State = "taken"
-	Failed  State = "failed" // is not tried any more
+	Failed  State = "failed" // no longer tried
 )
 
 // States lists all of them.
@@ -26,8 +26,8 @@ const failureOff = "The webhook was switched off."
 type Delivery struct {
 	Organization string
 	ID           string
-	Webhook      string // id; empty: it goes by mail
-	Member       string // id; empty: it goes to a webhook
+	Webhook      string // id; empty: mail
+	Member       string // id; empty: to a webhook
 	Type         string
 	Body         string
 	CreatedAt    time.Time
@@ -36,12 +36,12 @@ type Delivery struct {
 	NextAt       time.Time
 	Attempts     int
 	AttemptedAt  time.Time // zero: never
-	Status       int       // of the last attempt; 0: there was no answer
-	Answer       string    // how it began
-	Failure      string    // why there was none
+	Status       int       // of the last attempt; 0: no answer
+	Answer       string    // its beginning
+	Failure      string    // why there was no answer
 }
 
-// A due delivery is one to be sent now, with where to.
+// A due delivery is to be sent now.
 type due struct {
 	Delivery
 	to     tenants.Webhook

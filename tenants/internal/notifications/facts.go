@@ -14,14 +14,14 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Facts makes deliveries of what other modules publish.
+// Facts makes deliveries of other modules' facts.
 type Facts struct {
 	Clock func() time.Time
-	Mail  bool // is sent from here
+	Mail  bool // whether mail is sent
 }
 
-// Deliver queues a fact for each webhook and mail that wants it, unless what it
-// is about is deleted. The transaction then acts as the system.
+// Deliver queues a fact for each subscribed webhook and mail, unless
+// its project or organization is deleted. tx then acts as the system.
 func (f Facts) Deliver(ctx context.Context, tx pgx.Tx, facts []tenants.Fact) error {
 	if len(facts) == 0 {
 		return nil

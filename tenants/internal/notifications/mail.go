@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
-// mailTexts have a text for each type of delivery that goes by
-// mail: its first line is the subject.
+// mailTexts have a text for each type of delivery
+// by mail; the first line is the subject.
 //
 //go:embed mails/*.txt
 var mailTexts embed.FS
@@ -34,11 +34,11 @@ var page = htmltemplate.Must(htmltemplate.New("").Parse(`<!doctype html><meta ch
 {{range .Paragraphs}}<p>{{.Text}}{{with .Link}}<a href="{{.}}">{{.}}</a>{{end}}</p>
 {{end}}`))
 
-// mailTextOf is the text of deliveries of a type; nil: they don't go by mail.
+// mailTextOf is the text of a type of delivery; nil: it does not go by mail.
 func mailTextOf(deliveryType string) *template.Template { return texts.Lookup(deliveryType + ".txt") }
 
-// mailKindOf is the kind of mail that a type of delivery is; "": of
-// none that a member could go without.
+// mailKindOf is the kind of mail of a type
+// of delivery; "": nobody can unsubscribe.
 func mailKindOf(deliveryType string) tenants.MailKind {
 	switch deliveryType {
 	case "quota.threshold_reached", "budget.threshold_reached":
@@ -51,8 +51,8 @@ func mailKindOf(deliveryType string) tenants.MailKind {
 	return ""
 }
 
-// mailedWithin is how old a fact may be that somebody gets mail of: an
-// installation that begins to send mail does not begin with old ones.
+// mailedWithin is how old a fact may be to go by mail: an
+// installation that begins to send mail sends no old facts.
 const mailedWithin = 24 * time.Hour
 
 // addMails adds a delivery for each owner and billing member.
@@ -64,22 +64,22 @@ SELECT m.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || m.
  ORDER BY m.created_at, m.id LIMIT 100
 ON CONFLICT (organization, id) DO NOTHING`
 
-// A Mailer writes mail and hands it over.
+// A Mailer writes and sends mail.
 type Mailer struct {
 	Server *mail.Server
 	Origin string // of links, such as https://weir.example
 	Links  *unsubscribe.Links
 }
 
-// errNoReader means that nobody is left to read a mail.
+// errNoReceiver means that the receiver of a mail is gone.
 var errNoReceiver = errors.New("whoever it is for is no owner or billing member any more")
 
-// errUnwanted means that whoever a mail is for has chosen since to
-// get none of its kind.
+// errUnwanted means that the receiver of
+// a mail has unsubscribed from its kind.
 var errUnwanted = errors.New("whoever it is for wants no such mail any more")
 
-// mailReason is why a mail was not taken, in fixed words: what
-// else an error has is for the log.
+// mailReason is why a mail was not accepted, in
+// fixed words: the rest of the error is only logged.
 func mailReason(err error) string {
 	switch {
 	case errors.Is(err, errNoReceiver):
@@ -94,8 +94,8 @@ func mailReason(err error) string {
 	return "The mail server takes nothing now."
 }
 
-// mailCause is what a mail server says, without who was to read
-// it: a log outlives members.
+// mailCause is a mail server's error without
+// the receiver: a log outlives members.
 func mailCause(err error, reader addressee) string {
 	text := err.Error()
 	for _, of := range []string{reader.email, reader.name} {
@@ -106,13 +106,13 @@ func mailCause(err error, reader addressee) string {
 	return text
 }
 
-// An addressee is the member whom a delivery goes to; empty: a webhook gets it.
+// An addressee is the member who receives a delivery; empty: a webhook does.
 type addressee struct {
 	email, name, organization string
 	without                   []tenants.MailKind
 }
 
-// send writes a delivery as mail and hands it over.
+// send sends a delivery as mail.
 func (m *Mailer) send(ctx context.Context, d due, now time.Time) error {
 	if d.reader.email == "" {
 		return fmt.Errorf("%w: %w", mail.ErrRefused, errNoReceiver)
@@ -152,8 +152,8 @@ func (m *Mailer) write(d due) (written mail.Message, err error) {
 	return written, err
 }
 
-// offerToUnsubscribe adds the link that ends mail of the same kind,
-// where its reader may choose.
+// offerToUnsubscribe adds a link that ends mail
+// of this kind, if the receiver may choose.
 func (m *Mailer) offerToUnsubscribe(written *mail.Message, d due) {
 	kind := mailKindOf(d.Type)
 	if kind == "" {
@@ -163,10 +163,10 @@ func (m *Mailer) offerToUnsubscribe(written *mail.Message, d due) {
 	written.Text = strings.TrimSpace(written.Text) + "\n\nNo more mail like this: " + written.Unsubscribe + "\n"
 }
 
-// ofTest begins mail about an organization with which billing only rehearses.
+// testNotice begins mail about an organization in test mode.
 const testNotice = "This is a test: nothing of it happened, and nobody owes anything by it.\n\n"
 
-// A paragraph may end in a link of ours.
+// A paragraph may end in one of our links.
 type paragraph struct{ Text, Link string }
 
 func asHTML(written mail.Message) (string, error) {
@@ -183,7 +183,7 @@ func asHTML(written mail.Message) (string, error) {
 	return html.String(), err
 }
 
-// inBytes is a number of bytes in the largest unit of which there is one.
+// inBytes formats bytes in the largest unit of at least 1.
 func inBytes(number any) string {
 	size, err := strconv.ParseFloat(fmt.Sprint(number), 64)
 	if err != nil {
@@ -197,7 +197,7 @@ func inBytes(number any) string {
 	return strconv.FormatFloat(size, 'f', min(unit, 1), 64) + " " + units[unit]
 }
 
-// mailOff adds mails that a webhook was switched off.
+// mailOff queues mails about a webhook that was switched off.
 func mailOff(ctx context.Context, tx pgx.Tx, after outcome) error {
 	data, err := json.Marshal(map[string]string{"organization": after.Organization, "webhook": after.Webhook, "url": after.to.URL, "reason": after.switchOff})
 	if err != nil {
@@ -211,5 +211,5 @@ func mailOff(ctx context.Context, tx pgx.Tx, after outcome) error {
 	return err
 }
 
-// typeOff is that of mails about a webhook that was switched off.
+// typeOff is the type of these mails.
 const typeOff = "webhook.switched_off"

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// measured is the time between two looks at the tables.
+// measureInterval is the time between two measurements.
 const measureInterval = 15 * time.Second
 
 type metrics struct {
@@ -37,7 +37,7 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 
 func (m metrics) attempted(state State) { m.attempts.WithLabelValues(string(state)).Inc() }
 
-// Measure looks at the tables now and then until ctx ends.
+// Measure measures the tables until ctx ends.
 func (s *Sender) Measure(ctx context.Context) error {
 	return lifecycle.Every(ctx, measureInterval, s.measure, lifecycle.Warn(s.Logger, "cannot measure deliveries"))
 }

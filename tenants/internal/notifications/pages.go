@@ -31,8 +31,8 @@ func NewPages(kit *pages.Kit, service *Service, deliveries *Deliveries) Pages {
 	return Pages{kit.Of(templates), service, deliveries}
 }
 
-// Mount adds the pages to the settings. Where something is sent to, and what it
-// is signed with, takes a fresh proof of who decides it.
+// Mount adds the pages to the settings. A change of where deliveries
+// go, or of their secret, needs a recent proof of identity.
 func (p Pages) Mount(settings chi.Router) {
 	const path = pages.WebhooksPath
 	may, confirmed := tenants.WebhooksManage, p.Confirmed
@@ -51,7 +51,7 @@ func (p Pages) Mount(settings chi.Router) {
 	settings.Post(path+"/{id}/deliveries/{delivery}/replay", p.For(may, p.of(p.replay)))
 }
 
-// of finds the webhook that the address names.
+// of finds the webhook in the address.
 func (p Pages) of(next func(w http.ResponseWriter, r *http.Request, of Listed) error) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, caller := chi.URLParam(r, "id"), pages.CallerOf(r)
@@ -63,7 +63,7 @@ func (p Pages) of(next func(w http.ResponseWriter, r *http.Request, of Listed) e
 	}
 }
 
-// problemOfPage is pages.ProblemOf with what this room alone has.
+// problemOfPage adds this room's errors to pages.ProblemOf.
 func problemOfPage(err error, id string) error {
 	switch {
 	case errors.Is(err, ErrNotConfigured):
@@ -117,7 +117,7 @@ var flashes = map[string]string{
 	"webhook-replayed": "It is sent again.",
 }
 
-// A form is what a webhook is created or changed by.
+// A form is the form of a webhook.
 type form struct {
 	pages.Settings
 	Action string // of the form
@@ -126,8 +126,8 @@ type form struct {
 	URL    ui.Field
 	Events []ui.Choice
 	Fault  string    // of the events
-	On     *ui.Field // nil: it is new
-	Secret bool      // is shown on the next page
+	On     *ui.Field // nil: a new webhook
+	Secret bool      // the next page shows one
 }
 
 func fillForm(shown pages.Settings, url string, events []string, fault error) form {
@@ -178,7 +178,7 @@ func (p Pages) create(w http.ResponseWriter, r *http.Request) error {
 
 type secretPage struct {
 	Webhook tenants.Webhook
-	Secret  ui.Code // this page is the only place where it is shown
+	Secret  ui.Code // shown only on this page
 }
 
 func (p Pages) writeSecret(w http.ResponseWriter, r *http.Request, status int, of tenants.Webhook, secret httpapi.Secret) {

@@ -15,10 +15,10 @@ type webhookPage struct {
 	onePage
 	Deliveries []Delivery
 	Pager      ui.Pager
-	Failed     bool // there are some that can be sent again
+	Failed     bool // some can be replayed
 }
 
-// showOne shows a webhook and what was sent to it, the newest first.
+// showOne shows a webhook and its deliveries, newest first.
 func (p Pages) showOne(w http.ResponseWriter, r *http.Request, of Listed) error {
 	shown, err := p.Settings(r)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p Pages) replay(w http.ResponseWriter, r *http.Request, of Listed) error {
 	return pages.Done(w, r, "webhook-replayed", pathOf(of))
 }
 
-// replayFailed has all sent again that is kept and has failed.
+// replayFailed replays all stored failed deliveries.
 func (p Pages) replayFailed(w http.ResponseWriter, r *http.Request, of Listed) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err

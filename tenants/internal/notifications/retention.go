@@ -11,15 +11,16 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// kept is for how long a delivery is kept, and an answer to a request with an
-// Idempotency-Key; perWebhook how many deliveries of one webhook are.
+// kept is how long a delivery, and an answer to a
+// request with an Idempotency-Key, is kept; perWebhook
+// is how many deliveries one webhook keeps.
 const (
 	kept       = 30 * 24 * time.Hour
 	perWebhook = 10_000
-	atOnce     = 10_000 // of those beyond perWebhook are removed in one transaction
+	atOnce     = 10_000 // beyond perWebhook, removed in one transaction
 )
 
-// Tables are the tables of the room that age.
+// Tables are the room's tables whose rows age.
 func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{
 		oldDeliveries{prune.Rows{
@@ -29,8 +30,7 @@ func Tables(clock func() time.Time) []prune.Table {
 	}
 }
 
-// oldDeliveries are those that are old, and the oldest of
-// webhooks that have too many.
+// oldDeliveries are old deliveries, and the oldest of webhooks with too many.
 type oldDeliveries struct {
 	prune.Rows
 	perWebhook, atOnce int
@@ -56,12 +56,12 @@ func (o oldDeliveries) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mor
 	return removed + tag.RowsAffected(), tag.RowsAffected() == int64(o.atOnce), err
 }
 
-// Fixed are the bounds of the others.
+// Fixed are the bounds of the other tables.
 func Fixed() []prune.Bound {
 	return []prune.Bound{{Table: "webhooks", Keeps: "20 of an organization", By: "WEIR_MAX_WEBHOOKS"}}
 }
 
-// Erasable are the tables of the room, in the order in which they are erased.
+// Erasable are the room's tables, in the order of erasure.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("webhooks", erasure.OfOrganization), erasure.Rows("webhook_answers", erasure.OfOrganization), erasure.Rows("deliveries", erasure.OfProject),

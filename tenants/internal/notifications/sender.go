@@ -23,10 +23,10 @@ import (
 
 // Bounds of sending.
 const (
-	workers         = 32          // deliveries under way in this process
-	perOrganization = 4           // of one organization among them
-	lease           = time.Minute // longer than an attempt takes: what is claimed and not settled by then comes again
-	pollInterval    = time.Second // between looks for what is due, where nobody wakes the sender
+	workers         = 32          // concurrent deliveries of this process
+	perOrganization = 4           // of them
+	lease           = time.Minute // longer than an attempt takes: a claim that is not settled by then is due again
+	pollInterval    = time.Second // between polls, if nobody wakes the sender
 )
 
 // Why a webhook is switched off.
@@ -35,7 +35,7 @@ const (
 	reasonGone   = "The endpoint answered 410 Gone."
 )
 
-// SenderConfig is what a Sender works with. All of it is required but Mailer.
+// SenderConfig is what a Sender needs. Only Mailer may be nil.
 type SenderConfig struct {
 	Pool    *pgxpool.Pool
 	Work    *unitofwork.Writer
@@ -46,8 +46,8 @@ type SenderConfig struct {
 	Logger  *slog.Logger
 }
 
-// A Sender sends what is due, each delivery until it is taken or has
-// failed for good. Replicas share the work.
+// A Sender makes due deliveries, until each is accepted
+// or has failed for good. Replicas share the work.
 type Sender struct {
 	SenderConfig
 	metrics metrics
@@ -65,7 +65,7 @@ func NewSender(config SenderConfig) *Sender {
 	}
 }
 
-// Wake has the sender look at once.
+// Wake makes the sender poll at once.
 func (s *Sender) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -73,8 +73,8 @@ func (s *Sender) Wake() {
 	}
 }
 
-// Run sends until ctx ends. What is under way then is sent again
-// by whoever is next.
+// Run sends until ctx ends. What is under
+// way then is sent again by another process.
 func (s *Sender) Run(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -97,8 +97,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// An occupancy is how many deliveries may begin, and how many
-// organizations have under way.
+// An occupancy is how many deliveries may begin,
+// and how many each organization has under way.
 type occupancy struct {
 	free          int
 	organizations []string
@@ -154,8 +154,8 @@ func (s *Sender) end(d due) {
 	}
 }
 
-// deliver sends once and keeps what became of it. Where that can't be kept,
-// or ctx ends, the delivery comes again.
+// deliver makes one attempt and stores its outcome. If that
+// can't be stored, or ctx ends, the delivery is repeated.
 func (s *Sender) deliver(ctx context.Context, d due) {
 	defer s.Wake()
 	defer s.end(d)
@@ -196,8 +196,8 @@ func (s *Sender) send(ctx context.Context, d due) (webhook.Answer, error) {
 	return s.Client.Send(ctx, webhook.Message{ID: d.ID, URL: d.to.URL, Body: []byte(d.Body), At: now, With: secrets})
 }
 
-// secrets are those that sign. A rotation helps where a key is gone,
-// so the secret before it may be missing.
+// secrets are those that sign. The previous secret may be
+// missing, as a rotation also helps where a key is lost.
 func (s *Sender) secrets(of tenants.Webhook, now time.Time) (secrets []httpapi.Secret, err error) {
 	for i, name := range of.Secrets(now) {
 		secret, err := s.Keys.Secret(webhook.SecretName{Key: name.Key, Endpoint: of.ID, Generation: name.Generation})
@@ -211,7 +211,8 @@ func (s *Sender) secrets(of tenants.Webhook, now time.Time) (secrets []httpapi.S
 	return secrets, nil
 }
 
-// errNoMail means that a mail was to be sent by a configuration that is gone.
+// errNoMail means that the mail server of
+// a queued mail is no longer configured.
 var errNoMail = errors.New("there is no mail server any more")
 
 func (s *Sender) mail(ctx context.Context, d due, now time.Time) error {
@@ -224,11 +225,11 @@ func (s *Sender) mail(ctx context.Context, d due, now time.Time) error {
 // An outcome is a delivery after an attempt.
 type outcome struct {
 	due
-	switchOff string // why its webhook is switched off, unless something else was taken meanwhile; empty: it is not
+	switchOff string // why its webhook is switched off, unless it accepted something meanwhile; empty: it is not
 	at        time.Time
 }
 
-// judge decides what follows from an answer, or from none.
+// judge decides on the outcome of an attempt.
 func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 	after := outcome{due: d, at: s.Work.Now()}
 	after.Status, after.Answer, after.Failure = answer.Status, answer.Text, ""
@@ -247,14 +248,14 @@ func (s *Sender) judge(d due, answer webhook.Answer, err error) outcome {
 	case d.Member != "" && (!more || errors.Is(err, mail.ErrRefused)):
 		after.State = Failed
 	case !more && errors.Is(err, webhook.ErrUnknownKey):
-		after.State = Failed // through no fault of the endpoint
+		after.State = Failed // the endpoint is not at fault
 	case !more:
 		after.State, after.switchOff = Failed, reasonFailed
 	}
 	return after
 }
 
-// cause is why there was no answer, as it is logged.
+// cause is why there was no answer, for the log.
 func (d due) cause(err error) string {
 	if d.Member != "" {
 		return mailCause(err, d.reader)
@@ -262,7 +263,7 @@ func (d due) cause(err error) string {
 	return webhook.LogReason(err)
 }
 
-// reason is why there was no answer, as a delivery shows it.
+// reason is why there was no answer, for the delivery.
 func (d due) reason(err error) string {
 	if d.Member != "" {
 		return mailReason(err)
@@ -270,8 +271,8 @@ func (d due) reason(err error) string {
 	return webhook.Reason(err)
 }
 
-// keep keeps an outcome, with what follows for its webhook,
-// unless another attempt has begun since.
+// keep stores an outcome and its effect on the
+// webhook, unless another attempt has begun since.
 func (s *Sender) keep(ctx context.Context, after outcome) error {
 	if after.switchOff != "" {
 		return s.giveUp(ctx, after)
@@ -292,8 +293,8 @@ func settleIn(ctx context.Context, tx pgx.Tx, after outcome) (settled bool, err 
 	return true, err
 }
 
-// giveUp switches the webhook off as well, in the same transaction, unless it
-// has taken something since the delivery was begun.
+// giveUp also switches the webhook off, in the same transaction,
+// unless it accepted something since the delivery began.
 func (s *Sender) giveUp(ctx context.Context, after outcome) error {
 	u, err := s.Work.BeginHidden(ctx, after.Organization, unitofwork.BySystem("webhooks"))
 	if err != nil {

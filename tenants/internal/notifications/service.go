@@ -16,11 +16,11 @@ import (
 
 const idPrefix = "whk_"
 
-// ErrNotConfigured means that the installation has no keys that
-// secrets could follow from.
+// ErrNotConfigured means that the installation
+// has no keys to derive secrets from.
 var ErrNotConfigured = errors.New("the installation has no WEIR_WEBHOOK_KEYS")
 
-// Organizations finds what webhooks belong to, as far as a caller reaches it.
+// Organizations finds organizations that a caller may access.
 type Organizations interface {
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 }
@@ -35,15 +35,15 @@ type Service struct {
 	client        *webhook.Client
 }
 
-// NewService returns a service. client decides which addresses may be reached.
+// NewService returns a service. client defines which addresses may be called.
 func NewService(work *unitofwork.Writer, organizations Organizations, keys webhook.Keys, client *webhook.Client) *Service {
 	return &Service{work, NewStore(work.Views), organizations, keys, client}
 }
 
-// Configured reports whether there can be webhooks here.
+// Configured reports whether webhooks can be used.
 func (s *Service) Configured() bool { return s.keys.Current() != "" }
 
-// facts are the names of what can be sent.
+// facts are the names of all facts.
 func facts() (names []string) {
 	for _, fact := range contract.Notifications() {
 		names = append(names, fact.Name)
@@ -51,15 +51,15 @@ func facts() (names []string) {
 	return names
 }
 
-// A NewWebhook is a webhook that a caller asks for.
+// A NewWebhook is a requested webhook.
 type NewWebhook struct {
 	Organization string
 	URL          string
 	Events       []string
 }
 
-// Create creates a webhook of an organization that the caller
-// reaches. Its secret is in this answer alone.
+// Create creates a webhook of an organization that the
+// caller may access. Only this call returns its secret.
 func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted NewWebhook) (w tenants.Webhook, secret httpapi.Secret, err error) {
 	if !s.Configured() {
 		return w, "", ErrNotConfigured
@@ -83,8 +83,7 @@ func (s *Service) Create(ctx context.Context, request unitofwork.Request, wanted
 	return w, secret, err
 }
 
-// check adds to the faults of a command that of an address which
-// messages can't reach.
+// check adds the fault of an address that can't be called to a command's.
 func (s *Service) check(err error, address *string) error {
 	var invalid tenants.Invalid
 	if err != nil && !errors.As(err, &invalid) {
@@ -107,7 +106,8 @@ func (s *Service) secret(w tenants.Webhook) (httpapi.Secret, error) {
 	return s.keys.Secret(webhook.SecretName{Key: w.Secret.Key, Endpoint: w.ID, Generation: w.Secret.Generation})
 }
 
-// Change changes a webhook that the caller reaches, or switches it off or on.
+// Change changes a webhook that the caller
+// may access, or switches it off or on.
 func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Ref, wanted tenants.ChangeWebhook) (Listed, error) {
 	asked := action{"change", of, wanted}
 	wanted.Known, wanted.At = facts(), s.work.Now()
@@ -118,8 +118,8 @@ func (s *Service) Change(ctx context.Context, request unitofwork.Request, of Ref
 	return changed, err
 }
 
-// Rotate gives a webhook that the caller reaches another secret, which is in
-// this answer alone: asked again it is ErrShownOnce.
+// Rotate replaces the secret of a webhook that the caller may access.
+// Only this call returns it: repeated, it fails with ErrShownOnce.
 func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref) (rotated Listed, secret httpapi.Secret, err error) {
 	if !s.Configured() {
 		return rotated, "", ErrNotConfigured
@@ -136,15 +136,16 @@ func (s *Service) Rotate(ctx context.Context, request unitofwork.Request, of Ref
 	return rotated, secret, err
 }
 
-// Delete ends a webhook that the caller reaches, and returns it as it
-// was. What was sent to it is forgotten.
+// Delete ends a webhook that the caller may access,
+// removes its deliveries, and returns it as it was.
 func (s *Service) Delete(ctx context.Context, request unitofwork.Request, of Ref) (Listed, error) {
 	deleted, _, err := s.decide(ctx, request, action{Verb: "delete", Of: of},
 		func(w tenants.Webhook) ([]tenants.Event, error) { return w.Delete(s.work.Now()) })
 	return deleted, err
 }
 
-// decide returns the webhook as it is then, and whether that was answered before.
+// decide returns the webhook as it is then,
+// and whether that was answered before.
 func (s *Service) decide(ctx context.Context, request unitofwork.Request, asked action,
 	decide func(tenants.Webhook) ([]tenants.Event, error)) (decided Listed, again bool, err error) {
 	o, err := begin(ctx, s.work, request, asked)
@@ -164,7 +165,7 @@ func (s *Service) decide(ctx context.Context, request unitofwork.Request, asked 
 	return decided, false, o.keepAnswer(ctx, decided)
 }
 
-// Webhook returns a webhook of an organization, if the caller reaches it.
+// Webhook returns a webhook of an organization that the caller may access.
 func (s *Service) Webhook(ctx context.Context, caller tenants.Caller, of Ref) (Listed, error) {
 	if !caller.CanAccess(of.Organization) || !tenants.IsID(of.ID) {
 		return Listed{}, tenants.ErrNotFound
@@ -172,7 +173,7 @@ func (s *Service) Webhook(ctx context.Context, caller tenants.Caller, of Ref) (L
 	return s.store.Webhook(ctx, pg.Organization(caller.Organization), of)
 }
 
-// List lists the webhooks of an organization that the caller reaches.
+// List lists the webhooks of an organization that the caller may access.
 func (s *Service) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]Listed, error) {
 	if _, err := s.organizations.Organization(ctx, caller, organization); err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func (s *Service) List(ctx context.Context, caller tenants.Caller, organization 
 	return s.store.Webhooks(ctx, pg.Organization(caller.Organization), organization, after, limit)
 }
 
-// Capacity is how many webhooks the organization of a caller has, and may have.
+// Capacity is how many webhooks the caller's organization has, and may have.
 func (s *Service) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
 	return s.work.Capacity(ctx, caller, tenants.CountWebhooks, count)
 }

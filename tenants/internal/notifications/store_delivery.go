@@ -32,22 +32,22 @@ func (s Store) Delivery(ctx context.Context, as pg.Organization, of Ref, id stri
 		WHERE `+query.Visible+` AND organization = $2 AND webhook = $3 AND id = $4`, of.Organization, of.ID, id)
 }
 
-// Deliveries lists at most limit deliveries to a webhook before
-// a position, the newest first, in any state where none is
-// named. The zero position is before none.
+// Deliveries lists at most limit deliveries to a
+// webhook before a position, newest first, in any state
+// if none is given. The zero position is before none.
 func (s Store) Deliveries(ctx context.Context, as pg.Organization, of Ref, state State, before query.Position, limit int) ([]Delivery, error) {
 	return query.List(ctx, s.reader, as, scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries d
 		WHERE `+query.Visible+` AND organization = $2 AND webhook = $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR (created_at, id) < ($5, $6))
 		ORDER BY created_at DESC, id DESC LIMIT $7`, of.Organization, of.ID, state, before.At, before.ID, limit)
 }
 
-// visible is the condition that neither the organization nor the
-// project of a row is to be deleted.
+// visible is the condition that neither the organization
+// nor the project of a row is to be deleted.
 const visible = `EXISTS (SELECT FROM organizations o WHERE o.organization = %[1]s.organization AND o.deletion = '')
 	AND (%[2]s = '' OR EXISTS (SELECT FROM projects p WHERE p.organization = %[1]s.organization AND p.id = %[2]s AND p.deletion = ''))`
 
-// addFact adds a delivery for each webhook of an organization that wants
-// a fact and was there when it happened.
+// addFact adds a delivery for each webhook of an organization
+// that is subscribed to a fact and existed when it happened.
 var addFact = `
 INSERT INTO deliveries (organization, id, webhook, project, type, body, created_at, state, failure, begun_at, next_at)
 SELECT w.organization, 'msg_' || left(encode(sha256(convert_to($2 || E'\n' || w.id, 'UTF8')), 'hex'), 32), w.id, $3, $4, $5, $6,
@@ -61,17 +61,17 @@ INSERT INTO deliveries (organization, id, webhook, project, type, body, created_
 SELECT w.organization, $3, w.id, '', $4, $5, $6, 'pending', $6, $6 FROM webhooks w WHERE w.organization = $1 AND w.id = $2 AND w.off_at IS NULL
 ON CONFLICT (organization, id) DO NOTHING`
 
-// again has deliveries to a webhook sent once more, as if they
-// were new but with their ids.
+// replayStatement queues deliveries to a webhook
+// again, like new ones but with their ids.
 const replayStatement = `
 UPDATE deliveries SET state = 'pending', attempts = 0, begun_at = $3, next_at = $3, failure = ''
  WHERE organization = $1 AND webhook = $2 AND state <> 'pending' AND `
 
-// claim takes what is due, at most $3 deliveries, and moves their next attempt
-// behind the end of this one: if the process dies, others take them. No
-// organization gets more than $2 with those under way, $6 of each of $5; who
-// has fewest comes first. What waits is looked up by project, so that one
-// which is to be deleted costs one look.
+// claim claims due deliveries, at most $3, and moves their next
+// attempt behind the end of this one: if the process dies, others
+// claim them. No organization gets more than $2 with those under way,
+// $6 of each of $5; who has fewest comes first. Rows are searched by
+// project, so a project that is to be deleted costs one search.
 var claim = `
 WITH RECURSIVE waiting AS (
     (SELECT organization, project FROM deliveries WHERE state = 'pending' ORDER BY organization, project LIMIT 1)
@@ -109,8 +109,8 @@ func scanDue(row pgx.CollectableRow) (d due, err error) {
 	return d, err
 }
 
-// settle keeps what became of an attempt. Whoever comes so late that
-// another one has begun changes nothing.
+// settle stores the outcome of an attempt,
+// unless another one has begun since.
 const settle = `
 UPDATE deliveries SET state = $5, next_at = $6, status = $7, answer = $8, failure = $9
  WHERE organization = $1 AND id = $2 AND attempts = $3 AND attempted_at = $4 AND state = 'pending'`

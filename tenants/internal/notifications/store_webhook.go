@@ -26,8 +26,8 @@ func rotateWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e
 		WHERE organization = $1 AND id = $2`, at.Organization, e.Webhook, e.Secret.Key, e.Secret.Generation, e.PreviousEnds)
 }
 
-// switchWebhook lets go of what is to be sent to one that is
-// off: it can be sent again once it is on.
+// switchWebhook fails what is queued for a webhook that
+// is switched off: it can be replayed once it is on.
 func switchWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.WebhookSwitched) error {
 	var off *time.Time
 	if !e.On {
@@ -48,29 +48,29 @@ func deleteWebhook(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e
 	return query.ExactlyOne(ctx, tx, `DELETE FROM webhooks WHERE organization = $1 AND id = $2`, at.Organization, e.Webhook)
 }
 
-// Projections are the tables that show the events of webhooks.
+// Projections maps the events of webhooks to their tables.
 func Projections() unitofwork.Projections {
 	return unitofwork.Join(
 		unitofwork.On(insertWebhook), unitofwork.On(changeWebhook), unitofwork.On(rotateWebhook), unitofwork.On(switchWebhook), unitofwork.On(deleteWebhook),
 	)
 }
 
-// A Store answers questions about webhooks and deliveries.
+// A Store reads webhooks and deliveries.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// A Ref names a webhook.
+// A Ref identifies a webhook.
 type Ref struct{ Organization, ID string }
 
-// A Listed is a webhook with what became of its deliveries.
+// A Listed is a webhook with the state of its deliveries.
 type Listed struct {
 	tenants.Webhook
-	TakenAt time.Time // when it last took something; zero: never
+	TakenAt time.Time // when it last accepted one; zero: never
 }
 
-// Ref is its name.
+// Ref identifies it.
 func (w Listed) Ref() Ref { return Ref{w.Organization, w.ID} }
 
 const webhookColumns = `organization, id, url, events, key, generation, previous_key, previous_generation, previous_ends, created_at, off_at,

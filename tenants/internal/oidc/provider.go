@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	answerTimeout = 10 * time.Second // how long one answer of the provider may take
-	retryDelay    = 2 * time.Second  // after one that failed: those who waited for it must not wait again, one after the other
+	answerTimeout = 10 * time.Second // for one answer of the provider
+	retryDelay    = 2 * time.Second  // after a failed answer: its waiters must not wait again, one after the other
 )
 
-// Why a provider admits nobody.
+// Why a sign-in by a provider fails.
 var (
 	ErrRefused     = errors.New("the identity provider's answer was not accepted")
 	ErrUnavailable = errors.New("the identity provider can't be reached")
 )
 
-// Config is which provider.
+// Config is a provider.
 type Config struct {
-	Issuer       string // address, as the provider has it in its tokens
+	Issuer       string // as in the provider's tokens
 	ClientID     string
 	ClientSecret httpapi.Secret
 	Name         string // for people, such as Okta
@@ -37,32 +37,32 @@ type Config struct {
 	Clock        func() time.Time
 }
 
-// A Provider identifies people. Its configuration is fetched on first
-// use, and again until it answers: an absent provider does not stop other
-// ways to sign in. Safe for concurrent use.
+// A Provider identifies people. Its configuration is fetched on
+// first use, and again until it answers: a provider that is down
+// does not stop other ways to sign in. Safe for concurrent use.
 type Provider struct {
 	Config
 	client *http.Client
 
-	asking chan struct{}  // has room for the one who asks
+	asking chan struct{}  // a semaphore of one
 	known  *oidc.Provider // nil: has not answered yet
 	failed error          // why it did not answer last
 	tried  time.Time
 }
 
-// New returns a provider. It asks nothing.
+// New returns a provider, without calling it.
 func New(config Config) *Provider {
 	return &Provider{Config: config, client: &http.Client{Timeout: answerTimeout}, asking: make(chan struct{}, 1)}
 }
 
-// Values derived from a ticket, so that none has to be kept, and
-// none can be made without the ticket.
+// Values derived from a ticket, so that none is
+// stored, and none can be made without the ticket.
 func state(ticket tenants.Secret) string    { return ticket.Next("oidc state").Reveal() }
 func nonce(ticket tenants.Secret) string    { return ticket.Next("oidc nonce").Reveal() }
 func verifier(ticket tenants.Secret) string { return ticket.Next("oidc verifier").Reveal() }
 
-// Start is the address at which the holder of a ticket signs in
-// to the provider, or ErrUnavailable.
+// Start is the address at which the holder of a ticket
+// signs in to the provider. It fails with ErrUnavailable.
 func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -71,20 +71,19 @@ func (p *Provider) Start(ctx context.Context, ticket tenants.Secret) (string, er
 	return flow.AuthCodeURL(state(ticket), oidc.Nonce(nonce(ticket)), oauth2.S256ChallengeOption(verifier(ticket))), nil
 }
 
-// StateMatches reports whether the state that the provider
-// returned is that of the ticket.
+// StateMatches reports whether the returned state is that of the ticket.
 func StateMatches(ticket tenants.Secret, returned string) bool {
 	return subtle.ConstantTimeCompare([]byte(state(ticket)), []byte(returned)) == 1
 }
 
-// Claims are what the provider vouches for about a person.
+// Claims are what the provider asserts about a person.
 type Claims struct {
 	Identity tenants.ProviderIdentity
-	Email    string // that the provider has verified; empty: there is none
+	Email    string // verified by the provider; empty: none is
 }
 
-// Finish returns the holder of a ticket, whom the provider sent back with a
-// code. It fails with ErrRefused or ErrUnavailable.
+// Finish returns the claims about the holder of a ticket, whom the provider
+// sent back with a code. It fails with ErrRefused or ErrUnavailable.
 func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code string) (Claims, error) {
 	flow, err := p.flow(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func (p *Provider) Finish(ctx context.Context, ticket tenants.Secret, code strin
 	return p.claims(verified)
 }
 
-// exchangeError distinguishes a refusal from a missing answer.
+// exchangeError distinguishes a refusal from an outage.
 func exchangeError(err error) error {
 	var refusal *oauth2.RetrieveError
 	if errors.As(err, &refusal) && refusal.Response.StatusCode < http.StatusInternalServerError {
@@ -114,8 +113,8 @@ func exchangeError(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// verify checks a token's issuer, audience and time. One with several
-// audiences must name us as authorized party.
+// verify checks a token's issuer, audience and time. One
+// with several audiences must name us as authorized party.
 func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, error) {
 	known, err := p.discover(ctx)
 	if err != nil {
@@ -167,8 +166,8 @@ func (p *Provider) flow(ctx context.Context) (*oauth2.Config, error) {
 	}, nil
 }
 
-// discover asks the provider for its addresses and keys, once. Concurrent
-// callers wait for the answer, as long as ctx lasts.
+// discover fetches the provider's addresses and keys, once.
+// Concurrent callers wait for that, as long as ctx lasts.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p.asking <- struct{}{}:
@@ -185,7 +184,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	return p.known, nil
 }
 
-// ask continues when its caller has left: others wait for the answer.
+// ask continues without its caller: others wait for the answer.
 func (p *Provider) ask(ctx context.Context) {
 	p.known, p.failed = oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 	p.tried = p.Clock()

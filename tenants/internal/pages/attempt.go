@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// NewPassword asks for a password that its owner chooses.
+// NewPassword is the field for a chosen password.
 func NewPassword(err error) ui.Field {
 	return ui.Field{
 		Name: "password", Label: "Password", Type: "password", Fault: FaultOf(err, "password"), Autocomplete: "new-password",
@@ -21,8 +21,8 @@ func NewPassword(err error) ui.Field {
 	}
 }
 
-// TooMany shows how long to wait, the same for known and unknown addresses. Who
-// is refused again and again is answered at a pace.
+// TooMany shows how long to wait, the same for known
+// and unknown addresses. Repeated refusals are delayed.
 func (k *Kit) TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) *ui.Flash {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
@@ -31,14 +31,13 @@ func (k *Kit) TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration
 	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
 }
 
-// IsBusy reports whether a request was turned away because too
-// many others had come before.
+// IsBusy reports whether a request was refused because too many others wait.
 func IsBusy(err error) bool {
 	return errors.Is(err, password.ErrBusy) || errors.Is(err, fair.ErrFull)
 }
 
-// Busy shows when to try again while others fill the queue, the same for known
-// and unknown addresses, at that pace too.
+// Busy shows when to try again while the queue is full, the
+// same for known and unknown addresses, and delayed as well.
 func (k *Kit) Busy(w http.ResponseWriter, r *http.Request) *ui.Flash {
 	seconds := int64(password.RetryAfter / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))

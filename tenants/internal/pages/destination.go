@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// home leads to where a member starts.
+// home is where a member starts.
 const home = "/console"
 
-// maxDestination is the longest address that a detour leads back to, in bytes.
+// maxDestination is the longest destination, in bytes.
 const maxDestination = 2000
 
-// Destination is where a detour, such as a sign-in, leads back to:
-// the parameter to. As it can be forged, it is a page of this console
-// or home, never another site or detour.
+// Destination is where an intermediate page, such as the
+// sign-in, leads back to: the parameter to. As it can be
+// forged, it must be a page of this console, else home.
 func Destination(r *http.Request) string {
 	to := r.URL.Query().Get("to")
 	if r.Method == http.MethodPost {
@@ -38,12 +38,12 @@ func isPage(to string) bool {
 	return path.Clean(parsed.Path) == parsed.Path && strings.HasPrefix(parsed.Path, "/console/") && !isIntermediate(parsed.Path)
 }
 
-// isNoAddress finds what browsers read otherwise than we do, or drop.
+// isNoAddress finds characters that browsers drop or read differently.
 func isNoAddress(r rune) bool {
 	return r <= ' ' || r >= 0x7f || r == '\\'
 }
 
-// isDetour reports whether a page only leads on to others.
+// isIntermediate reports whether a page only leads on to others.
 func isIntermediate(page string) bool {
 	for _, detour := range []string{"/console/session", "/console/sign-in", "/console/sign-out"} {
 		if page == detour || strings.HasPrefix(page, detour+"/") {
@@ -53,7 +53,8 @@ func isIntermediate(page string) bool {
 	return false
 }
 
-// Detour is the address of a page that leads back to where r wanted to go.
+// WithDestination is the address of an
+// intermediate page that leads back to r's.
 func WithDestination(page string, r *http.Request) string {
 	return page + "?to=" + url.QueryEscape(r.URL.RequestURI())
 }

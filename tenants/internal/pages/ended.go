@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// errEnded means that the signed-in person is no member any more, or that the
-// session has ended, which this process has not consumed yet.
+// errEnded means that the signed-in person was removed, or that
+// the session has ended, which this process has not consumed yet.
 var errEnded = errors.New("the session has ended")
 
-// Ended is errEnded where the caller, or the session, is not
-// found; see ProblemOf for the rest.
+// Ended is errEnded if the caller, or the session,
+// is not found; see ProblemOf for the rest.
 func Ended(err error) error {
 	if errors.Is(err, tenants.ErrNotFound) {
 		return errEnded
@@ -21,7 +21,7 @@ func Ended(err error) error {
 	return ProblemOf(err, "session", "")
 }
 
-// Member is the one who has signed in.
+// Member is the signed-in member.
 func (k *Kit) Member(r *http.Request) (tenants.Member, error) {
 	caller := CallerOf(r)
 	member, err := k.Directory.Member(r.Context(), pg.Organization(caller.Organization), caller.ID)

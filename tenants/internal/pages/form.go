@@ -22,14 +22,13 @@ func FaultOf(err error, field string) string {
 	return ""
 }
 
-// sentence is text with a capital letter: faults begin with the
-// field's name in the API.
+// sentence capitalizes text: faults begin with the field's name in the API.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// IsInvalid reports whether an error is of the fields of a form.
+// IsInvalid reports whether an error is about a form's fields.
 func IsInvalid(err error) bool {
 	var invalid tenants.Invalid
 	return errors.As(err, &invalid)

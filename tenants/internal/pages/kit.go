@@ -24,20 +24,20 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// A Directory finds who reads a page.
+// A Directory finds a page's reader.
 type Directory interface {
 	Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error)
 	Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error)
 }
 
-// Config is what pages work with. All of it is required but TrustedProxies.
+// Config is what pages need. Only TrustedProxies may be empty.
 type Config struct {
 	Directory      Directory
 	Guard          *identity.Guard
 	Clock          func() time.Time
 	IDs            func() string  // unique and at most 60 URL-safe characters
 	Origin         string         // of links and examples, such as https://weir.example; a request's Host can be forged
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is trusted
 }
 
 // A Kit makes the rooms' pages.
@@ -77,9 +77,9 @@ func (k *Kit) page(handle Handler) http.HandlerFunc { return Set{k, k.own}.Page(
 // A Handler answers a request, or returns why it can't; see ui.Pages.Handle.
 type Handler = func(w http.ResponseWriter, r *http.Request) error
 
-// Page answers as handle does. A browser whose session has ended
-// loses its cookie: until this process has consumed the end, it
-// would cause a redirect loop.
+// Page responds as handle does. A browser whose session
+// has ended loses its cookie: until this process has
+// consumed the end, it would cause a redirect loop.
 func (s Set) Page(handle Handler) http.HandlerFunc {
 	return s.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		err := handle(w, r)
@@ -92,7 +92,7 @@ func (s Set) Page(handle Handler) http.HandlerFunc {
 	})
 }
 
-// For is the page of those whose role has a permission.
+// For is a page for roles with a permission.
 func (s Set) For(p tenants.Permission, handle Handler) http.HandlerFunc {
 	return s.Page(permitted(p, handle))
 }
@@ -103,7 +103,7 @@ func (s Set) Confirmed(p tenants.Permission, handle Handler) http.HandlerFunc {
 	return s.Page(permitted(p, s.RequireConfirmed(handle)))
 }
 
-// SessionCookie carries the secret of a session for so many seconds.
+// SessionCookie is the cookie of a session's secret, for maxAge seconds.
 func SessionCookie(secret string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: identity.SessionCookie, Value: secret, Path: "/", MaxAge: maxAge, Secure: true, HttpOnly: true,

@@ -14,8 +14,8 @@ import (
 // PageSize is how many rows a list shows at once.
 const PageSize = 50
 
-// ListOf finds the rows of a list, with the links to the other pages. find
-// returns at most limit rows after a position, and place is a row's position.
+// ListOf finds the rows of a list, and links to the other pages. find returns
+// at most limit rows after a position, and place is a row's position.
 func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([]T, error), place func(T) query.Position) ([]T, ui.Pager, error) {
 	var from query.Position
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
@@ -31,10 +31,10 @@ func ListOf[T any](r *http.Request, find func(from query.Position, limit int) ([
 	return list.Items, ui.NewPager(r, list.NextCursor), nil
 }
 
-// A ShownCapacity is how many of something there are and may be.
+// A ShownCapacity is a tenants.Capacity as text.
 type ShownCapacity struct {
 	Text string
-	Full bool // there can't be more
+	Full bool // no more can be added
 }
 
 // CapacityOf is the capacity in the reader's organization, as text.

@@ -21,8 +21,8 @@ const (
 	AccountPath       = "/console/settings/account"
 )
 
-// A settingsPage is an entry of the settings' navigation, for
-// the roles that may see the page.
+// A settingsPage is an entry of the settings'
+// navigation, for the roles that may read the page.
 type settingsPage struct {
 	text  string
 	path  string
@@ -43,8 +43,7 @@ var settingsPages = []settingsPage{
 	{"Your account", AccountPath, ""},
 }
 
-// Tabs are the pages of the settings that the reader may see,
-// who is on the one at path.
+// Tabs are the settings that the reader may see, with the one at path marked.
 func Tabs(r *http.Request, path string) (links []ui.Link) {
 	role := RoleOf(r)
 	for _, page := range settingsPages {
@@ -55,7 +54,7 @@ func Tabs(r *http.Request, path string) (links []ui.Link) {
 	return links
 }
 
-// showSettings leads to the first page that the reader may see.
+// showSettings redirects to the first page that the reader may see.
 func showSettings(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Tabs(r, "")[0].Href, http.StatusSeeOther)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// permitted lets those through whose role has a permission.
+// permitted passes readers whose role has a permission.
 func permitted(p tenants.Permission, next Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := Need(r, p); err != nil {
@@ -18,7 +18,8 @@ func permitted(p tenants.Permission, next Handler) Handler {
 	}
 }
 
-// Need refuses a reader whose role lacks a permission, and names whom to ask.
+// Need refuses a reader whose role lacks a
+// permission, and names the roles that have it.
 func Need(r *http.Request, p tenants.Permission) error {
 	role := RoleOf(r)
 	if role.May(p) {
@@ -28,7 +29,7 @@ func Need(r *http.Request, p tenants.Permission) error {
 		"Your role here is "+string(role)+", which may not "+permissionText(p)+". "+rolesText(p)+".")
 }
 
-// whoMay lists whose roles have a permission.
+// rolesText lists the roles with a permission.
 func rolesText(p tenants.Permission) string {
 	roles := tenants.RolesWith(p)
 	words := make([]string, len(roles))
@@ -42,7 +43,7 @@ func rolesText(p tenants.Permission) string {
 	return "Ask one of the " + strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// deed is what a permission allows, to follow "may".
+// permissionText is what a permission allows, to follow "may".
 func permissionText(p tenants.Permission) string {
 	switch p {
 	case tenants.OrganizationRead:

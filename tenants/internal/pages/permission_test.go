@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A refusal names its deed: every permission has a text.
+// A refusal names what it is about: every permission has a text.
 func TestDeeds(t *testing.T) {
 	seen := map[string]tenants.Permission{permissionText("something else"): "something else"}
 	for _, permission := range tenants.Permissions() {

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// ProblemOf is the page for an error about the thing called what, with the id.
-// Faults of a form are shown beside its fields instead.
+// ProblemOf is the page for an error about the thing called what,
+// with the id. Faults of a form are shown beside its fields instead.
 func ProblemOf(err error, what, id string) error {
 	var full tenants.LimitReached
 	switch {

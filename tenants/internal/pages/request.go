@@ -9,14 +9,13 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// CallerOf is the member who has signed in: a caller who reaches
-// their own organization.
+// CallerOf is the signed-in member, who may access their own organization.
 func CallerOf(r *http.Request) tenants.Caller {
 	principal := identity.FromContext(r.Context())
 	return tenants.Caller{ID: principal.Member, Organization: principal.Organization}
 }
 
-// RoleOf is the role of the member who has signed in, as their session has it.
+// RoleOf is the signed-in member's role, as in their session.
 func RoleOf(r *http.Request) tenants.Role {
 	return tenants.Role(identity.FromContext(r.Context()).Role())
 }
@@ -28,8 +27,8 @@ func (k *Kit) Anonymous(r *http.Request) unitofwork.Request {
 	}
 }
 
-// RequestOf is a request of a form with its idempotency key, so that
-// a form sent twice is carried out once.
+// RequestOf is a form's request with its idempotency
+// key, so that a form sent twice is executed once.
 func (k *Kit) RequestOf(r *http.Request) unitofwork.Request {
 	request := k.Anonymous(r)
 	request.Caller, request.Role = CallerOf(r), RoleOf(r)

@@ -7,18 +7,18 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// MaxChoices is how many projects can be chosen from.
+// MaxChoices is how many projects a form offers.
 const MaxChoices = 1000
 
-// Settings is what every page of the settings shows.
+// Settings is what all settings pages show.
 type Settings struct {
 	Member       tenants.Member
 	Organization tenants.Organization
-	Role         tenants.Role // as the session has it; pages offer what it may do
-	Form         string       // the word of the form on the page, if it has one
+	Role         tenants.Role // as in the session; pages offer what it may do
+	Form         string       // idempotency key of the page's form, if any
 }
 
-// Settings finds what every page of the settings shows.
+// Settings finds what all settings pages show.
 func (k *Kit) Settings(r *http.Request) (s Settings, err error) {
 	caller := CallerOf(r)
 	s = Settings{Role: RoleOf(r), Form: k.IDs()}

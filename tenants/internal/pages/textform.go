@@ -14,12 +14,12 @@ type TextForm[T any] struct {
 	Field  string                                       // the name of the text
 	ID     func(r *http.Request) (id string, err error) // of the thing, if the reader may change it
 	Change func(ctx context.Context, request unitofwork.Request, id, text string) (T, error)
-	Again  func(w http.ResponseWriter, r *http.Request, status int, text string, fault error) error // shows the form with what is wrong with it
+	Again  func(w http.ResponseWriter, r *http.Request, status int, text string, fault error) error // shows the form with its fault
 	Flash  string
-	Back   string // address of the page to go on with
+	Back   string // address of the next page
 }
 
-// Submit carries out what a form asks for.
+// Submit executes the form.
 func (f TextForm[T]) Submit(k *Kit) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := ui.ReadForm(w, r); err != nil {
@@ -41,15 +41,15 @@ func (f TextForm[T]) Submit(k *Kit) Handler {
 	}
 }
 
-// Done leads on to a page after a form was carried out, which
-// shows the flash of a name.
+// Done redirects to a page after a form was
+// executed. The page shows the flash of that name.
 func Done(w http.ResponseWriter, r *http.Request, flash, path string) error {
 	ui.SetFlash(w, flash)
 	http.Redirect(w, r, path, http.StatusSeeOther)
 	return nil
 }
 
-// ReasonField asks why something is revoked.
+// ReasonField is the field for the reason of a revocation.
 func ReasonField(value string, fault error) ui.Field {
 	return ui.Field{
 		Name: "reason", Label: "Reason", Value: value, Fault: FaultOf(fault, "reason"), MaxLength: 500, Optional: true, Autocomplete: "off",

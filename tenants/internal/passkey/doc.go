@@ -1,4 +1,3 @@
-// Package passkey makes the challenges that browsers answer with
-// passkeys (WebAuthn), and checks the answers. It keeps nothing: its
-// caller keeps a challenge until its one answer.
+// Package passkey makes and verifies challenges for passkeys (WebAuthn).
+// It stores nothing: its caller stores a challenge until its one answer.
 package passkey

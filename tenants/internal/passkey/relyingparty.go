@@ -21,15 +21,15 @@ type RelyingParty struct {
 	web *webauthn.WebAuthn
 }
 
-// A Challenge is what a browser has to answer. Options are for the
-// browser, Data is for the check of the answer.
+// A Challenge is what a browser has to answer: Options
+// for the browser, Data for the check of the answer.
 type Challenge struct {
 	Options any
 	Data    []byte
 }
 
-// A Proof is what an answer has proved: that its sender has the
-// private half of a credential.
+// A Proof shows that the sender of an answer
+// has the private half of a credential.
 type Proof struct {
 	Credential []byte
 	Counter    uint32
@@ -43,7 +43,7 @@ type Holder struct {
 }
 
 // New returns the party of a console's origin, such as https://weir.example.
-// Passkeys belong to its host, which can't be an address.
+// Passkeys belong to its host, which can't be an IP address.
 func New(origin string) (*RelyingParty, error) {
 	parsed, err := url.Parse(origin)
 	if err != nil {
@@ -63,8 +63,8 @@ func New(origin string) (*RelyingParty, error) {
 	return &RelyingParty{web}, err
 }
 
-// BeginRegistration asks for a new passkey of a member, on a
-// device that has none of theirs yet.
+// BeginRegistration challenges a member to register
+// a passkey, on a device without one of theirs.
 func (p *RelyingParty) BeginRegistration(holder Holder) (Challenge, error) {
 	var existing []protocol.CredentialDescriptor
 	for _, credential := range (user{holder}).WebAuthnCredentials() {
@@ -91,14 +91,14 @@ func (p *RelyingParty) FinishRegistration(holder Holder, data, answer []byte) (t
 	return publicOf(credential), nil
 }
 
-// BeginSignIn asks for any passkey of this party.
+// BeginSignIn challenges for any passkey of this party.
 func (p *RelyingParty) BeginSignIn() (Challenge, error) {
 	options, data, err := p.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	return challengeOf(options, data, err)
 }
 
-// FinishSignIn checks the answer to BeginSignIn: who proved what. find
-// looks the holder up by the member's id.
+// FinishSignIn checks the answer to BeginSignIn, and returns its
+// sender and proof. find finds the holder by the member's id.
 func (p *RelyingParty) FinishSignIn(data, answer []byte, find func(member string) (Holder, error)) (found Holder, proof Proof, err error) {
 	session, parsed, err := read(data, answer)
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *RelyingParty) FinishSignIn(data, answer []byte, find func(member string
 	return found, proofOf(credential, parsed), nil
 }
 
-// BeginConfirmation asks a member for one of their passkeys.
+// BeginConfirmation challenges a member for one of their passkeys.
 func (p *RelyingParty) BeginConfirmation(holder Holder) (Challenge, error) {
 	options, data, err := p.web.BeginLogin(user{holder}, webauthn.WithUserVerification(protocol.VerificationRequired))
 	return challengeOf(options, data, err)
@@ -168,8 +168,7 @@ func refused(err error) error {
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// proofOf takes the authenticator's count as it is: whether it
-// is allowed is not decided here.
+// proofOf returns the authenticator's count unchecked.
 func proofOf(credential *webauthn.Credential, parsed *protocol.ParsedCredentialAssertionData) Proof {
 	data := parsed.Response.AuthenticatorData
 	return Proof{Credential: credential.ID, Counter: data.Counter, BackedUp: data.Flags.HasBackupState()}

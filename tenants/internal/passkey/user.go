@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// user is a holder as WebAuthn's user. Devices keep the member's
-// id as handle, which reveals nothing.
+// user is a holder as WebAuthn's user. Devices store
+// the member's id as handle, which reveals nothing.
 type user struct{ Holder }
 
 func (u user) WebAuthnID() []byte          { return []byte(u.ID) }

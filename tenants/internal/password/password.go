@@ -20,17 +20,17 @@ const (
 	keyLen  = 32 // bytes
 )
 
-// A Cost is what a new hash takes, and so each guess at a password.
+// A Cost is what a hash costs, and so each guess at a password.
 type Cost struct {
 	Memory uint32 // KiB, at least 8
 	Passes uint32 // over the memory, at least 1
 }
 
-// Slow is the cost that OWASP's Password Storage Cheat Sheet gives first for
-// argon2id, with one lane: 19 MiB, two passes.
+// Slow is the first recommendation of OWASP's Password Storage
+// Cheat Sheet for argon2id, with one lane: 19 MiB, two passes.
 func Slow() Cost { return Cost{Memory: 19 * 1024, Passes: 2} }
 
-// ForTests is next to no cost. Such hashes do not protect passwords.
+// ForTests costs next to nothing. Such hashes do not protect passwords.
 func ForTests() Cost { return Cost{Memory: 8, Passes: 1} }
 
 // A Hasher hashes passwords. Safe for concurrent use.
@@ -38,10 +38,10 @@ type Hasher struct {
 	cost   Cost
 	random io.Reader
 	turns  turns
-	dummy  string // the hash of a random password
+	dummy  string // hash of a random password
 }
 
-// NewHasher returns a hasher whose hashes cost so much, and that draws
+// NewHasher returns a hasher of that cost, with
 // salts from random, a cryptographic source.
 func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	h := &Hasher{cost: cost, random: random, turns: newTurns(cost)}
@@ -53,8 +53,8 @@ func NewHasher(cost Cost, random io.Reader) (*Hasher, error) {
 	return h, err
 }
 
-// Hash returns the hash of a password, with a salt of its own. It waits for
-// the turn of who, or fails with ErrBusy.
+// Hash returns the hash of a password, with a new salt.
+// It waits for the asker's turn, or fails with ErrBusy.
 func (h *Hasher) Hash(ctx context.Context, who Asker, password tenants.Password) (string, error) {
 	made := parameters{memory: h.cost.Memory, passes: h.cost.Passes, lanes: lanes, salt: make([]byte, saltLen)}
 	if _, err := io.ReadFull(h.random, made.salt); err != nil {
@@ -77,8 +77,8 @@ func (h *Hasher) Matches(ctx context.Context, who Asker, hash string, password t
 	return err == nil && subtle.ConstantTimeCompare(key, want) == 1, err
 }
 
-// MatchNothing takes as long as Matches, where there is no hash, so
-// that the duration does not reveal that.
+// MatchDummy takes as long as Matches. Without
+// a hash, the duration must not reveal that.
 func (h *Hasher) MatchDummy(ctx context.Context, who Asker, password tenants.Password) error {
 	_, err := h.Matches(ctx, who, h.dummy, password)
 	return err

@@ -9,23 +9,23 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Bounds of what is looked at: the work grows with the square of
-// the length, and the beginning decides.
+// Bounds of the estimate: the work grows with the
+// square of the length, and the beginning decides.
 const (
 	maxEstimated = 64 // bytes
 	maxAbout     = 100
 )
 
-// commonScore is the score of zxcvbn below which a password
-// takes fewer than 10^8 guesses: common, or made of common ones,
-// patterns and facts about its owner.
+// commonScore is the score of zxcvbn below which a
+// password takes fewer than 10^8 guesses: common, or made
+// of common words, patterns and facts about its owner.
 const commonScore = 2
 
 // product is a word that is guessed first here.
 const product = "weir"
 
 // CheckCommon refuses a password among the first guesses of
-// somebody with some facts about its owner.
+// somebody with facts about its owner, such as name and address.
 func CheckCommon(password tenants.Password, about ...string) error {
 	if !Common(password, append(about, product)...) {
 		return nil
@@ -36,8 +36,7 @@ func CheckCommon(password tenants.Password, about ...string) error {
 	}}
 }
 
-// Common reports whether a password is among the first guesses of somebody with
-// facts about its owner, such as name and address.
+// Common reports whether CheckCommon refuses a password.
 func Common(password tenants.Password, about ...string) bool {
 	var words []string
 	for _, text := range about {

@@ -10,30 +10,30 @@ import (
 	"github.com/weirlog/weir/shared/fair"
 )
 
-// ErrBusy means that too many passwords are waiting to be
-// hashed: try again in RetryAfter.
+// ErrBusy means that too many passwords wait
+// to be hashed: try again after RetryAfter.
 var ErrBusy = errors.New("too many passwords are waiting to be hashed")
 
-// RetryAfter is after which time it is worth trying again: the
-// longest line is served by then.
+// RetryAfter is when to try again: the longest queue is served by then.
 const RetryAfter = 5 * time.Second
 
-// Bounds of hashing. Unknown and known devices have a queue each, of half the
-// processors, between 1 and maxSlots: so the former delay nobody else, and
-// hashing takes at most 4 x 19 MiB. Nobody waits longer than waitTimeout.
+// Bounds of hashing. Unknown and known devices have a queue
+// each, with slots for half of the processors, between 1 and
+// maxSlots: so the former delay nobody else, and hashing takes
+// at most 4 x 19 MiB. Nobody waits longer than waitTimeout.
 const (
 	maxSlots    = 2
 	perKey      = 1
 	waitTimeout = 3 * time.Second
 )
 
-// restPerKiB is how long the slot of somebody unknown rests after a hash for each KiB
-// of each pass: about three times as long as that takes, so that guesses get
-// a quarter of a processor for each slot.
+// restPerKiB is how long an anonymous slot rests after a hash, for
+// each KiB of each pass: about three times the hash's duration, so
+// that guesses get a quarter of a processor for each slot.
 const restPerKiB = 2500 * time.Nanosecond
 
-// Most waiters, for one key and in all. A hash and its rest take some 150 ms,
-// so that the longest line is served within waitTimeout.
+// Most waiters, of one key and in all. A hash and its rest take
+// some 150 ms, so the longest queue is served within waitTimeout.
 const (
 	waitingPerNetwork = 4
 	waitingAnonymous  = 16
@@ -41,27 +41,27 @@ const (
 	waitingKnown      = 256
 )
 
-// An Asker is whose turn a hash takes.
+// An Asker has its turn at hashing.
 type Asker struct {
 	known bool
 	key   string
 }
 
-// Anonymous is an asker of whom only the client network is known.
-// Networks are served in turn.
+// Anonymous is an asker known only by its
+// client network. Networks are served in turn.
 func Anonymous(network string) Asker { return Asker{key: network} }
 
-// Known is an asker of an organization with a session, a code, a token, or a
-// recognized device. Organizations are served in turn.
+// Known is an asker of an organization, by a session, a code, a
+// token or a recognized device. Organizations are served in turn.
 func Known(organization string) Asker { return Asker{known: true, key: organization} }
 
-// turns are the two lines.
+// turns are the two queues.
 type turns struct {
 	anonymous, known *fair.Queue
-	rest             time.Duration // of the slot of somebody unknown
+	rest             time.Duration // of an anonymous slot
 }
 
-// slots is how many passwords each line hashes at once.
+// slots is how many passwords each queue hashes at once.
 func slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxSlots) }
 
 func newTurns(cost Cost) turns {
@@ -94,17 +94,17 @@ func (t turns) take(ctx context.Context, who Asker) (release func(), err error) 
 	return release, err
 }
 
-// afterRest releases a slot that has rested.
+// afterRest releases a slot after its rest.
 func (t turns) afterRest(release func()) func() {
 	return func() { time.AfterFunc(t.rest, release) }
 }
 
-// A Load is what is being hashed, and who waits.
+// A Load is how many hash, and how many wait.
 type Load struct {
 	Held, Waiting int
 }
 
-// Anonymous is the load of askers who are not known.
+// Anonymous is the load of anonymous askers.
 func (h *Hasher) Anonymous() Load { return Load{h.turns.anonymous.Held(), h.turns.anonymous.Queued()} }
 
 // Known is the load of all others.

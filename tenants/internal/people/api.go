@@ -42,7 +42,7 @@ func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/invitations/{id}/revoke", api.ChangeHandler(a.Kit, "invitation", api.NoBody, api.WithoutBody(a.Invitations.Revoke), a.showInvitation))
 }
 
-// problemOf is api.ProblemOf for those who add a member, too.
+// problemOf adds this room's errors to api.ProblemOf.
 func problemOf(err error, what, id string) error {
 	switch {
 	case errors.Is(err, password.ErrBusy):
@@ -97,7 +97,7 @@ func (a API) createMember(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// roleOf is the role in the body of a request that gives a member another one.
+// roleOf is the role in the body of a request to change a role.
 func roleOf(w http.ResponseWriter, r *http.Request) (tenants.Role, error) {
 	var body struct {
 		Role tenants.Role `json:"role"`
@@ -106,8 +106,8 @@ func roleOf(w http.ResponseWriter, r *http.Request) (tenants.Role, error) {
 	return body.Role, err
 }
 
-// createResetCode answers with a code for the member to set another
-// password with; no other answer has it.
+// createResetCode responds with a code that resets
+// the member's password; no other response has it.
 func (a API) createResetCode(w http.ResponseWriter, r *http.Request) error {
 	request, err := a.RequestOf(r)
 	if err != nil {

@@ -61,8 +61,8 @@ func (a API) createInvitation(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// writeInvitation answers with an invitation and its code, which
-// no other answer has.
+// writeInvitation responds with an invitation
+// and its code, which no other response has.
 func (a API) writeInvitation(w http.ResponseWriter, status int, invitation tenants.Invitation, code tenants.Secret) {
 	shown := a.showInvitation(invitation)
 	shown.Code = code.Reveal()

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Codes admits people by a code: of an invitation, of the first owner, or for
-// another password. Its errors are those of unitofwork.Writer.
+// Codes admits people by a code: of an invitation, of the first
+// owner, or of a reset. Its errors are those of unitofwork.Writer.
 type Codes struct {
 	members *Service
 	work    *unitofwork.Writer
@@ -21,15 +21,15 @@ type Codes struct {
 // NewCodes returns the codes of members.
 func NewCodes(members *Service) *Codes { return &Codes{members, members.Work, members.store} }
 
-// A Registration is who comes in by a code.
+// A Registration is the form of somebody with a code.
 type Registration struct {
-	Code     string // as it was pasted
+	Code     string // as pasted
 	Email    string
 	Name     string
 	Password tenants.Password
 }
 
-// hashOf is the hash of a pasted code; tenants.ErrCode where it can be none.
+// hashOf is the hash of a pasted code; tenants.ErrCode if it can't be one.
 func hashOf(prefix, code string) (string, error) {
 	secret, err := tenants.ParseSecret(prefix, strings.TrimSpace(code))
 	if err != nil {
@@ -45,8 +45,8 @@ func codeUnknown(err error) error {
 	return err
 }
 
-// choose is the password of somebody with a code: the chosen one,
-// or where passwords are off a random one.
+// choose is the password of somebody with a code: the
+// chosen one, or a random one where passwords are off.
 func (c *Codes) choose(off bool, chosen tenants.Password) (tenants.Password, error) {
 	if !off {
 		return chosen, nil
@@ -72,9 +72,9 @@ func (c *Codes) addSignedIn(ctx context.Context, u *unitofwork.Unit, add tenants
 	return c.members.SignIns.StartSession(ctx, u, member, tenants.ByPassword)
 }
 
-// roleOf is the role in which a code's issuer acts now: a member's
-// own, a token's, none for a removed or revoked one. All others acted
-// at the server, where everything is allowed.
+// roleOf is the present role of a code's issuer: a member's
+// own, a token's, none for a removed or revoked one. All
+// others acted at the server, where everything is allowed.
 func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Role, error) {
 	if strings.HasPrefix(id, memberPrefix) {
 		role, err := RoleOf(ctx, u.Reader(), pg.Organization(organization), id)
@@ -93,8 +93,8 @@ func (c *Codes) roleOf(ctx context.Context, u *unitofwork.Unit, organization, id
 	return tenants.Caller{Organization: token.Organization}.Role(), nil
 }
 
-// tokenOf returns a service token of an organization, or an operator's, for
-// which the unit leaves the organization for one query.
+// tokenOf returns a service token of an organization, or an operator's,
+// for which the unit leaves the organization for one query.
 func (c *Codes) tokenOf(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.ServiceToken, error) {
 	registry := c.members.Registry(u.Reader())
 	token, err := registry.ServiceToken(ctx, pg.Organization(organization), id)

@@ -1,4 +1,4 @@
-// Package people is the room of members: their roles, their invitations, and
-// the codes that admit somebody. It may touch their tables; what it needs of
-// organizations and sessions is given to it.
+// Package people is the room of members: their roles, their
+// invitations, and the codes that admit people. It may touch
+// their tables; organizations and sessions are given to it.
 package people

@@ -24,16 +24,16 @@ func NewInvitations(work *unitofwork.Writer, organizations Organizations) *Invit
 	return &Invitations{work, NewStore(work.Views), organizations}
 }
 
-// NewInvitation is an invitation that a caller asks for.
+// NewInvitation is a requested invitation.
 type NewInvitation struct {
 	Organization string
 	Email        string
 	Role         tenants.Role
 }
 
-// Invite invites somebody to an organization that the caller
-// reaches. The code is kept nowhere. That the address is taken
-// elsewhere is revealed only to the invited.
+// Invite invites somebody to an organization that the
+// caller may access. The code is stored nowhere. Only
+// the invited learn that the address is taken elsewhere.
 func (s *Invitations) Invite(ctx context.Context, request unitofwork.Request, wanted NewInvitation) (
 	invitation tenants.Invitation, code tenants.Secret, err error) {
 	cmd := tenants.Invite{Organization: wanted.Organization, Email: wanted.Email, Role: wanted.Role, By: request.Caller.ID, At: s.work.Now()}
@@ -68,8 +68,8 @@ func (s *Invitations) invite(ctx context.Context, request unitofwork.Request, cm
 	return invitation, u.Commit(ctx)
 }
 
-// makeNew makes an invitation for a new person. Make comes first: a
-// repeated request meets its own invitation.
+// makeNew creates an invitation for a new person. Make
+// comes first: a repeated request finds its own invitation.
 func makeNew(ctx context.Context, u *unitofwork.Unit, i tenants.Invitation, cmd tenants.Invite) ([]tenants.Event, error) {
 	events, err := i.Make(cmd)
 	if err != nil {
@@ -78,8 +78,8 @@ func makeNew(ctx context.Context, u *unitofwork.Unit, i tenants.Invitation, cmd 
 	return events, checkNew(ctx, NewStore(u.Reader()), cmd.Organization, cmd.Email)
 }
 
-// notYetHere refuses an address of a member or an open invitation of the
-// organization, both of which the inviter may see.
+// checkNew refuses an address of a member or an open invitation
+// of the organization, both of which the inviter may see.
 func checkNew(ctx context.Context, store Store, organization, email string) error {
 	normal := tenants.NormalEmail(email)
 	isMember, err1 := store.IsMember(ctx, pg.Organization(organization), normal)
@@ -97,8 +97,8 @@ func checkNew(ctx context.Context, store Store, organization, email string) erro
 	return nil
 }
 
-// Resend gives an invitation that the caller reaches a new code, kept nowhere,
-// and its whole time again. The previous code is void.
+// Resend gives an invitation that the caller may access a new code,
+// stored nowhere, and its full time again. The previous code is void.
 func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, code tenants.Secret, err error) {
 	if code, err = tenants.NewSecret(tenants.InvitationPrefix, s.work.Random); err != nil {
 		return invitation, code, err
@@ -120,8 +120,7 @@ func (s *Invitations) Resend(ctx context.Context, request unitofwork.Request, id
 	return invitation, code, u.Commit(ctx)
 }
 
-// Revoke takes an invitation back that the caller reaches.
-// Again, it changes nothing.
+// Revoke revokes an invitation that the caller may access. It is idempotent.
 func (s *Invitations) Revoke(ctx context.Context, request unitofwork.Request, id string) (invitation tenants.Invitation, err error) {
 	at := s.work.Now()
 	u, found, err := s.begin(ctx, request, id)
@@ -141,8 +140,8 @@ func (s *Invitations) Revoke(ctx context.Context, request unitofwork.Request, id
 	return invitation, u.Commit(ctx)
 }
 
-// begin opens a unit of work about an invitation that the caller
-// reaches. Its caller defers the Rollback.
+// begin opens a unit of work about an invitation that
+// the caller may access, who defers the Rollback.
 func (s *Invitations) begin(ctx context.Context, request unitofwork.Request, id string) (u *unitofwork.Unit, found tenants.Invitation, err error) {
 	if !tenants.IsID(id) {
 		return nil, found, fmt.Errorf("invitation %q: %w", id, tenants.ErrNotFound)
@@ -154,7 +153,7 @@ func (s *Invitations) begin(ctx context.Context, request unitofwork.Request, id 
 	return u, found, err
 }
 
-// List lists the invitations of an organization that the caller reaches.
+// List lists the invitations of an organization that the caller may access.
 func (s *Invitations) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position,
 	limit int) ([]tenants.Invitation, error) {
 	if _, err := s.organizations.Organization(ctx, caller, organization); err != nil {
@@ -163,7 +162,8 @@ func (s *Invitations) List(ctx context.Context, caller tenants.Caller, organizat
 	return s.store.Invitations(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Capacity is how many open invitations the caller's organization has, and may have.
+// Capacity is how many open invitations the
+// caller's organization has, and may have.
 func (s *Invitations) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
 	return s.work.Capacity(ctx, caller, tenants.CountInvitations, count)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Join makes a member by the code and the address of an invitation, and admits
-// them, by the code alone where passwords are off. It fails with
-// tenants.ErrCode, or ErrEmailTaken where a member elsewhere has the address.
+// Join adds a member by the code and the address of an invitation, and
+// signs them in, by the code alone where passwords are off. It fails with
+// tenants.ErrCode, or ErrEmailTaken if a member elsewhere has the address.
 func (c *Codes) Join(ctx context.Context, request unitofwork.Request, who Registration) (entry tenants.SignInResult, err error) {
 	accept := tenants.Accept{Email: who.Email, Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if accept.Code, err = hashOf(tenants.InvitationPrefix, who.Code); err != nil {
@@ -69,8 +69,8 @@ func (c *Codes) join(ctx context.Context, request unitofwork.Request, found tena
 	return entry, u.Commit(ctx)
 }
 
-// checkJoin finds what is wrong before any work is done: with the
-// code, or else with the form, all of it.
+// checkJoin returns the fault of the code, or else
+// all faults of the form, before any work is done.
 func checkJoin(invitation tenants.Invitation, accept tenants.Accept, add tenants.AddMember) error {
 	if err := invitation.Admits(accept.Code, accept.At); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
-// Mailings decides which mail members get. Its errors are those of
-// unitofwork.Writer.
+// Mailings decides which mail members get.
+// Its errors are those of unitofwork.Writer.
 type Mailings struct {
 	work  *unitofwork.Writer
 	store Store
@@ -21,8 +21,7 @@ type Mailings struct {
 // NewMailings returns the mailings of members.
 func NewMailings(work *unitofwork.Writer) *Mailings { return &Mailings{work, NewStore(work.Views)} }
 
-// Choose has the caller, a member, get some kinds of mail
-// about the account and no others.
+// Choose sets the kinds of mail that the caller, a member, gets.
 func (m *Mailings) Choose(ctx context.Context, request unitofwork.Request, wanted []tenants.MailKind) error {
 	cmd := tenants.ChooseMails{Wanted: wanted, At: m.work.Now()}
 	_, err := unitofwork.Once(ctx, m.work, request, tenants.MailsReceive, stream(request.Caller.Organization, request.Caller.ID),
@@ -30,8 +29,8 @@ func (m *Mailings) Choose(ctx context.Context, request unitofwork.Request, wante
 	return err
 }
 
-// Unsubscribe ends a mailing, in the member's name. Again, and where the member
-// or their organization is gone, it changes nothing.
+// Unsubscribe ends a mailing, in the member's name. It is
+// idempotent, also once the member or organization is gone.
 func (m *Mailings) Unsubscribe(ctx context.Context, request unitofwork.Request, from unsubscribe.Mailing) error {
 	member, err := m.store.Member(ctx, pg.Organization(from.Organization), from.Member)
 	if err == nil && member.Receives(from.Kind) {

@@ -11,19 +11,18 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// firstTier is that of the first owner's organization: the
-// installation's owner is not to be limited by it.
+// firstTier is the tier of the first owner's organization:
+// it must not limit the installation's owner.
 const firstTier = tenants.Scale
 
-// ownerCodes is the stream of the codes for the first owner:
-// there is one at a time.
+// ownerCodes is the stream of the codes for
+// the first owner: there is one at a time.
 func ownerCodes() eventstore.Stream {
 	return unitofwork.Stream(tenants.Installation, "owner-code", "first")
 }
 
-// IssueOwnerCode draws a code for the first owner of an installation
-// without a member; the previous one is void. It fails with
-// tenants.ErrFounded where there is a member.
+// IssueOwnerCode draws a code for the first owner of an installation without
+// members; the previous one is void. It fails with tenants.ErrHasMembers.
 func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) (code tenants.Secret, expires time.Time, err error) {
 	if code, err = tenants.NewSecret(tenants.OwnerCodePrefix, c.work.Random); err != nil {
 		return code, expires, err
@@ -45,7 +44,7 @@ func (c *Codes) IssueOwnerCode(ctx context.Context, request unitofwork.Request) 
 }
 
 // UseOwnerCode makes the holder of the code the first owner of a new
-// organization, and admits them. It fails with tenants.ErrCode.
+// organization, and signs them in. It fails with tenants.ErrCode.
 func (c *Codes) UseOwnerCode(ctx context.Context, request unitofwork.Request, organization string, who Registration) (entry tenants.SignInResult, err error) {
 	use := tenants.UseOwnerCode{Organization: c.members.Organizations.NewOrganizationID(), Member: memberPrefix + c.work.IDs(), At: c.work.Now()}
 	if use.Code, err = hashOf(tenants.OwnerCodePrefix, who.Code); err != nil {
@@ -89,9 +88,9 @@ func (c *Codes) createOwner(ctx context.Context, request unitofwork.Request, use
 	return entry, u.Commit(ctx)
 }
 
-// checkFounding finds what is wrong before any work is done: the code, or else
-// every fault of the form. A fault of the organization's name is of the field
-// organization, since the person has a name too.
+// checkOwner returns the fault of the code, or else all faults
+// of the form, before any work is done. The organization's name
+// has the field organization, since the person has a name too.
 func (c *Codes) checkOwner(ctx context.Context, use tenants.UseOwnerCode, create tenants.CreateOrganization, add tenants.AddMember) error {
 	code, _, err := eventstore.Load[tenants.OwnerCode](ctx, c.work.Events, ownerCodes())
 	if err != nil {

@@ -15,21 +15,22 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// An Entrance lets browsers in.
+// An Entrance completes sign-ins in browsers.
 type Entrance interface {
-	// Limit counts an attempt under a name, or returns how long
-	// to wait for the next one: 0: counted.
+	// Limit counts an attempt under a name, or returns
+	// how long to wait for the next one: 0: counted.
 	Limit(r *http.Request, name string) (wait time.Duration)
 	// Anonymous is a request before authentication.
 	Anonymous(r *http.Request) unitofwork.Request
-	// CompleteSignIn gives the browser its session, and leads into the console.
+	// CompleteSignIn gives the browser its
+	// session, and redirects into the console.
 	CompleteSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error
-	// CompleteSignInByCode is CompleteSignIn for a sign-in by a code alone, which leads to where
-	// another way to sign in can be added.
+	// CompleteSignInByCode is CompleteSignIn for a sign-in by a code
+	// alone. It redirects to where another way to sign in can be added.
 	CompleteSignInByCode(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error
 }
 
-// Pages are the pages of members and invitations, and of those who hold a code.
+// Pages are the pages of members, invitations and codes.
 type Pages struct {
 	pages.Set
 	Services

@@ -14,9 +14,9 @@ import (
 
 // Pages for people who hold a code.
 const (
-	WelcomePath = "/console/welcome" // the first owner
-	joinPath    = "/console/join"    // who was invited
-	ResetPath   = "/console/reset"   // who lost the password
+	WelcomePath = "/console/welcome" // for the first owner
+	joinPath    = "/console/join"    // for the invited
+	ResetPath   = "/console/reset"   // for a lost password
 )
 
 // codePage is a form for the holder of a code.
@@ -27,7 +27,7 @@ type codePage struct {
 	Button string
 }
 
-// codeField takes a code, from the link or pasted.
+// codeField is the field for a code, from the link or pasted.
 func codeField(r *http.Request, err error) ui.Field {
 	return ui.Field{
 		Name: "code", Label: "Code", Value: r.PostForm.Get("code"), Fault: codeFault(err), Autocomplete: "off", Required: true, Code: true,
@@ -35,8 +35,8 @@ func codeField(r *http.Request, err error) ui.Field {
 	}
 }
 
-// codeFault is why a code is refused. Only the holder of a real
-// one gets the reason.
+// codeFault is why a code is refused. Only
+// the holder of a real one gets the reason.
 func codeFault(err error) string {
 	switch {
 	case errors.Is(err, tenants.ErrCodeUsed):
@@ -55,8 +55,8 @@ func (p Pages) writeCodePage(w http.ResponseWriter, r *http.Request, status int,
 	p.Write(w, r, status, "code", ui.View{Title: title, Flash: flash, Bare: true, Data: page})
 }
 
-// newPasswordIfAny is newPassword where the organization may have no passwords,
-// which only the holder of the code finds out.
+// newPasswordIfAny is newPassword where the organization may
+// have no passwords, which only the holder of the code learns.
 func newPasswordIfAny(err error) ui.Field {
 	field := pages.NewPassword(err)
 	field.Required = false
@@ -90,7 +90,7 @@ func nameField(r *http.Request, err error) ui.Field {
 	}
 }
 
-// registrationOf reads who sends a form.
+// registrationOf reads the sender of a form.
 func registrationOf(r *http.Request) Registration {
 	return Registration{
 		Code: r.PostForm.Get("code"), Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"),
@@ -126,8 +126,8 @@ func (p Pages) welcome(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// register admits somebody by a code, or leads to the sign-in where they have no
-// session yet; write shows the form again with its faults.
+// register signs somebody in by a code, or redirects to the sign-in
+// if they get no session; write shows the form again with its faults.
 func (p Pages) register(w http.ResponseWriter, r *http.Request,
 	write func(w http.ResponseWriter, r *http.Request, status int, err error, flash *ui.Flash),
 	use func(who Registration) (tenants.SignInResult, error)) error {
@@ -185,18 +185,17 @@ func (p Pages) reset(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// handedOut is a code that is shown once, to pass on.
+// issuedCode is a code shown once, to pass on.
 type issuedCode struct {
-	For     string // who it is for
+	For     string // its receiver
 	Does    string // what its holder can do
 	Link    ui.Code
 	Code    ui.Code
 	Expires time.Time
-	Back    string // address of the page to go on with
+	Back    string // address of the next page
 }
 
-// writeHandedOut shows a code in the answer to the form that
-// asked for it, and nowhere else.
+// writeIssuedCode shows a code in the response to its form, and nowhere else.
 func (p Pages) writeIssuedCode(w http.ResponseWriter, r *http.Request, title, page string, code tenants.Secret, shown issuedCode) {
 	link := p.Origin + page + "#" + code.Reveal()
 	shown.Link = ui.Code{ID: "link", Label: "The link", Text: link, Copy: "Copy link", Secret: true}
@@ -204,7 +203,7 @@ func (p Pages) writeIssuedCode(w http.ResponseWriter, r *http.Request, title, pa
 	p.Write(w, r, http.StatusCreated, "handed-out", ui.View{Title: title, Tabs: pages.Tabs(r, pages.MembersPath), Data: shown})
 }
 
-// errShownOnce answers a form that was sent again after its code was shown.
+// errShownOnce is the response to a form sent again after its code was shown.
 func errShownOnce() error {
 	return httpapi.NewProblem(http.StatusConflict, "secret_shown_once",
 		"This was done already, and the code was shown once. If it was lost, send the invitation again: that makes another code.")

@@ -16,7 +16,7 @@ import (
 
 const invitationsPath = pages.MembersPath + "/invitations"
 
-// shownInvitation is an invitation as a list shows it.
+// shownInvitation is an invitation in a list.
 type shownInvitation struct {
 	tenants.Invitation
 	State tenants.State
@@ -115,7 +115,7 @@ type invitationPage struct {
 	Invitation tenants.Invitation
 }
 
-// invitation is the one that the address names, if the reader may see to it.
+// invitation is the one in the address, if the reader may manage it.
 func (p Pages) invitation(r *http.Request) (tenants.Invitation, error) {
 	id := chi.URLParam(r, "id")
 	if !tenants.IsID(id) {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// mailWords are what a kind of mail is about, as its reader is told.
+// mailWords are what a kind of mail is about.
 func mailWords(kind tenants.MailKind) string {
 	switch kind {
 	case tenants.ThresholdMail:

@@ -54,10 +54,10 @@ type memberPage struct {
 	Field ui.Field
 }
 
-// Own reports whether the reader looks at themselves.
+// Own reports whether the reader is the member.
 func (p memberPage) Own() bool { return p.Found.ID == p.Member.ID }
 
-// found is the member that the address names, if the reader may manage them.
+// found is the member in the address, if the reader may manage them.
 func (p Pages) found(r *http.Request) (tenants.Member, error) {
 	id := chi.URLParam(r, "id")
 	if !tenants.IsID(id) {

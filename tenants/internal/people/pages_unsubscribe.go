@@ -11,18 +11,18 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unsubscribe"
 )
 
-// linksPerMinute is how many links of mails a client network may follow.
+// linksPerMinute is how many mail links a client network may open.
 const linksPerMinute = 600
 
-// linkPages are the pages behind the links of mails. Nobody has to
-// sign in: a link says whose mail it ends.
+// linkPages are the pages behind mail links. They
+// need no session: the link names the member.
 type linkPages struct {
 	Pages
 	links *unsubscribe.Links
 	limit *httpapi.AnonymousLimit
 }
 
-// MountLinks adds the page that mails lead to.
+// MountLinks adds the page of mail links.
 func (p Pages) MountLinks(router chi.Router, links *unsubscribe.Links) {
 	behind := linkPages{p, links, httpapi.NewAnonymousLimit(linksPerMinute, p.TrustedProxies, p.Clock)}
 	open := router.With(p.Protect, p.RequireReady(p.Guard))
@@ -30,7 +30,7 @@ func (p Pages) MountLinks(router chi.Router, links *unsubscribe.Links) {
 	open.Post(unsubscribe.Path, p.Page(behind.unsubscribe))
 }
 
-// read is what the link ends.
+// read is the mailing that the link ends.
 func (p linkPages) read(r *http.Request) (unsubscribe.Mailing, error) {
 	if err := p.limit.Admit(r); err != nil {
 		return unsubscribe.Mailing{}, err
@@ -49,8 +49,7 @@ type unsubscribePage struct {
 	Done   bool
 }
 
-// askToUnsubscribe changes nothing: programs that look through
-// mail follow its links too.
+// askToUnsubscribe changes nothing: programs that scan mail open links, too.
 func (p linkPages) askToUnsubscribe(w http.ResponseWriter, r *http.Request) error {
 	from, err := p.read(r)
 	if err != nil {
@@ -60,8 +59,7 @@ func (p linkPages) askToUnsubscribe(w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// unsubscribe reads nothing but the link: mail programs send a
-// form of their own.
+// unsubscribe reads only the link: mail programs send a form of their own.
 func (p linkPages) unsubscribe(w http.ResponseWriter, r *http.Request) error {
 	from, err := p.read(r)
 	if err != nil {

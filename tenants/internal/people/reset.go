@@ -7,8 +7,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// IssueReset draws a code by which a member whom the caller reaches and manages
-// sets another password. It is kept nowhere, and the previous one is void.
+// IssueReset draws a code by which a member whom the
+// caller may access and manage sets a new password.
+// It is stored nowhere, and the previous one is void.
 func (c *Codes) IssueReset(ctx context.Context, request unitofwork.Request, id string) (member tenants.Member, code tenants.Secret, err error) {
 	if code, err = tenants.NewSecret(tenants.ResetPrefix, c.work.Random); err != nil {
 		return member, code, err
@@ -31,8 +32,8 @@ func (c *Codes) IssueReset(ctx context.Context, request unitofwork.Request, id s
 	return member, code, u.Commit(ctx)
 }
 
-// IssueResetFor is IssueReset for the member of whatever organization
-// with an address, asked for at the server.
+// IssueResetFor is IssueReset at the server, for
+// the member of any organization with an address.
 func (c *Codes) IssueResetFor(ctx context.Context, request unitofwork.Request, email string) (member tenants.Member, code tenants.Secret, err error) {
 	if !tenants.IsEmail(email) {
 		return member, code, tenants.ErrNotFound
@@ -43,10 +44,10 @@ func (c *Codes) IssueResetFor(ctx context.Context, request unitofwork.Request, e
 	return c.IssueReset(ctx, request, member.ID)
 }
 
-// Reset gives the member of a code another password, and removes all other
-// access: sessions, passkeys and the identity at the provider. Where
-// passwords are off it admits the member instead, to add a passkey; else the
-// entry is empty. It fails with tenants.ErrCode.
+// Reset sets the password of a code's member, and removes all other
+// access: sessions, passkeys and the identity at the provider.
+// Where passwords are off it signs the member in instead, to add a
+// passkey; else the result is empty. It fails with tenants.ErrCode.
 func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code string, chosen tenants.Password) (entry tenants.SignInResult, err error) {
 	cmd := tenants.ChangePassword{Password: chosen, At: c.work.Now()}
 	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {

@@ -7,15 +7,14 @@ import (
 )
 
 const (
-	// after they were accepted, revoked or expired: holders of
-	// the code get the reason
+	// after they ended: holders of the code get the reason
 	invitationsKept = 30 * 24 * time.Hour
 	// after their removal: their sessions, devices and failures are over by then
 	removedKept = 100 * 24 * time.Hour
 )
 
-// Tables are those of the room, for a prune.Pruner. Members go
-// after what other rooms keep of them.
+// Tables are the room's tables, for a prune.Pruner.
+// Members are removed after what other rooms keep of them.
 func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{
 		prune.Rows{

@@ -14,42 +14,44 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Prefixes of ids, so that people see what an id is of.
+// Prefixes of ids, for readers.
 const (
 	memberPrefix     = "mem_"
 	invitationPrefix = "inv_"
 )
 
-// ErrEmailTaken means that a member, of whatever organization, has the address.
+// ErrEmailTaken means that a member of some organization has the address.
 var ErrEmailTaken = errors.New("the e-mail address is taken")
 
-// Organizations are what people are members of.
+// Organizations finds and creates organizations.
 type Organizations interface {
-	// Organization returns one that a caller reaches, or tenants.ErrNotFound.
+	// Organization returns one that a caller
+	// may access, or tenants.ErrNotFound.
 	Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error)
 	NewOrganizationID() string
 	// CreateIn creates one in a unit of work of its first owner.
 	CreateIn(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error
 }
 
-// A Registry finds what is registered of organizations, as some reader sees it.
+// A Registry reads what is registered of
+// organizations, as some reader sees it.
 type Registry interface {
 	Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error)
 	SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error)
 	ServiceToken(ctx context.Context, as pg.Organization, id string) (tenants.ServiceToken, error)
 }
 
-// SignIns let members in and end what lets them in, in a unit of work that is open.
+// SignIns start and end access, in an open unit of work.
 type SignIns interface {
 	StartSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error)
-	// ChangeRoles gives the open sessions of a member a role.
+	// ChangeRoles sets the role of a member's open sessions.
 	ChangeRoles(ctx context.Context, u *unitofwork.Unit, member tenants.Member, role tenants.Role, at time.Time) error
-	// EndSessions ends the open sessions of a member, and forgets their browsers.
+	// EndSessions ends a member's open sessions, and forgets their browsers.
 	EndSessions(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reason string) error
 	RemovePasskeys(ctx context.Context, u *unitofwork.Unit, member tenants.Member) error
 }
 
-// Config is what people depends on. All of it is required but SignInMethods.
+// Config is what the services need. Only SignInMethods may be empty.
 type Config struct {
 	Work          *unitofwork.Writer
 	Organizations Organizations
@@ -68,7 +70,7 @@ type Service struct {
 // NewService returns a service.
 func NewService(config Config) *Service { return &Service{config, NewStore(config.Work.Views)} }
 
-// NewMember is a member that a caller asks for.
+// NewMember is a requested member.
 type NewMember struct {
 	Organization string
 	Email        string
@@ -77,8 +79,8 @@ type NewMember struct {
 	Password     tenants.Password
 }
 
-// Add adds a person with a password; only for operators, since ErrEmailTaken
-// reveals members elsewhere. Everybody else invites.
+// Add adds a person with a password; only for operators, since
+// ErrEmailTaken reveals members elsewhere. Others invite.
 func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted NewMember) (member tenants.Member, err error) {
 	if !request.Caller.IsOperator() {
 		return member, fmt.Errorf("add a member with a password: %w", tenants.ErrForbidden)
@@ -100,8 +102,8 @@ func (s *Service) Add(ctx context.Context, request unitofwork.Request, wanted Ne
 	return s.add(ctx, request, cmd)
 }
 
-// hash hashes the password of a future member, unless it is a common one,
-// in the turn of the organization asker.
+// hash hashes the password of a future member, unless
+// it is common, in the turn of the organization asker.
 func (s *Service) hash(ctx context.Context, asker string, who tenants.AddMember) (string, error) {
 	organization, err := s.Registry(s.Work.Views).Organization(ctx, tenants.Installation, who.Organization)
 	if err != nil {
@@ -119,8 +121,8 @@ func (s *Service) add(ctx context.Context, request unitofwork.Request, cmd tenan
 	return member, emailTaken(err, cmd.Email)
 }
 
-// emailTaken is ErrEmailTaken where a member could not be added
-// because the address is taken.
+// emailTaken is ErrEmailTaken if a member could
+// not be added because the address is taken.
 func emailTaken(err error, email string) error {
 	if pg.IsUnique(err) {
 		return fmt.Errorf("add member %q: %w", tenants.NormalEmail(email), ErrEmailTaken)
@@ -128,7 +130,7 @@ func emailTaken(err error, email string) error {
 	return err
 }
 
-// List lists the members of an organization that the caller reaches.
+// List lists the members of an organization that the caller may access.
 func (s *Service) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Member, error) {
 	if _, err := s.Organizations.Organization(ctx, caller, organization); err != nil {
 		return nil, err
@@ -141,9 +143,9 @@ func (s *Service) Capacity(ctx context.Context, caller tenants.Caller) (tenants.
 	return s.Work.Capacity(ctx, caller, tenants.CountMembers, count)
 }
 
-// ChangeRole gives a member that the caller reaches another role, in
-// force in their sessions when it returns, unless the broker is slow or
-// away. It fails with tenants.ErrLastOwner.
+// ChangeRole changes the role of a member that the caller may
+// access, in force in their sessions on return, unless the broker
+// is slow or unavailable. It fails with tenants.ErrLastOwner.
 func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id string, role tenants.Role) (member tenants.Member, err error) {
 	cmd := tenants.ChangeRole{Role: role, At: s.Work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -171,9 +173,9 @@ func (s *Service) ChangeRole(ctx context.Context, request unitofwork.Request, id
 	return member, u.Commit(ctx)
 }
 
-// Remove removes a member that the caller reaches, and ends their sessions
-// everywhere, unless the broker is slow or away. Again, it changes
-// nothing. It fails with tenants.ErrLastOwner.
+// Remove removes a member that the caller may access, and ends their
+// sessions everywhere, unless the broker is slow or unavailable. It
+// is idempotent. It fails with tenants.ErrLastOwner.
 func (s *Service) Remove(ctx context.Context, request unitofwork.Request, id string) (member tenants.Member, err error) {
 	cmd := tenants.RemoveMember{At: s.Work.Now()}
 	u, found, err := s.begin(ctx, request, id)
@@ -198,8 +200,8 @@ func (s *Service) Remove(ctx context.Context, request unitofwork.Request, id str
 	return member, u.Commit(ctx)
 }
 
-// begin opens a unit of work about a member that the caller reaches, who may
-// have been removed. Its caller defers the Rollback.
+// begin opens a unit of work about a member that the caller may
+// access, even a removed one. The caller defers the Rollback.
 func (s *Service) begin(ctx context.Context, request unitofwork.Request, id string) (u *unitofwork.Unit, found tenants.Member, err error) {
 	if !tenants.IsID(id) {
 		return nil, found, fmt.Errorf("member %q: %w", id, tenants.ErrNotFound)
@@ -211,9 +213,9 @@ func (s *Service) begin(ctx context.Context, request unitofwork.Request, id stri
 	return u, found, err
 }
 
-// over is the caller's role toward a member, and how many other
-// owners there are. Both stay true until the unit ends: of two
-// owners who demote each other one is refused.
+// callerRole is the caller's role toward a member, and how
+// many other owners there are. Both stay true until the unit
+// ends: of two owners who demote each other one is refused.
 func (s *Service) callerRole(ctx context.Context, u *unitofwork.Unit, member tenants.Member) (by tenants.Role, otherOwners int, err error) {
 	if by, err = u.Role(ctx); err != nil {
 		return by, 0, err
@@ -223,7 +225,7 @@ func (s *Service) callerRole(ctx context.Context, u *unitofwork.Unit, member ten
 		return by, 0, err
 	}
 	store, organization := NewStore(u.Reader()), pg.Organization(member.Organization)
-	if off { // only those count who could come in
+	if off { // only those count who could sign in
 		otherOwners, err = store.OwnersWithoutPassword(ctx, organization, s.SignInMethods, member.ID)
 		return by, otherOwners, err
 	}
@@ -237,8 +239,8 @@ func (s *Service) passwordsOff(ctx context.Context, in *query.Reader, organizati
 	return policy.PasswordsOff, err
 }
 
-// withdraw revokes a member's open invitations that their new role could not
-// make: a departing member must not admit somebody later.
+// withdraw revokes a member's open invitations that their new role
+// may not create: a departing member must not admit somebody later.
 func withdraw(ctx context.Context, u *unitofwork.Unit, member tenants.Member, role tenants.Role) error {
 	invitations, err := NewStore(u.Reader()).InvitationsBy(ctx, pg.Organization(member.Organization), member.ID)
 	if err != nil {
@@ -257,14 +259,14 @@ func withdraw(ctx context.Context, u *unitofwork.Unit, member tenants.Member, ro
 	return nil
 }
 
-// OwnersWithoutPassword is how many owners of an organization can sign in
-// without a password, as a reader sees it.
+// OwnersWithoutPassword is how many owners of an organization
+// can sign in without a password, as a reader sees it.
 func (s *Service) OwnersWithoutPassword(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error) {
 	return NewStore(in).OwnersWithoutPassword(ctx, organization, s.SignInMethods, "")
 }
 
-// MembersWithoutPassword is how many members of an organization can sign in
-// without a password, and how many there are.
+// MembersWithoutPassword is how many members of an organization
+// can sign in without a password, and how many there are.
 func (s *Service) MembersWithoutPassword(ctx context.Context, organization pg.Organization) (able, all int, err error) {
 	if able, err = s.store.MembersWithoutPassword(ctx, organization, s.SignInMethods); err != nil {
 		return 0, 0, err

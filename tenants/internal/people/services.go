@@ -1,6 +1,6 @@
 package people
 
-// Services decide about people, and about what they come in by.
+// Services decide about people and their codes.
 type Services struct {
 	Members     *Service
 	Invitations *Invitations

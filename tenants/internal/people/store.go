@@ -23,7 +23,8 @@ func insertMember(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e t
 
 const updateMember = `UPDATE members SET `
 
-// nobody is a member's identity at the provider before the first sign-in by it.
+// clearIdentity removes a member's identity at
+// the provider, until the next sign-in by it.
 const clearIdentity = `identity_issuer = '', identity_subject = ''`
 
 const whereMember = ` WHERE organization = $1 AND id = $2`
@@ -59,13 +60,13 @@ func issueResetCode(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, 
 		at.Organization, e.Member, e.Digest.Hash, e.ExpiresAt)
 }
 
-// A Store answers questions about members and their invitations.
+// A Store reads members and their invitations.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// Projections are the tables that show the events of members and their invitations.
+// Projections maps the events of members and invitations to their tables.
 func Projections() unitofwork.Projections {
 	return unitofwork.Join(
 		unitofwork.On(insertMember),
@@ -79,7 +80,7 @@ func Projections() unitofwork.Projections {
 		unitofwork.On(resendInvitation),
 		unitofwork.On(revokeInvitation),
 		unitofwork.On(acceptInvitation),
-		unitofwork.Unprojected[tenants.OwnerCodeIssued](), // its stream is read where it is asked for
+		unitofwork.Unprojected[tenants.OwnerCodeIssued](), // read from its stream
 		unitofwork.Unprojected[tenants.OwnerCodeUsed](),
 	)
 }
@@ -113,8 +114,8 @@ func (s Store) MemberByEmail(ctx context.Context, email string) (tenants.Member,
 	return query.One(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = $2 AND removed_at IS NULL`, email)
 }
 
-// MembersByEmail lists the members of all organizations who have
-// some normal addresses.
+// MembersByEmail lists the members of all
+// organizations with some normal addresses.
 func (s Store) MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanMember, selectMembers+`WHERE `+query.Visible+` AND email = ANY($2) AND removed_at IS NULL`, emails)
 }
@@ -147,13 +148,13 @@ func (s Store) OtherOwners(ctx context.Context, organization pg.Organization, me
 		member, tenants.Owner)
 }
 
-// Founded reports whether the installation has a member.
+// HasMembers reports whether the installation has a member.
 func (s Store) HasMembers(ctx context.Context) (bool, error) {
 	return query.One(ctx, s.reader, tenants.Installation, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM members WHERE `+query.Visible+` AND removed_at IS NULL)`)
 }
 
-// SignInMethods are how members may sign in here beside passwords.
+// SignInMethods are the ways to sign in here, beside passwords.
 type SignInMethods struct {
 	Passkeys bool
 	Provider string // issuer; empty: there is none
@@ -163,21 +164,21 @@ const hasSignInMethod = ` AND removed_at IS NULL AND (
 	$2 AND EXISTS (SELECT FROM passkeys p WHERE p.organization = members.organization AND p.member = members.id AND p.suspected_at IS NULL)
 	OR $3 <> '' AND identity_issuer = $3)`
 
-// OwnersWithoutPassword is how many owners of an organization, but for one, can
-// sign in otherwise than with a password.
+// OwnersWithoutPassword is how many owners of an
+// organization, but for one, can sign in without a password.
 func (s Store) OwnersWithoutPassword(ctx context.Context, organization pg.Organization, methods SignInMethods, except string) (int, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
 		`SELECT count(*) FROM members WHERE organization = $1 AND role = 'owner' AND id <> $4`+hasSignInMethod, methods.Passkeys, methods.Provider, except)
 }
 
-// MembersWithoutPassword is how many members of an organization can
-// sign in otherwise than with a password.
+// MembersWithoutPassword is how many members of
+// an organization can sign in without a password.
 func (s Store) MembersWithoutPassword(ctx context.Context, organization pg.Organization, methods SignInMethods) (int, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[int],
 		`SELECT count(*) FROM members WHERE organization = $1`+hasSignInMethod, methods.Passkeys, methods.Provider)
 }
 
-// RoleOf is the role that a member of an organization has now, or ErrNotFound.
+// RoleOf is the present role of an organization's member, or ErrNotFound.
 func RoleOf(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error) {
 	found, err := NewStore(in).Member(ctx, organization, member)
 	return found.Role, err
@@ -200,7 +201,7 @@ func counted(what tenants.Countable) unitofwork.Counted {
 	return unitofwork.Counted{Count: count, As: []tenants.Countable{what}}
 }
 
-// Erasable are the tables of the room, in the order of their erasure.
+// Erasable are the room's tables, in the order of erasure.
 func Erasable() []erasure.Table {
 	return []erasure.Table{erasure.Rows("invitations", erasure.OfOrganization), erasure.Rows("members", erasure.OfOrganization)}
 }

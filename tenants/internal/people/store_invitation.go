@@ -53,14 +53,14 @@ func (s Store) Invitation(ctx context.Context, as pg.Organization, id string) (t
 	return query.One(ctx, s.reader, as, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// InvitationByCode returns the invitation of any organization
-// whose code has a hash, or ErrNotFound.
+// InvitationByCode returns the invitation of any
+// organization whose code has a hash, or ErrNotFound.
 func (s Store) InvitationByCode(ctx context.Context, hash string) (tenants.Invitation, error) {
 	return query.One(ctx, s.reader, tenants.Installation, scanInvitation, selectInvitations+`WHERE `+query.Visible+` AND code_hash = $2`, hash)
 }
 
-// Invitations lists at most limit invitations of an organization
-// after a position, whatever became of them.
+// Invitations lists at most limit invitations of
+// an organization after a position, in any state.
 func (s Store) Invitations(ctx context.Context, as, organization pg.Organization, after query.Position, limit int) ([]tenants.Invitation, error) {
 	return query.List(ctx, s.reader, as, scanInvitation, selectInvitations+
 		`WHERE `+query.Visible+` AND organization = $2 AND (created_at, id) > ($3, $4) ORDER BY created_at, id LIMIT $5`,
@@ -77,8 +77,8 @@ func (s Store) UnsettledInvitations(ctx context.Context, organization pg.Organiz
 		ORDER BY created_at DESC, id DESC LIMIT $4`, before.At, before.ID, limit)
 }
 
-// InvitationsBy lists the invitations that a member has made, or
-// sent last, and that are not settled.
+// InvitationsBy lists the open invitations
+// that a member created or sent last.
 func (s Store) InvitationsBy(ctx context.Context, organization pg.Organization, member string) ([]tenants.Invitation, error) {
 	return query.List(ctx, s.reader, organization, scanInvitation, selectInvitations+`
 		WHERE organization = $1 AND made_by = $2`+unsettled+` ORDER BY created_at, id`, member)
@@ -90,8 +90,8 @@ func (s Store) IsMember(ctx context.Context, organization pg.Organization, email
 		`SELECT EXISTS (SELECT FROM members WHERE organization = $1 AND email = $2 AND removed_at IS NULL)`, email)
 }
 
-// IsInvited reports whether an organization has invited a normal
-// address, and that is not settled.
+// IsInvited reports whether an organization
+// has an open invitation for a normal address.
 func (s Store) IsInvited(ctx context.Context, organization pg.Organization, email string) (bool, error) {
 	return query.One(ctx, s.reader, organization, pgx.RowTo[bool],
 		`SELECT EXISTS (SELECT FROM invitations WHERE organization = $1 AND email = $2`+unsettled+`)`, email)

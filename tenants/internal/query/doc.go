@@ -1,3 +1,3 @@
 // Package query reads the projections as one organization, or as
-// tenants.Installation. It has no table: the stores of the rooms stand on it.
+// tenants.Installation. It has no table of its own: the rooms' stores use it.
 package query

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A Reader reads as an organization, which sees no other, or as
-// tenants.Installation, which sees all.
+// A Reader reads as an organization, which sees only its
+// own rows, or as tenants.Installation, which sees all.
 type Reader struct {
 	pool  *pgxpool.Pool
 	turns *turns.Turns // nil: nobody waits for one
@@ -31,10 +31,11 @@ func NewReader(pool *pgxpool.Pool) *Reader {
 	return &Reader{pool: pool}
 }
 
-// InTurns returns a reader by which organizations that ask over HTTP take turns.
+// InTurns returns a reader in which
+// organizations that call over HTTP take turns.
 func (r *Reader) InTurns(turns *turns.Turns) *Reader { return &Reader{pool: r.pool, turns: turns} }
 
-// From returns the same reader, which a replica answers where it can.
+// From returns a reader that uses a replica where it can.
 func (r *Reader) From(replica *replica.Reader) *Reader {
 	return &Reader{pool: r.pool, turns: r.turns, tx: r.tx, replica: replica}
 }
@@ -45,7 +46,7 @@ func (r *Reader) In(tx pgx.Tx) *Reader {
 	return &Reader{tx: tx}
 }
 
-// A Position is a place in a list, which goes from old to new.
+// A Position is a place in a list, which is sorted from old to new.
 type Position struct {
 	At time.Time `json:"at"`
 	ID string    `json:"id"`
@@ -69,7 +70,7 @@ func (r *Reader) read(ctx context.Context, organization pg.Organization, fn func
 	})
 }
 
-// act restricts the transaction to what an organization sees.
+// act restricts the transaction to an organization's rows.
 func act(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
 	if organization == tenants.Installation {
 		return pg.AsSystem(ctx, tx)
@@ -77,8 +78,8 @@ func act(ctx context.Context, tx pgx.Tx, organization pg.Organization) error {
 	return pg.AsOrganization(ctx, tx, organization)
 }
 
-// enter waits for the turn of who asks. Operators, whoever is about to sign in
-// and the process's own work wait for no organization.
+// enter waits for the caller's turn. Operators, sign-ins
+// and the process's own work do not wait for organizations.
 func (r *Reader) enter(ctx context.Context) (leave func(), err error) {
 	asking, ok := identity.PrincipalOf(ctx)
 	if r.turns == nil || !ok || asking.Organization == "" {

@@ -47,8 +47,7 @@ func placeOfDeletion(d ListedDeletion) query.Position {
 	return query.Position{At: d.RequestedAt, ID: d.ID()}
 }
 
-// deleting is the handler of requests to delete the thing that
-// their path names, which is called what.
+// deleting handles requests to delete the thing in the path, called what.
 func (a API) deleting(what string, carryOut func(context.Context, unitofwork.Request, string) (tenants.Deletion, error)) http.HandlerFunc {
 	return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		request, err := a.RequestOf(r)

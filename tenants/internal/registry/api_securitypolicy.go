@@ -25,12 +25,12 @@ func showSecurityPolicy(p tenants.SecurityPolicy) securityPolicyJSON {
 	}
 }
 
-// securityPolicyOf is the policy in the body of a request that sets it.
+// securityPolicyOf is the policy in the body of a request.
 func securityPolicyOf(w http.ResponseWriter, r *http.Request) (NewPolicy, error) {
 	var body struct {
 		LeakedKeys    tenants.LeakedPolicy    `json:"leaked_keys"`
 		PlainHTTPKeys tenants.PlainHTTPPolicy `json:"plain_http_keys"`
-		Passwords     string                  `json:"passwords"` // may be absent: it came later than the others
+		Passwords     string                  `json:"passwords"` // may be absent, as in older clients
 	}
 	wanted := NewPolicy{}
 	if err := httpapi.ReadJSON(w, r, &body); err != nil {

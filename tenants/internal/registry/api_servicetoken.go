@@ -13,8 +13,8 @@ import (
 type serviceTokenJSON struct {
 	ID            string     `json:"id"`
 	Token         string     `json:"token,omitempty"` // in the answer to its creation only
-	Prefix        string     `json:"prefix"`          // how the token begins
-	Last4         string     `json:"last4"`           // how it ends
+	Prefix        string     `json:"prefix"`          // beginning of the token
+	Last4         string     `json:"last4"`           // end of the token
 	Organization  string     `json:"organization"`    // "*": bound to the installation
 	Name          string     `json:"name"`
 	Scopes        []string   `json:"scopes"`

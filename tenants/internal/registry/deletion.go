@@ -14,11 +14,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Reduced adds up the lines of an organization's audit that a deletion has reduced.
+// Reduced adds up the lines of an organization's audit reduced by a deletion.
 type Reduced func(ctx context.Context, tx pgx.Tx, organization, deletion string) (tenants.Reduction, error)
 
-// Deletions decides about the deletion of organizations and projects. Its
-// errors are those of unitofwork.Writer, and tenants.ErrBegun.
+// Deletions decides about the deletion of organizations and projects.
+// Its errors are those of unitofwork.Writer, and tenants.ErrBegun.
 type Deletions struct {
 	work          *unitofwork.Writer
 	store         Store
@@ -28,21 +28,21 @@ type Deletions struct {
 	reduced       Reduced
 }
 
-// NewDeletions returns the deletions of organizations and their projects, which
-// can be cancelled for as long as grace.
+// NewDeletions returns the deletions of organizations and
+// their projects, which can be cancelled during grace.
 func NewDeletions(organizations *Service, projects *Projects, grace time.Duration, reduced Reduced) *Deletions {
 	return &Deletions{organizations.work, organizations.store, organizations, projects, grace, reduced}
 }
 
-// Within returns the same with another grace.
+// Within returns the deletions with another grace.
 func (d Deletions) Within(grace time.Duration) *Deletions {
 	d.grace = grace
 	return &d
 }
 
-// DeleteProject begins the deletion of a project that the caller
-// reaches. When it returns, the project is hidden and its keys
-// are refused, as after a revocation.
+// DeleteProject begins the deletion of a project that the
+// caller may access. On return, the project is hidden and
+// its keys are refused, as after a revocation.
 func (d *Deletions) DeleteProject(ctx context.Context, request unitofwork.Request, id string) (tenants.Deletion, error) {
 	return d.delete(ctx, request, id, func() (tenants.Deletable, error) {
 		project, err := d.projects.Project(ctx, request.Caller, id)
@@ -50,7 +50,8 @@ func (d *Deletions) DeleteProject(ctx context.Context, request unitofwork.Reques
 	})
 }
 
-// DeleteOrganization is DeleteProject for all of an organization: its sessions end.
+// DeleteOrganization is DeleteProject for
+// an organization. Its sessions end, too.
 func (d *Deletions) DeleteOrganization(ctx context.Context, request unitofwork.Request, id string) (tenants.Deletion, error) {
 	return d.delete(ctx, request, id, func() (tenants.Deletable, error) {
 		_, err := d.organizations.Organization(ctx, request.Caller, id)
@@ -58,8 +59,8 @@ func (d *Deletions) DeleteOrganization(ctx context.Context, request unitofwork.R
 	})
 }
 
-// delete decides about what find finds. What is being deleted is
-// not found again, and stays as decided.
+// delete decides to delete what find finds. What is being
+// deleted is not found again, and its deletion stays.
 func (d *Deletions) delete(ctx context.Context, request unitofwork.Request, id string, find func() (tenants.Deletable, error)) (tenants.Deletion, error) {
 	if err := mayDelete(request); err != nil {
 		return tenants.Deletion{}, err
@@ -75,8 +76,8 @@ func (d *Deletions) delete(ctx context.Context, request unitofwork.Request, id s
 	return d.decide(ctx, request, of, func(s tenants.Deletion) ([]tenants.Event, error) { return s.Request(of, now, d.grace) })
 }
 
-// Restore cancels the deletion of an organization or project that the caller
-// reaches. When it returns, keys are in force again.
+// Restore cancels the deletion of an organization or project that
+// the caller may access. On return, keys are in force again.
 func (d *Deletions) Restore(ctx context.Context, request unitofwork.Request, id string) (tenants.Deletion, error) {
 	if err := mayDelete(request); err != nil {
 		return tenants.Deletion{}, err
@@ -89,8 +90,8 @@ func (d *Deletions) Restore(ctx context.Context, request unitofwork.Request, id 
 	return d.decide(ctx, request, found.Deletable, func(s tenants.Deletion) ([]tenants.Event, error) { return s.Cancel(now) })
 }
 
-// mayDelete refuses tokens other than operators'. A member's
-// role is read when it is decided.
+// mayDelete refuses tokens other than operators'. A
+// member's role is checked within the unit of work.
 func mayDelete(request unitofwork.Request) error {
 	if request.Role != "" {
 		return nil
@@ -126,8 +127,8 @@ func (d *Deletions) decide(ctx context.Context, request unitofwork.Request, of t
 	return deletion, u.Commit(ctx)
 }
 
-// List lists the deletions of an organization that the caller
-// reaches, and of its projects.
+// List lists the deletions of an organization that
+// the caller may access, and of its projects.
 func (d *Deletions) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]ListedDeletion, error) {
 	as := pg.Organization(caller.Organization)
 	if _, err := d.organizations.Organization(ctx, caller, organization); err != nil {

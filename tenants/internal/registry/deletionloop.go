@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	deletionInterval = time.Second // between looks for deletions whose time has come
+	deletionInterval = time.Second // between polls
 	deletionsAtOnce  = 100         // of those that can begin, and of those that can finish
 )
 
-// A DeletionLoop begins deletions that are due, and finishes those that all
-// modules have reported. What is due is in the database: any replica continues.
+// A DeletionLoop begins due deletions, and finishes those that all modules
+// have reported. What is due is in the database: any replica continues.
 type DeletionLoop struct {
 	deletions  *Deletions
 	logger     *slog.Logger
@@ -42,19 +42,18 @@ func NewDeletionLoop(deletions *Deletions, metrics prometheus.Registerer, logger
 	}
 }
 
-// Run works until ctx ends. A failure is logged and tried again.
+// Run works until ctx ends. A failure is logged and retried.
 func (l *DeletionLoop) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, deletionInterval, l.RunOnce, lifecycle.Warn(l.logger, "cannot go on with deletions"))
 }
 
-// RunOnce advances what can be advanced. It does not wait for modules'
-// reports, so that nothing waits behind one.
+// RunOnce advances deletions. It does not wait for modules' reports.
 func (l *DeletionLoop) RunOnce(ctx context.Context) error {
 	now := l.deletions.work.Now()
 	return errors.Join(l.begin(ctx, now), l.finish(ctx, now), l.count(ctx, now))
 }
 
-// begin begins those whose time has come.
+// begin begins due deletions.
 func (l *DeletionLoop) begin(ctx context.Context, now time.Time) error {
 	due, err := l.deletions.store.DueDeletions(ctx, now, deletionsAtOnce)
 	failed := []error{err}
@@ -64,7 +63,7 @@ func (l *DeletionLoop) begin(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// finish finishes those of which all modules have reported.
+// finish finishes deletions that all modules have reported.
 func (l *DeletionLoop) finish(ctx context.Context, now time.Time) error {
 	reported, err := l.deletions.store.ReportedDeletions(ctx, contract.ErasingModules(), deletionsAtOnce)
 	failed := []error{err}

@@ -1,4 +1,4 @@
-// Package registry is the room of organizations, their projects, service tokens
-// and security policies: their rules, tables, API and pages. It may touch their
-// tables; what it needs of members is given to it.
+// Package registry is the room of organizations, their projects,
+// service tokens and security policies: rules, tables, API and
+// pages. It may touch their tables; members are given to it.
 package registry

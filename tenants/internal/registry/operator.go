@@ -9,12 +9,12 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrOperatorRevoked means that the configured operator's token was revoked,
-// and that a restart does not bring it back.
+// ErrOperatorRevoked means that the configured operator's
+// token was revoked. A restart does not restore it.
 var ErrOperatorRevoked = errors.New("the configured operator token was revoked: configure another one")
 
-// RegisterOperator registers the operator's token of the configuration,
-// once, and revokes the one that it replaces.
+// RegisterOperator registers the configured operator's
+// token, once, and revokes the one that it replaces.
 func (t *Tokens) RegisterOperator(ctx context.Context, secret tenants.Secret) error {
 	digest := secret.Digest()
 	cmd := tenants.IssueServiceToken{
@@ -32,8 +32,8 @@ func (t *Tokens) RegisterOperator(ctx context.Context, secret tenants.Secret) er
 	return t.replaceOperators(ctx, cmd.ID)
 }
 
-// configure stores a decision on a token of the configuration. It does not
-// wait: nothing is published before the process runs.
+// configure stores a decision on a configured token. It does
+// not wait: nothing is published before the process runs.
 func (t *Tokens) configure(ctx context.Context, stream eventstore.Stream, decide func(tenants.ServiceToken) ([]tenants.Event, error)) (
 	token tenants.ServiceToken, err error) {
 	u, err := t.work.Begin(ctx, stream.Organization, unitofwork.ByConfiguration())
@@ -47,8 +47,7 @@ func (t *Tokens) configure(ctx context.Context, stream eventstore.Stream, decide
 	return token, u.CommitNoWait(ctx)
 }
 
-// replaceOperators revokes the configured tokens other than the
-// one that is configured now.
+// replaceOperators revokes configured tokens other than the present one.
 func (t *Tokens) replaceOperators(ctx context.Context, id string) error {
 	configured, err := t.store.Configured(ctx)
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Prefixes of ids, so that people see what an id is of.
+// Prefixes of ids, for readers.
 const (
 	organizationPrefix = "org_"
 	projectPrefix      = "prj_"
 	serviceTokenPrefix = "tok_"
 )
 
-// A Service decides about organizations. Its errors are those of
-// unitofwork.Writer.
+// A Service decides about organizations. Its
+// errors are those of unitofwork.Writer.
 type Service struct {
 	work   *unitofwork.Writer
 	store  Store
 	tierOf func(organization string) tenants.Tier
 }
 
-// NewService returns a service; tierOf is what an organization subscribes
-// to now, empty where that is not known.
+// NewService returns a service; tierOf is an
+// organization's present tier, empty if unknown.
 func NewService(work *unitofwork.Writer, tierOf func(organization string) tenants.Tier) *Service {
 	return &Service{work, NewStore(work.Views), tierOf}
 }
 
-// subscribed is the organization with the tier of now. Our own events have the
-// one that it began with: the ledger decides about every other.
+// subscribed is the organization with its present tier. Our own events
+// have only the first one: the ledger decides about the others.
 func (s *Service) subscribed(o tenants.Organization) tenants.Organization {
 	o.Tier = cmp.Or(s.tierOf(o.ID), o.Tier)
 	return o
@@ -59,10 +59,10 @@ func (s *Service) Create(ctx context.Context, request unitofwork.Request, name s
 	return s.subscribed(organization), u.Commit(ctx)
 }
 
-// NewOrganizationID draws the id of an organization that is to be founded.
+// NewOrganizationID draws the id of a future organization.
 func (s *Service) NewOrganizationID() string { return organizationPrefix + s.work.IDs() }
 
-// CreateIn creates an organization in a unit of work of its first owner.
+// CreateIn creates an organization in the unit of work of its first owner.
 func (s *Service) CreateIn(ctx context.Context, u *unitofwork.Unit, cmd tenants.CreateOrganization) error {
 	_, err := unitofwork.Change(ctx, u, unitofwork.Stream(cmd.ID, "organization", cmd.ID),
 		func(o tenants.Organization) ([]tenants.Event, error) { return o.Create(cmd) })
@@ -78,8 +78,8 @@ func (s *Service) List(ctx context.Context, caller tenants.Caller, after query.P
 	return found, err
 }
 
-// Organization returns an organization that the caller reaches, or
-// ErrNotFound for one that is unknown or foreign.
+// Organization returns an organization that the caller may
+// access, or ErrNotFound for an unknown or foreign one.
 func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
 	if !caller.CanAccess(id) || !tenants.IsID(id) {
 		return tenants.Organization{}, fmt.Errorf("organization %q: %w", id, tenants.ErrNotFound)
@@ -88,7 +88,7 @@ func (s *Service) Organization(ctx context.Context, caller tenants.Caller, id st
 	return s.subscribed(found), err
 }
 
-// Rename gives an organization that the caller reaches another name.
+// Rename renames an organization that the caller may access.
 func (s *Service) Rename(ctx context.Context, request unitofwork.Request, id, name string) (tenants.Organization, error) {
 	cmd := tenants.Rename{Name: name, At: s.work.Now()}
 	if err := cmd.Check(); err != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// A deletePage asks whether something shall be deleted: its name has to be typed.
+// A deletePage confirms a deletion: the reader types its name.
 type deletePage struct {
 	pages.Settings
 	Kind   string // "project"
 	Called string
 	ID     string
-	Action string // where the form goes
+	Action string // address of the form
 	Back   string
-	Grace  string // how long it can be cancelled; empty: not at all
+	Grace  string // how long it can be cancelled; empty: it can't be
 	Name   ui.Field
 }
 
@@ -72,7 +72,7 @@ func (p Pages) writeDelete(w http.ResponseWriter, r *http.Request, status int, p
 	return nil
 }
 
-// confirmed reports whether the name of what shall be deleted was
+// confirmed reports whether the name was
 // typed; else it has shown the form again.
 func (p Pages) confirmed(w http.ResponseWriter, r *http.Request, page deletePage) (bool, error) {
 	typed := r.PostForm.Get("name")
@@ -101,8 +101,8 @@ func (p Pages) deleteProject(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteOrganization ends the caller's session, with all others
-// of the organization.
+// deleteOrganization ends the caller's session,
+// with all others of the organization.
 func (p Pages) deleteOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err

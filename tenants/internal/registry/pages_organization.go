@@ -18,8 +18,8 @@ func (p Pages) showOrganization(w http.ResponseWriter, r *http.Request) error {
 	return p.writeOrganization(w, r, http.StatusOK, "", nil)
 }
 
-// writeOrganization shows the organization; name is the wanted
-// one where fault is why it can't be.
+// writeOrganization shows the organization; name is
+// the wanted one if fault is why it was refused.
 func (p Pages) writeOrganization(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
 	shown, err := p.Settings(r)
 	if err != nil {

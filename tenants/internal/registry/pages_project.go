@@ -83,8 +83,8 @@ func (p Pages) showProject(w http.ResponseWriter, r *http.Request) error {
 	return p.writeProject(w, r, http.StatusOK, "", nil)
 }
 
-// writeProject shows the project of the address; name is the
-// wanted one where fault is why it can't be.
+// writeProject shows the project in the address; name
+// is the wanted one if fault is why it was refused.
 func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, name string, fault error) error {
 	project, err := p.projectOf(r)
 	if err != nil {
@@ -104,14 +104,14 @@ func (p Pages) writeProject(w http.ResponseWriter, r *http.Request, status int, 
 	return nil
 }
 
-// projectOf is the project that the address names.
+// projectOf is the project in the address.
 func (p Pages) projectOf(r *http.Request) (tenants.Project, error) {
 	id := chi.URLParam(r, "id")
 	project, err := p.Projects.Project(r.Context(), pages.CallerOf(r), id)
 	return project, pages.ProblemOf(err, "project", id)
 }
 
-// projectID is the id of the project that the address names.
+// projectID is the id of the project in the address.
 func (p Pages) projectID(r *http.Request) (string, error) {
 	project, err := p.projectOf(r)
 	return project.ID, err

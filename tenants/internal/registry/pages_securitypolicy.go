@@ -16,7 +16,7 @@ type securityPage struct {
 	LeakedKeys    ui.Field
 	PlainHTTPKeys ui.Field
 	Passwords     ui.Field
-	Beside        string // who can sign in otherwise
+	Beside        string // members who can sign in without a password
 }
 
 func (p Pages) showSecurity(w http.ResponseWriter, r *http.Request) error {
@@ -59,7 +59,7 @@ func (p Pages) writeSecurity(w http.ResponseWriter, r *http.Request, status int,
 	return nil
 }
 
-// passwordsField lets owners switch passwords off.
+// passwordsField is the field by which owners switch passwords off.
 func passwordsField(off bool, fault error) ui.Field {
 	return ui.Field{
 		Name: "passwords", Label: "Signing in with a password", Fault: pages.FaultOf(fault, "passwords"),

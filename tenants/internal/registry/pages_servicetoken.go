@@ -14,10 +14,10 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// shownToken is a service token as the pages show it.
+// shownToken is a service token in a list.
 type shownToken struct {
 	tenants.ServiceToken
-	Shown string // as much of the token as is kept
+	Shown string // the stored part of the token
 	State tenants.State
 }
 
@@ -62,7 +62,7 @@ func (p Pages) showServiceTokens(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// What the scopes that members can give are good for.
+// scopeTexts are what the scopes that members can grant allow.
 var scopeTexts = map[string]string{
 	tenants.ScopeBillingRead:  "reads balances, statements and usage",
 	tenants.ScopeTenantsAdmin: "does what an admin may do, over the API: projects, keys, tokens, invitations, and members other than owners",
@@ -102,11 +102,11 @@ func (p Pages) writeNewServiceToken(w http.ResponseWriter, r *http.Request, stat
 
 type createdTokenPage struct {
 	Token shownToken
-	Full  ui.Code // the token itself: this page is the only place where it is shown
+	Full  ui.Code // the token itself, shown only on this page
 }
 
-// createServiceToken issues a token and shows it in its answer. A
-// member gives no scope beyond their own role.
+// createServiceToken issues a token and shows it in the
+// response. A member grants no scope beyond their own role.
 func (p Pages) createServiceToken(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
@@ -160,14 +160,14 @@ func (p Pages) writeRevokeServiceToken(w http.ResponseWriter, r *http.Request, s
 	return nil
 }
 
-// tokenToRevoke is the token of the address, but none of the installation.
+// tokenToRevoke is the token in the address, unless it is the installation's.
 func (p Pages) tokenToRevoke(r *http.Request) (tenants.ServiceToken, error) {
 	id := chi.URLParam(r, "id")
 	token, err := p.Tokens.Token(r.Context(), pages.CallerOf(r), id)
 	return token, pages.ProblemOf(err, "service token", id)
 }
 
-// tokenID is the id of the token that the address names.
+// tokenID is the id of the token in the address.
 func (p Pages) tokenID(r *http.Request) (string, error) {
 	token, err := p.tokenToRevoke(r)
 	return token.ID, err

@@ -22,7 +22,7 @@ func NewProjects(organizations *Service) *Projects {
 	return &Projects{organizations.work, organizations.store, organizations}
 }
 
-// Create creates a project of an organization that the caller reaches.
+// Create creates a project of an organization that the caller may access.
 func (p *Projects) Create(ctx context.Context, request unitofwork.Request, organization, name string) (project tenants.Project, err error) {
 	cmd := tenants.CreateProject{Organization: organization, Name: name, At: p.work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -36,7 +36,7 @@ func (p *Projects) Create(ctx context.Context, request unitofwork.Request, organ
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Create(cmd) }, counted(tenants.CountProjects, tenants.CountProjectsKept))
 }
 
-// Rename gives a project that the caller reaches another name.
+// Rename renames a project that the caller may access.
 func (p *Projects) Rename(ctx context.Context, request unitofwork.Request, id, name string) (tenants.Project, error) {
 	cmd := tenants.Rename{Name: name, At: p.work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -50,7 +50,7 @@ func (p *Projects) Rename(ctx context.Context, request unitofwork.Request, id, n
 		func(p tenants.Project) ([]tenants.Event, error) { return p.Rename(cmd) })
 }
 
-// List lists the projects of an organization that the caller reaches.
+// List lists the projects of an organization that the caller may access.
 func (p *Projects) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.Project, error) {
 	if _, err := p.organizations.Organization(ctx, caller, organization); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (p *Projects) List(ctx context.Context, caller tenants.Caller, organization
 	return p.store.Projects(ctx, pg.Organization(caller.Organization), pg.Organization(organization), after, limit)
 }
 
-// Project returns a project that the caller reaches, or ErrNotFound.
+// Project returns a project that the caller may access, or ErrNotFound.
 func (p *Projects) Project(ctx context.Context, caller tenants.Caller, id string) (tenants.Project, error) {
 	if !tenants.IsID(id) {
 		return tenants.Project{}, fmt.Errorf("project %q: %w", id, tenants.ErrNotFound)
@@ -66,12 +66,13 @@ func (p *Projects) Project(ctx context.Context, caller tenants.Caller, id string
 	return p.store.Project(ctx, pg.Organization(caller.Organization), id)
 }
 
-// ProjectIn is Project in a unit of work, before whose end no deletion can begin.
+// ProjectIn is Project in a unit of work:
+// no deletion can begin before that ends.
 func (p *Projects) ProjectIn(ctx context.Context, u *unitofwork.Unit, organization, id string) (tenants.Project, error) {
 	return NewStore(u.Reader()).Project(ctx, pg.Organization(organization), id)
 }
 
-// Capacity is how many projects the organization of a caller has, and may have.
+// Capacity is how many projects the caller's organization has, and may have.
 func (p *Projects) Capacity(ctx context.Context, caller tenants.Caller) (tenants.Capacity, error) {
 	return p.work.Capacity(ctx, caller, tenants.CountProjects, count)
 }

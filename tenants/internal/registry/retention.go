@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/retention"
 )
 
-// Tables are those of the room that age, for a prune.Pruner.
+// Tables are the room's tables whose rows age, for a prune.Pruner.
 func Tables(clock func() time.Time, forget retention.Forget) []prune.Table {
 	return []prune.Table{retention.Credentials{
 		Table: "service_tokens", Bound: "100 in force of an organization, and 90 days of those that were revoked",

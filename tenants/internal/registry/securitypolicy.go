@@ -11,15 +11,15 @@ import (
 
 // Members counts members by how they can sign in.
 type Members interface {
-	// OwnersWithoutPassword is how many owners of an organization can
-	// sign in otherwise than with a password.
+	// OwnersWithoutPassword is how many owners of an
+	// organization can sign in without a password.
 	OwnersWithoutPassword(ctx context.Context, in *query.Reader, organization pg.Organization) (int, error)
 	// MembersWithoutPassword is how many members can, and how many there are.
 	MembersWithoutPassword(ctx context.Context, organization pg.Organization) (able, all int, err error)
 }
 
-// Policies decides about security policies. Its errors are those
-// of unitofwork.Writer.
+// Policies decides about security policies.
+// Its errors are those of unitofwork.Writer.
 type Policies struct {
 	work          *unitofwork.Writer
 	store         Store
@@ -32,14 +32,14 @@ func NewPolicies(organizations *Service, members Members) *Policies {
 	return &Policies{organizations.work, organizations.store, organizations, members}
 }
 
-// NewPolicy is what a caller wants to happen when others may have a key.
+// NewPolicy is a requested security policy.
 type NewPolicy struct {
 	LeakedKeys    tenants.LeakedPolicy
 	PlainHTTPKeys tenants.PlainHTTPPolicy
-	PasswordsOff  *bool // nil: as it is
+	PasswordsOff  *bool // nil: unchanged
 }
 
-// Policy returns the policy of an organization that the caller reaches.
+// Policy returns the policy of an organization that the caller may access.
 func (p *Policies) Policy(ctx context.Context, caller tenants.Caller, organization string) (tenants.SecurityPolicy, error) {
 	if _, err := p.organizations.Organization(ctx, caller, organization); err != nil {
 		return tenants.SecurityPolicy{}, err
@@ -47,7 +47,7 @@ func (p *Policies) Policy(ctx context.Context, caller tenants.Caller, organizati
 	return p.store.SecurityPolicy(ctx, pg.Organization(caller.Organization), pg.Organization(organization))
 }
 
-// Set sets the policy of an organization that the caller reaches.
+// Set sets the policy of an organization that the caller may access.
 func (p *Policies) Set(ctx context.Context, request unitofwork.Request, organization string, wanted NewPolicy) (policy tenants.SecurityPolicy, err error) {
 	cmd := tenants.SetSecurityPolicy{
 		Organization: organization, LeakedKeys: wanted.LeakedKeys, PlainHTTPKeys: wanted.PlainHTTPKeys, PasswordsOff: wanted.PasswordsOff, At: p.work.Now(),
@@ -77,8 +77,8 @@ func (p *Policies) Set(ctx context.Context, request unitofwork.Request, organiza
 	return policy, u.Commit(ctx)
 }
 
-// AllowPasswords switches passwords on again for an organization, whose people
-// may be locked out, asked for at the server.
+// AllowPasswords switches an organization's passwords
+// on at the server, as its people may be locked out.
 func (p *Policies) AllowPasswords(ctx context.Context, request unitofwork.Request, organization string) error {
 	policy, err := p.Policy(ctx, request.Caller, organization)
 	if err != nil {

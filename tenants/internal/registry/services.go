@@ -1,6 +1,6 @@
 package registry
 
-// Services decide about all that the room keeps.
+// Services decide about all that the room holds.
 type Services struct {
 	Organizations *Service
 	Projects      *Projects

@@ -23,16 +23,16 @@ func NewTokens(organizations *Service) *Tokens {
 	return &Tokens{organizations.work, organizations.store, organizations}
 }
 
-// NewToken is a token that a caller asks for.
+// NewToken is a requested token.
 type NewToken struct {
 	Organization string // tenants.Installation: for every organization
 	Name         string
 	Scopes       []string
 }
 
-// Issue issues a token for an organization that the caller reaches, with scopes
-// that the caller has; an operator may give any, and alone issues for the
-// installation. The secret is kept nowhere.
+// Issue issues a token for an organization that the caller may access,
+// with scopes that the caller has. An operator may grant any, and
+// alone issues for the installation. The secret is stored nowhere.
 func (t *Tokens) Issue(ctx context.Context, request unitofwork.Request, wanted NewToken) (token tenants.ServiceToken, secret tenants.Secret, err error) {
 	cmd := tenants.IssueServiceToken{Organization: wanted.Organization, Name: wanted.Name, Scopes: wanted.Scopes, At: t.work.Now()}
 	if err := t.mayIssue(ctx, request.Caller, cmd); err != nil {
@@ -73,7 +73,7 @@ func (t *Tokens) mayIssue(ctx context.Context, caller tenants.Caller, cmd tenant
 	return caller.CheckGrant(cmd.Scopes)
 }
 
-// mayGrant refuses a member who may not issue a token with scopes now.
+// mayGrant refuses a member who may not issue a token with these scopes now.
 func mayGrant(ctx context.Context, u *unitofwork.Unit, scopes []string) error {
 	if err := u.Require(ctx, tenants.ServiceTokensWrite); err != nil || u.Request().Role == "" {
 		return err
@@ -81,8 +81,8 @@ func mayGrant(ctx context.Context, u *unitofwork.Unit, scopes []string) error {
 	return tenants.Caller{Scopes: u.Request().Role.GrantableScopes()}.CheckGrant(scopes)
 }
 
-// reach makes sure that tokens of organization, or of the
-// installation, are the caller's business.
+// checkAccess refuses a caller who may not access the
+// tokens of organization, or of the installation.
 func (t *Tokens) checkAccess(ctx context.Context, caller tenants.Caller, organization string) error {
 	if organization == tenants.Installation && caller.IsOperator() {
 		return nil
@@ -91,7 +91,7 @@ func (t *Tokens) checkAccess(ctx context.Context, caller tenants.Caller, organiz
 	return err
 }
 
-// Token returns a token that the caller reaches, or ErrNotFound.
+// Token returns a token that the caller may access, or ErrNotFound.
 func (t *Tokens) Token(ctx context.Context, caller tenants.Caller, id string) (tenants.ServiceToken, error) {
 	if !tenants.IsID(id) {
 		return tenants.ServiceToken{}, fmt.Errorf("service token %q: %w", id, tenants.ErrNotFound)
@@ -99,7 +99,7 @@ func (t *Tokens) Token(ctx context.Context, caller tenants.Caller, id string) (t
 	return t.store.ServiceToken(ctx, pg.Organization(caller.Organization), id)
 }
 
-// Revoke ends a token that the caller reaches.
+// Revoke ends a token that the caller may access.
 func (t *Tokens) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (tenants.ServiceToken, error) {
 	cmd := tenants.Revoke{Reason: reason, At: t.work.Now()}
 	found, err := t.Token(ctx, request.Caller, id)
@@ -110,8 +110,8 @@ func (t *Tokens) Revoke(ctx context.Context, request unitofwork.Request, id, rea
 		func(s tenants.ServiceToken) ([]tenants.Event, error) { return s.Revoke(cmd) })
 }
 
-// List lists the tokens of an organization that the caller
-// reaches, or of the installation.
+// List lists the tokens of an organization that
+// the caller may access, or of the installation.
 func (t *Tokens) List(ctx context.Context, caller tenants.Caller, organization string, after query.Position, limit int) ([]tenants.ServiceToken, error) {
 	if err := t.checkAccess(ctx, caller, organization); err != nil {
 		return nil, err

@@ -14,14 +14,14 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A Store answers questions about organizations, projects,
+// A Store reads organizations, projects,
 // service tokens and security policies.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// Projections are the tables that show these events.
+// Projections maps these events to their tables.
 func Projections() unitofwork.Projections {
 	return unitofwork.Join(
 		unitofwork.On(insertOrganization),
@@ -55,13 +55,13 @@ func count(ctx context.Context, in *query.Reader, organization pg.Organization, 
 	return query.One(ctx, in, organization, pgx.RowTo[int], `SELECT count(*) FROM `+counted, args...)
 }
 
-// projectsKept are those of $1 that exist, and those that were
-// deleted after $2: till it is erased, one is both.
+// projectsKept are the projects of $1, and those
+// deleted after $2. Until its erasure one is both.
 const projectsKept = `(SELECT id FROM projects WHERE organization = $1
 	UNION SELECT id FROM deletions WHERE organization = $1 AND project <> '' AND state <> 'cancelled'
 	  AND coalesce(finished_at, 'infinity') > $2) kept`
 
-// Erasable are the tables of the room, in the order of their erasure.
+// Erasable are the room's tables, in the order of erasure.
 func Erasable() []erasure.Table {
 	const ofProject = `organization = $1 AND ($2 = '' OR id = $2)`
 	return []erasure.Table{

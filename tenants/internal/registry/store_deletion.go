@@ -34,8 +34,8 @@ func cancelDeletion(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext, e
 	return hide(ctx, tx, e.Deletable, "", e.ID())
 }
 
-// hide hides what is to be deleted, or shows it again. It may be
-// gone already when the tables are rebuilt.
+// hide hides what is to be deleted, or shows it
+// again. It may be gone when the tables are rebuilt.
 func hide(ctx context.Context, tx pgx.Tx, of tenants.Deletable, by, from string) error {
 	if of.Project == "" {
 		if _, err := tx.Exec(ctx, `UPDATE organizations SET deletion = $2 WHERE organization = $1`, of.Organization, by); err != nil {
@@ -66,8 +66,8 @@ func changeDeletion(ctx context.Context, tx pgx.Tx, of tenants.Deletable, change
 	return query.ExactlyOne(ctx, tx, `UPDATE deletions SET `+change+` WHERE organization = $1 AND id = $2`, append([]any{of.Organization, of.ID()}, args...)...)
 }
 
-// KeepErased stores what a module has removed, in the caller's transaction,
-// which acts as the system. Repeated reports are equal.
+// KeepErased stores a module's report. tx must
+// act as the system. Repeated reports are equal.
 func KeepErased(ctx context.Context, tx pgx.Tx, of tenants.Deletable, module string, removed map[string]int64) error {
 	text, err := json.Marshal(map[string]map[string]int64{module: removed})
 	if err != nil {
@@ -78,14 +78,14 @@ func KeepErased(ctx context.Context, tx pgx.Tx, of tenants.Deletable, module str
 	return err
 }
 
-// A ListedDeletion is a deletion and what modules have removed so far.
+// A ListedDeletion is a deletion and the rows removed so far.
 type ListedDeletion struct {
 	tenants.Deletable
 	State       tenants.DeletionState
 	RequestedAt time.Time
 	BeginsAt    time.Time
 	GoneBy      time.Time
-	FinishedAt  time.Time // zero: has not
+	FinishedAt  time.Time // zero: not finished
 	Removed     map[string]map[string]int64
 }
 
@@ -117,22 +117,22 @@ func (s Store) Deletions(ctx context.Context, as, organization pg.Organization, 
 		organization, after.At, after.ID, limit)
 }
 
-// DueDeletions lists at most limit deletions of all organizations that
-// have not begun, and whose time has come.
+// DueDeletions lists at most limit deletions, of all
+// organizations, that are due and have not begun.
 func (s Store) DueDeletions(ctx context.Context, now time.Time, limit int) ([]ListedDeletion, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanDeletion, selectDeletions+
 		`WHERE `+query.Visible+` AND state = 'deleting' AND begins_at <= $2 ORDER BY begins_at LIMIT $3`, now, limit)
 }
 
-// ReportedDeletions lists at most limit unfinished deletions of all
-// organizations that all of some modules have reported.
+// ReportedDeletions lists at most limit unfinished deletions,
+// of all organizations, that all the modules have reported.
 func (s Store) ReportedDeletions(ctx context.Context, modules []string, limit int) ([]ListedDeletion, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanDeletion, selectDeletions+
 		`WHERE `+query.Visible+` AND state = 'erasing' AND removed ?& $2::text[] ORDER BY begins_at LIMIT $3`, modules, limit)
 }
 
-// UnfinishedDeletions are how many deletions whose time has come have not
-// finished, and how many of them should have.
+// UnfinishedDeletions are how many begun deletions are
+// not finished, and how many of these are overdue.
 type UnfinishedDeletions struct{ All, Overdue int }
 
 // UnfinishedDeletions counts those of all organizations.
@@ -141,8 +141,8 @@ func (s Store) UnfinishedDeletions(ctx context.Context, now time.Time) (Unfinish
 		FROM deletions WHERE `+query.Visible+` AND state IN ('deleting', 'erasing') AND begins_at <= $2`, now)
 }
 
-// hasDeletion finds the deletion of an organization itself, also
-// where that is hidden or gone.
+// hasDeletion reads the deletion of an organization
+// itself, even of a hidden or deleted one.
 func (s Store) hasDeletion(ctx context.Context, as pg.Organization, organization string) (bool, error) {
 	_, err := s.Deletion(ctx, as, organization)
 	if errors.Is(err, tenants.ErrNotFound) {

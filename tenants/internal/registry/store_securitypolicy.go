@@ -19,8 +19,8 @@ func setSecurityPolicy(ctx context.Context, tx pgx.Tx, _ unitofwork.EventContext
 		e.Organization, e.LeakedKeys, e.PlainHTTPKeys, e.At, e.PasswordsOff)
 }
 
-// SecurityPolicy returns the policy of an organization, which
-// exists: the default where it has set none.
+// SecurityPolicy returns the policy of an existing
+// organization: the default if none was set.
 func (s Store) SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error) {
 	policy, err := query.One(ctx, s.reader, as, pgx.RowToStructByPos[tenants.SecurityPolicy],
 		`SELECT organization, leaked_keys, plain_http_keys, set_at, passwords_off FROM security_policies WHERE `+query.Visible+` AND organization = $2`, organization)
@@ -30,7 +30,7 @@ func (s Store) SecurityPolicy(ctx context.Context, as, organization pg.Organizat
 	return policy, err
 }
 
-// SecurityPolicyOf is the policy that an organization has now.
+// SecurityPolicyOf is an organization's present policy.
 func SecurityPolicyOf(ctx context.Context, in *query.Reader, organization pg.Organization) (tenants.SecurityPolicy, error) {
 	return NewStore(in).SecurityPolicy(ctx, organization, organization)
 }

@@ -49,8 +49,7 @@ func (s Store) ServiceTokens(ctx context.Context, as, organization pg.Organizati
 		organization, after.At, after.ID, limit)
 }
 
-// Configured returns the tokens of the configuration that were
-// registered and are not revoked.
+// Configured returns configured tokens that were registered and not revoked.
 func (s Store) Configured(ctx context.Context) ([]tenants.ServiceToken, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanServiceToken, selectServiceTokens+
 		`WHERE organization = $1 AND configured AND revoked_at IS NULL`)

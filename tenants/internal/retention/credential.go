@@ -11,19 +11,19 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Credential is a key or a token that is to be forgotten.
+// A Credential is a key or a token to be forgotten.
 type Credential struct{ Organization, ID, Hash string }
 
-// Forget removes credentials from all services. It may be called
-// again with the same.
+// Forget removes credentials from all services. It is idempotent.
 type Forget func(ctx context.Context, credentials []Credential) error
 
-// EndedKept is how long an ended credential is kept: its users
-// get the reason of the refusal.
+// EndedKept is how long an ended credential is
+// kept: its users get the reason of the refusal.
 const EndedKept = 90 * 24 * time.Hour
 
-// Credentials are a table of keys or tokens, which go EndedKept after their
-// end. Services forget them first: a deleted row could not be found again.
+// Credentials is a table of keys or tokens, which are
+// removed EndedKept after their end. Services forget
+// them first: a deleted row could not be found again.
 type Credentials struct {
 	Table  string
 	Bound  string // see prune.Table.Keeps

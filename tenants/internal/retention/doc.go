@@ -1,4 +1,3 @@
-// Package retention removes credentials that ended long ago, once
-// all services have forgotten them: the rooms name their tables. It
-// may touch the tables that it is given.
+// Package retention removes credentials that ended long ago, once all
+// services have forgotten them. It may touch the tables that the rooms name.
 package retention

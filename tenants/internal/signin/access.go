@@ -9,20 +9,20 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Access admits members and ends their access, in the caller's unit of work.
+// Access starts and ends members' access, in the caller's unit of work.
 type Access struct{}
 
-// StartSession lets a member in.
+// StartSession starts a member's session.
 func (*Access) StartSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error) {
 	return start(ctx, u, member, method)
 }
 
-// ChangeRoles gives the open sessions of a member a role.
+// ChangeRoles sets the role of a member's open sessions.
 func (*Access) ChangeRoles(ctx context.Context, u *unitofwork.Unit, member tenants.Member, role tenants.Role, at time.Time) error {
 	return eachSession(ctx, u, member, "", func(s tenants.Session) ([]tenants.Event, error) { return s.ChangeRole(role, at) })
 }
 
-// EndSessions ends the open sessions of a member, and forgets their browsers.
+// EndSessions ends a member's open sessions, and forgets their browsers.
 func (*Access) EndSessions(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reason string) error {
 	return endAll(ctx, u, member, reason, "", nil)
 }

@@ -32,20 +32,20 @@ func (a API) Mount(admin chi.Router) {
 	admin.Post("/v1/sessions/{id}/revoke", api.ChangeHandler(a.Kit, "session", api.ReasonOf, a.sessions.Revoke, showSession))
 }
 
-// memberOf is the member that a list is about.
+// memberOf is the member of a list's sessions.
 func memberOf(r *http.Request) string { return r.URL.Query().Get("member") }
 
 type sessionJSON struct {
 	ID            string     `json:"id"`
 	Organization  string     `json:"organization"`
 	Member        string     `json:"member"`
-	Method        string     `json:"method"` // how its member proved who they are
+	Method        string     `json:"method"` // how its member proved their identity
 	State         string     `json:"state"`
-	Address       string     `json:"address"` // from where it was last started, renewed or confirmed
+	Address       string     `json:"address"` // of its last start, renewal or confirmation
 	Client        string     `json:"client"`  // its User-Agent
 	StartedAt     time.Time  `json:"started_at"`
 	SeenAt        time.Time  `json:"seen_at"`
-	ExpiresAt     time.Time  `json:"expires_at"` // unless it is renewed
+	ExpiresAt     time.Time  `json:"expires_at"` // unless renewed
 	RevokedAt     *time.Time `json:"revoked_at"`
 	RevokedReason *string    `json:"revoked_reason"`
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Limits of attempts to prove one's identity: so many at once, then so many a
-// minute, per process. Attempts for an address from a device known to its
-// member count for that device alone: strangers who try to sign in as a
-// member, or from the same network, must not lock them out. Confirmations of
-// signed-in members are counted apart as well.
+// Limits of attempts to prove one's identity: a burst, then so many
+// a minute, per process. Attempts for an address from a device known
+// to its member count for that device alone: others who try to sign
+// in as a member, or from the same network, must not lock them out.
+// Confirmations of signed-in members are also counted apart.
 const (
 	perNetwork    = 20
 	networkRefill = 4
@@ -23,13 +23,12 @@ const (
 	memberRefill  = 2
 )
 
-// maxTracked is how many names each limit watches. Each kind has a table of its
-// own: ever new networks must not evict an address.
+// maxTracked is how many names each limit tracks. Each kind has
+// its own table: ever new networks must not evict an address.
 const maxTracked = 100_000
 
-// attempts limits how often something is tried under a name.
-// Names are kept as hashes, so that a long one costs no more
-// than a short one. Safe for concurrent use.
+// attempts limits how often something is tried under a name. Names are stored
+// as hashes, so that a long one costs no more. Safe for concurrent use.
 type attempts struct {
 	clock     func() time.Time
 	burst     int
@@ -41,8 +40,8 @@ func newAttempts(clock func() time.Time, burst, perMinute int) *attempts {
 	return &attempts{clock, burst, perMinute, rate.NewTable[[sha256.Size]byte](maxTracked)}
 }
 
-// take counts one attempt under name, or returns how long to
-// wait for the next one: 0: counted.
+// take counts one attempt under name, or returns
+// how long to wait for the next one: 0: counted.
 func (a *attempts) take(name string) (wait time.Duration) {
 	return a.table.Take(a.clock().UnixNano(), rate.KeyLimit[[sha256.Size]byte]{
 		Scope: rate.ScopeClient, Key: sha256.Sum256([]byte(name)), PerMinute: a.perMinute, Burst: a.burst,

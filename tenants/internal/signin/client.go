@@ -2,10 +2,10 @@ package signin
 
 import "strings"
 
-// A mark is how a kind of browser or system names itself.
+// A mark is the name of a browser or system in a User-Agent.
 type mark struct{ part, name string }
 
-// Each browser also names the ones after it.
+// Each browser also has the names of those after it.
 var browserMarks = []mark{
 	{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
 	{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
@@ -16,7 +16,8 @@ var systemMarks = []mark{
 	{"Mac OS X", "macOS"}, {"Linux", "Linux"},
 }
 
-// clientName is a User-Agent as text. It is for recognizing it, and proves nothing.
+// clientName is a User-Agent as text. It helps
+// to recognize a browser, and proves nothing.
 func clientName(agent string) string {
 	browser, system := find(browserMarks, agent), find(systemMarks, agent)
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Recognize returns the device by which a browser with some secrets is
-// known to the member with an address, or an unknown one. It does not
-// reveal whether there is such a member.
+// Recognize returns the device by which a browser with some
+// secrets is known to the member with an address, or an unknown
+// one. It does not reveal whether there is such a member.
 func (s *Sessions) Recognize(ctx context.Context, email string, secrets []tenants.Secret) (tenants.Device, error) {
 	if len(secrets) == 0 || !tenants.IsEmail(email) {
 		return tenants.Device{}, nil
@@ -23,7 +23,8 @@ func (s *Sessions) Recognize(ctx context.Context, email string, secrets []tenant
 	return device, err
 }
 
-// keepDevice makes a request's browser known to its member, under a new secret.
+// keepDevice stores a request's browser as
+// its member's device, under a new secret.
 func keepDevice(ctx context.Context, u *unitofwork.Unit, session tenants.Session) ([]tenants.Secret, error) {
 	secret, err := tenants.NewSecret(tenants.DevicePrefix, u.Random)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const sessionPrefix = "ses_"
 
-// start starts a session. When the unit is committed, it is in force, unless
-// the broker is slow or away. The secret is in no other place.
+// start starts a session. Once the unit is committed, it is in force,
+// unless the broker is slow or unavailable. The secret is stored nowhere.
 func start(ctx context.Context, u *unitofwork.Unit, member tenants.Member, method tenants.SignInMethod) (entry tenants.SignInResult, err error) {
 	secret, err := tenants.NewSecret(tenants.SessionPrefix, u.Random)
 	if err != nil {
@@ -31,8 +31,8 @@ func start(ctx context.Context, u *unitofwork.Unit, member tenants.Member, metho
 	return tenants.SignInResult{Session: session, Secret: secret, Devices: devices}, err
 }
 
-// endOldest ends the oldest sessions of a member at the limit,
-// to make room for one more.
+// endOldest ends the oldest sessions of a
+// member at the limit, to make room for one.
 func endOldest(ctx context.Context, u *unitofwork.Unit, member tenants.Member) error {
 	sessions, err := NewStore(u.Reader()).Sessions(ctx, pg.Organization(member.Organization), member.ID, u.Now())
 	if err != nil {
@@ -49,7 +49,7 @@ func endOldest(ctx context.Context, u *unitofwork.Unit, member tenants.Member) e
 	return nil
 }
 
-// completeSignIn lets a member in who has proved who they are.
+// completeSignIn starts the session of a member who proved their identity.
 func (b *base) completeSignIn(ctx context.Context, request unitofwork.Request, proved tenants.Member, method tenants.SignInMethod) (
 	entry tenants.SignInResult, err error) {
 	u, err := b.Work.Begin(ctx, proved.Organization, request)
@@ -63,8 +63,8 @@ func (b *base) completeSignIn(ctx context.Context, request unitofwork.Request, p
 	return entry, u.Commit(ctx)
 }
 
-// startAgain starts a session for an authenticated member, unless they were
-// removed meanwhile, or got another password.
+// startVerified starts a session for an authenticated member,
+// unless they were removed meanwhile, or got another password.
 func (b *base) startVerified(ctx context.Context, u *unitofwork.Unit, proved tenants.Member, method tenants.SignInMethod) (tenants.SignInResult, error) {
 	member, err := b.Members(u.Reader()).Member(ctx, pg.Organization(proved.Organization), proved.ID)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && member.PasswordHash != proved.PasswordHash {
@@ -79,8 +79,8 @@ func (b *base) startVerified(ctx context.Context, u *unitofwork.Unit, proved ten
 	return start(ctx, u, member, method)
 }
 
-// stillOpen is unitofwork.ErrRemoved where a session has ended:
-// what it leaves behind must not outlive it.
+// checkOpen is unitofwork.ErrRemoved for an ended
+// session: what it stores must not outlive it.
 func checkOpen(ctx context.Context, u *unitofwork.Unit, organization, id string) error {
 	session, err := NewStore(u.Reader()).Session(ctx, pg.Organization(organization), id)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && !session.Revocation.At.IsZero() {
@@ -89,8 +89,8 @@ func checkOpen(ctx context.Context, u *unitofwork.Unit, organization, id string)
 	return err
 }
 
-// confirm records that the signed-in caller has proved their identity
-// again. The secret is the session's new one.
+// confirm records that the signed-in caller has proved their
+// identity again. The secret is the session's new one.
 func (b *base) confirm(ctx context.Context, request unitofwork.Request, id string, method tenants.SignInMethod) (tenants.Session, tenants.Secret, error) {
 	secret, err := tenants.NewSecret(tenants.SessionPrefix, b.Work.Random)
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// failuresPrefix is that of the ids of what is reported.
+// failuresPrefix is the prefix of reports' ids.
 const failuresPrefix = "sif_"
 
-// Bounds of counting failed sign-ins. They are counted by address in
-// memory and reported later, for addresses of members: an attempt does the
-// same work for known and unknown addresses.
+// Bounds of counting failed sign-ins. They are counted by address
+// in memory and reported later, for addresses of members: an
+// attempt does the same work for known and unknown addresses.
 const (
 	maxPending     = 4096 // addresses
 	failuresPerTry = 100
 	failuresEvery  = 2 * time.Second
 )
 
-// Failures counts failed sign-ins, and reports them in the
-// audit. Safe for concurrent use.
+// Failures counts failed sign-ins, and reports
+// them in the audit. Safe for concurrent use.
 type Failures struct {
 	*base
 
@@ -38,8 +38,7 @@ func (f *Failures) Wrong(email, network string) {
 	f.add(email, tenants.SignInFailures{Failed: 1, Networks: []string{network}})
 }
 
-// Refused counts an attempt for an address that was refused
-// because there had been too many.
+// Refused counts an attempt for an address that was refused after too many.
 func (f *Failures) Refused(email, network string) {
 	f.add(email, tenants.SignInFailures{Refused: 1, Networks: []string{network}})
 }
@@ -82,7 +81,7 @@ func (f *Failures) reportLogged(ctx context.Context) {
 	}
 }
 
-// reportDue stores some of the counts, and reports those that are due.
+// reportDue stores some of the counts, and reports due ones.
 func (f *Failures) reportDue(ctx context.Context) error {
 	counted := f.take()
 	members, err := f.membersOf(ctx, counted)
@@ -113,7 +112,7 @@ func (f *Failures) membersOf(ctx context.Context, counted map[string]tenants.Sig
 	return f.Members(f.Work.Views).MembersByEmail(ctx, emails)
 }
 
-// take returns some of what was counted, and counts them no more.
+// take removes and returns some of the counts.
 func (f *Failures) take() map[string]tenants.SignInFailures {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,13 +135,13 @@ func (f *Failures) putBack(counted map[string]tenants.SignInFailures) {
 	}
 }
 
-// keep adds to the failures of a member, and writes them in the
-// audit where it is time.
+// keep adds to the failures of a member, and
+// reports them in the audit if that is due.
 func (f *Failures) keep(ctx context.Context, organization, member string, more tenants.SignInFailures) error {
 	request := unitofwork.Request{Caller: tenants.Caller{ID: "sign-in", Organization: organization}, Kind: tenants.SystemActor}
 	u, err := f.Work.Begin(ctx, organization, request)
 	if errors.Is(err, tenants.ErrNotFound) {
-		return nil // it is to be deleted: nobody can sign in there
+		return nil // to be deleted: nobody can sign in there
 	}
 	if err != nil {
 		return err
@@ -164,8 +163,8 @@ func (f *Failures) keep(ctx context.Context, organization, member string, more t
 	return u.Commit(ctx)
 }
 
-// report writes one line in the audit. It is a stream of its own, so
-// that an attack of years makes no long one.
+// report writes one line in the audit, in a stream of
+// its own, so that a long attack makes no long one.
 func report(ctx context.Context, u *unitofwork.Unit, failures tenants.SignInFailures) error {
 	id := failuresPrefix + u.IDs()
 	event := failures.Report(id, u.Now())

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// How attempts to sign in with a password end, as metrics have it.
+// Outcomes of attempts to sign in with a password, as metrics have them.
 const (
 	outcomeIn      = "signed_in"
 	outcomeWrong   = "wrong"
@@ -16,7 +16,7 @@ const (
 	outcomeBusy    = "busy" // too many others at the same time
 )
 
-// metrics count how people sign in.
+// metrics counts sign-ins.
 type metrics struct {
 	signIns *prometheus.CounterVec
 }
@@ -27,7 +27,7 @@ func newMetrics(registerer prometheus.Registerer, passwords *password.Hasher) *m
 		Name: "weir_tenants_sign_ins_total", Help: "Attempts to sign in with a password, by how they ended and whether the device was known.",
 	}, []string{"outcome", "device"})}
 	for _, outcome := range []string{outcomeIn, outcomeWrong, outcomeLimited, outcomeOff, outcomeBusy} {
-		m.signIns.WithLabelValues(outcome, deviceWord(true)) // shown as 0, so that the first one is a step
+		m.signIns.WithLabelValues(outcome, deviceWord(true)) // exported as 0, so that the first one is an increase
 		m.signIns.WithLabelValues(outcome, deviceWord(false))
 	}
 	gauge := func(name, help string, read func() int) {

@@ -23,10 +23,10 @@ type Pages struct {
 	pages.Set
 	services       Services
 	byNetwork      *attempts
-	byChallenge    *attempts // sign-ins without a password, by network too: who guesses passwords takes nothing from them
+	byChallenge    *attempts // sign-ins without a password, also by network: wrong passwords use up none of them
 	byEmail        *attempts // and by code
 	byDevice       *attempts
-	byMember       *attempts // who has signed in
+	byMember       *attempts // confirmations of signed-in members
 	lookups        *fair.Queue
 	anonymousLimit *httpapi.AnonymousLimit
 	metrics        *metrics
@@ -45,12 +45,12 @@ func NewPages(kit *pages.Kit, services Services, registerer prometheus.Registere
 	}
 }
 
-// MountOpen adds the pages that lead in.
+// MountOpen adds the pages before the sign-in.
 func (p *Pages) MountOpen(router chi.Router) {
 	router.Group(func(open chi.Router) {
 		open.Use(p.Protect, p.limitAnonymous, p.RequireReady(p.Guard))
 		open.Get("/console", p.goHome)
-		open.Get("/console/*", p.Page(p.notFound)) // what no module has
+		open.Get("/console/*", p.Page(p.notFound)) // not of any module
 		open.Get(identity.SignInPath, p.Page(p.showSignIn))
 		open.Post(identity.SignInPath, p.Page(p.signIn))
 		open.Post(signInPasskeyPath+"/options", p.Page(p.withPasskeys(p.beginSignIn)))
@@ -62,12 +62,11 @@ func (p *Pages) MountOpen(router chi.Router) {
 	router.Group(p.mountSession)
 }
 
-// pagesPerMinute is how many pages a client network sees without a
-// session.
+// pagesPerMinute is how many pages a client network gets without a session.
 const pagesPerMinute = 600
 
-// limitAnonymous limits the pages that anybody may see. What a
-// form sends has limits of its own.
+// limitAnonymous limits pages that need no
+// session. Their forms have limits of their own.
 func (p *Pages) limitAnonymous(next http.Handler) http.Handler {
 	return p.Page(func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodGet {
@@ -80,7 +79,7 @@ func (p *Pages) limitAnonymous(next http.Handler) http.Handler {
 	})
 }
 
-// mountSession adds what is asked for on the way to other pages.
+// mountSession adds intermediate pages.
 func (p *Pages) mountSession(detours chi.Router) {
 	detours.Use(p.Protect, p.RequireSession(p.Guard))
 	detours.Get(pages.ConfirmPath, p.Page(p.showConfirm))
@@ -104,8 +103,8 @@ func (p *Pages) Mount(settings chi.Router) {
 	settings.Post(passwordPath, p.Page(p.RequireConfirmed(p.changePassword)))
 }
 
-// noPage is the answer for an unknown page; the address with a
-// slash too many is the console itself.
+// notFound is the page for an unknown address.
+// With a slash too many it is the console itself.
 func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/console/" {
 		p.goHome(w, r)
@@ -114,7 +113,7 @@ func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) error {
 	return httpapi.NotFound("page", r.URL.Path)
 }
 
-// goHome leads to where the member starts who has signed in; others to the sign-in.
+// goHome redirects a signed-in member to their start, others to the sign-in.
 func (p *Pages) goHome(w http.ResponseWriter, r *http.Request) {
 	home := identity.SignInPath
 	if member, err := p.Guard.Session(r); err == nil {
@@ -123,14 +122,14 @@ func (p *Pages) goHome(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, home, http.StatusSeeOther)
 }
 
-// anonymous is a request before authentication, from a browser that may be known.
+// anonymous is a request before authentication, maybe from a known browser.
 func (p *Pages) anonymous(r *http.Request) unitofwork.Request {
 	request := p.Kit.Anonymous(r)
 	request.Devices = devicesOf(r)
 	return request
 }
 
-// requestOf is a request of a form, from a browser that may be known.
+// requestOf is a form's request, maybe from a known browser.
 func (p *Pages) requestOf(r *http.Request) unitofwork.Request {
 	request := p.RequestOf(r)
 	request.Devices = devicesOf(r)

@@ -22,7 +22,7 @@ type accountPage struct {
 // shownSession is a session as its member sees it.
 type shownSession struct {
 	SeenSession
-	Own bool // the one that looks
+	Own bool // the reader's
 }
 
 // With is the method of the sign-in, as text.
@@ -41,7 +41,7 @@ func (s shownSession) With() string {
 // On is the browser, as text.
 func (s shownSession) On() string { return clientName(s.Client) }
 
-// showAccount is what members see to themselves.
+// showAccount shows the reader's own account.
 func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request) error {
 	shown, err := p.Settings(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Pages) showAccount(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// showSessions puts the session that looks first, then those that were used last.
+// showSessions sorts the reader's own session first, then the last used.
 func showSessions(sessions []SeenSession, own string) (shown []shownSession) {
 	for _, session := range sessions {
 		shown = append(shown, shownSession{session, session.ID == own})

@@ -17,16 +17,16 @@ import (
 
 type confirmPage struct {
 	Member   tenants.Member
-	To       string // "": to the page that the reader keeps open beside this one
+	To       string // "": to the page that the reader left open
 	Password ui.Field
-	Passkeys bool   // the reader has some, and they work here
+	Passkeys bool   // the reader has some, and they can be used
 	Off      bool   // the organization has switched passwords off
-	Provider string // by which the reader may sign in again; "": there is none
-	ByOIDC   string // address that leads there
+	Provider string // by which the reader may sign in again; "": none
+	ByOIDC   string // its address
 }
 
-// showConfirm asks who is there. Without a destination it was
-// opened beside a form that came too late.
+// showConfirm asks for a proof of identity. Without a
+// destination it was opened beside a form that was too late.
 func (p *Pages) showConfirm(w http.ResponseWriter, r *http.Request) error {
 	beside := r.URL.Query().Get("to") == ""
 	if p.Clock().Sub(identity.FromContext(r.Context()).AuthenticatedAt) >= pages.ConfirmLifetime {
@@ -106,7 +106,7 @@ func (p *Pages) confirmFailed(r *http.Request) error {
 	return nil
 }
 
-// goOn leads a member who has confirmed back to where they wanted to go.
+// redirectConfirmed redirects a confirmed member to their destination.
 func (p *Pages) redirectConfirmed(w http.ResponseWriter, r *http.Request, session tenants.Session, secret tenants.Secret) {
 	p.keepSession(w, session, secret)
 	to := pages.ConfirmPath
@@ -116,7 +116,7 @@ func (p *Pages) redirectConfirmed(w http.ResponseWriter, r *http.Request, sessio
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// limitMember counts an attempt of the member who has signed in.
+// limitMember counts an attempt of the signed-in member.
 func (p *Pages) limitMember(r *http.Request) (wait time.Duration) {
 	return p.byMember.take(pages.CallerOf(r).ID)
 }

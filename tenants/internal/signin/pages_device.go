@@ -12,15 +12,15 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// deviceCookie carries the secrets by which a browser is
-// recognized. It does not prove who uses it.
+// deviceCookie holds the secrets by which a browser
+// is recognized. It does not prove who uses it.
 const deviceCookie = "__Host-weir-device"
 
-// deviceSeparator separates the secrets: a browser may be that of several members.
+// deviceSeparator separates the secrets: several members may share a browser.
 const deviceSeparator = "."
 
-// Bounds of looking devices up, which a forged cookie can cause before any
-// attempt is counted: networks take turns.
+// Bounds of device lookups. A forged cookie can cause them
+// before any attempt is counted, so networks take turns.
 const (
 	lookups           = 2
 	lookupsPerNetwork = 1
@@ -33,7 +33,7 @@ func newLookups() *fair.Queue {
 	return fair.NewQueue(fair.Limits{Slots: lookups, PerKey: lookupsPerNetwork, Waiting: lookupsWaiting, Queued: lookupsQueued})
 }
 
-// devicesOf is what a browser has in its cookie, as far as it can be a secret.
+// devicesOf is what may be secrets in a browser's cookie.
 func devicesOf(r *http.Request) (secrets []tenants.Secret) {
 	cookie, err := r.Cookie(deviceCookie)
 	if err != nil {
@@ -48,7 +48,7 @@ func devicesOf(r *http.Request) (secrets []tenants.Secret) {
 	return secrets
 }
 
-// keepDevices makes the browser recognizable.
+// keepDevices stores the secrets in the browser.
 func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 	texts := make([]string, len(secrets))
 	for i, secret := range secrets {
@@ -60,8 +60,8 @@ func keepDevices(w http.ResponseWriter, secrets []tenants.Secret) {
 	})
 }
 
-// recognized is an anonymous request, with the device by which the browser is
-// known to the member with an address. It fails with fair.ErrFull.
+// recognized is an anonymous request, with the device by which the browser
+// is known to the member with an address. It fails with fair.ErrFull.
 func (p *Pages) recognized(r *http.Request, email string) (unitofwork.Request, error) {
 	request := p.anonymous(r)
 	if len(request.Devices) == 0 {

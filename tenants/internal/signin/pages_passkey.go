@@ -20,18 +20,17 @@ const (
 	confirmPasskeyPath = pages.ConfirmPath + "/passkey"
 )
 
-// ticketCookie carries the ticket for an answer. It is another
-// browser's affair otherwise.
+// ticketCookie holds the ticket for an answer. Other browsers can't answer.
 const ticketCookie = "__Host-weir-challenge"
 
-// keepTicket sets the browser's ticket, or removes it.
+// setTicket sets the browser's ticket, or removes it.
 func setTicket(w http.ResponseWriter, ticket string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: ticketCookie, Value: ticket, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 }
 
-// takeTicket is the browser's ticket, which it then loses; "" where it has none.
+// takeTicket returns the browser's ticket, "" if it has none, and removes it.
 func takeTicket(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(ticketCookie)
 	if err != nil {
@@ -41,7 +40,7 @@ func takeTicket(w http.ResponseWriter, r *http.Request) string {
 	return cookie.Value
 }
 
-// withPasskeys lets requests through where passkeys can be used.
+// withPasskeys passes requests where passkeys can be used.
 func (p *Pages) withPasskeys(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if !p.services.Passkeys.Usable() {
@@ -51,7 +50,7 @@ func (p *Pages) withPasskeys(next pages.Handler) pages.Handler {
 	}
 }
 
-// put answers a script of the browser with a challenge.
+// writeChallenge responds to a script with a challenge.
 func writeChallenge(w http.ResponseWriter, asked PasskeyChallenge, err error) error {
 	if err != nil {
 		return ended(passkeyProblem(err))
@@ -62,8 +61,7 @@ func writeChallenge(w http.ResponseWriter, asked PasskeyChallenge, err error) er
 	return nil
 }
 
-// passkeyFault is why a passkey was not accepted, nil where that
-// was not the reason.
+// passkeyFault is why a passkey was not accepted; nil for another error.
 func passkeyFault(err error) *ui.Flash {
 	switch {
 	case errors.Is(err, challenge.ErrNone):
@@ -134,7 +132,7 @@ func (p *Pages) confirmByPasskey(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sessionID is the session of the signed-in person.
+// sessionID is the signed-in person's session.
 func sessionID(r *http.Request) string {
 	return identity.FromContext(r.Context()).ID
 }

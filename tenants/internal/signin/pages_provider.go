@@ -16,14 +16,14 @@ import (
 
 const oidcPath = identity.SignInPath + "/oidc"
 
-// OIDCCallbackPath is where an identity provider sends people back to.
+// OIDCCallbackPath is where an identity provider sends people back.
 const OIDCCallbackPath = oidcPath + "/callback"
 
-// providerTicketLasts is how long the browser keeps its ticket;
-// the server decides anew.
+// providerTicketLifetime is how long the browser
+// keeps its ticket; the server checks again.
 const providerTicketLifetime = 600 // seconds
 
-// withProvider lets requests through where there is an identity provider.
+// withProvider passes requests where there is an identity provider.
 func (p *Pages) withProvider(next pages.Handler) pages.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if !p.services.Provider.Usable() {
@@ -33,8 +33,8 @@ func (p *Pages) withProvider(next pages.Handler) pages.Handler {
 	}
 }
 
-// startOIDC leads to the identity provider. It is a link, not a form: the
-// console's policy lets forms lead nowhere else.
+// startOIDC redirects to the identity provider. It is a link, not
+// a form: the console's policy lets forms target nothing else.
 func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	if wait := p.byChallenge.take(p.network(r)); wait > 0 {
 		p.writeSignIn(w, r, http.StatusTooManyRequests, "", p.TooMany(w, r, wait))
@@ -49,25 +49,25 @@ func (p *Pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// finishOIDC admits those whom the identity provider sends back.
+// finishOIDC signs in those whom the identity provider sends back.
 func (p *Pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
 	query, ticket := r.URL.Query(), takeTicket(w, r)
 	if query.Get("code") == "" {
-		return p.writeOIDCFault(w, r, oidc.ErrRefused) // error=access_denied, or nothing at all
+		return p.writeOIDCFault(w, r, oidc.ErrRefused) // error=access_denied, or no parameters
 	}
 	in, err := p.services.Provider.SignIn(r.Context(), p.anonymous(r), ticket, query.Get("state"), query.Get("code"))
 	if err != nil {
 		return p.writeOIDCFault(w, r, err)
 	}
-	if in.First { // first explain what that means
+	if in.First { // first explain that
 		ui.SetFlash(w, "identified")
 		in.To = pages.AccountPath
 	}
 	return p.startBrowserSession(w, r, in.SignInResult, in.To)
 }
 
-// writeOIDCFault shows why the identity provider admits nobody,
-// beside the other ways.
+// writeOIDCFault shows why the identity provider's
+// sign-in failed, beside the other ways.
 func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error) error {
 	var text string
 	name, status := p.services.Provider.Name(), http.StatusUnprocessableEntity

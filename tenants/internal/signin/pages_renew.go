@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// renewSession extends a session in use, gives it a new secret, and
-// leads back to where its holder was going.
+// renewSession extends a session in use, gives it
+// a new secret, and redirects to the destination.
 func (p *Pages) renewSession(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := r.Cookie(identity.SessionCookie)
 	if err != nil {

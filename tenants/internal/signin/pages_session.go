@@ -17,11 +17,11 @@ import (
 )
 
 type signInPage struct {
-	To       string // where the reader wanted to go
+	To       string // destination
 	Fields   []ui.Field
-	Passkeys bool   // work here
-	Provider string // name of the identity provider; "": there is none
-	ByOIDC   string // address that leads there
+	Passkeys bool   // can be used
+	Provider string // name of the identity provider; "": none
+	ByOIDC   string // its address
 }
 
 func (p *Pages) showSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -47,9 +47,9 @@ func (p *Pages) writeSignIn(w http.ResponseWriter, r *http.Request, status int, 
 	p.Write(w, r, status, "sign-in", ui.View{Title: "Sign in", Flash: flash, Bare: true, Data: page})
 }
 
-// signIn admits a member by password. The session is always new,
-// with a new secret, so a planted cookie has no effect; the
-// browser's previous session ends.
+// signIn signs a member in by password. The session is
+// always new, with a new secret, so a planted cookie
+// has no effect; the browser's previous session ends.
 func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := ui.ReadForm(w, r); err != nil {
 		return err
@@ -96,20 +96,20 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 	return p.completeSignIn(w, r, entry)
 }
 
-// addressHash replaces an e-mail address in the log: one can
-// look for an address, but not read it.
+// addressHash replaces an e-mail address in the
+// log: an address can be searched, but not read.
 func addressHash(email string) string {
 	sum := sha256.Sum256([]byte(email))
 	return hex.EncodeToString(sum[:8])
 }
 
-// completeSignIn leads a signed-in person to the page they wanted.
+// completeSignIn redirects a signed-in person to their destination.
 func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
 	return p.startBrowserSession(w, r, entry, pages.Destination(r))
 }
 
-// letInTo gives the browser its new session instead of one that
-// it had before, and leads to a page.
+// startBrowserSession replaces the browser's
+// session, and redirects to a page.
 func (p *Pages) startBrowserSession(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult, to string) error {
 	if err := p.endSession(r); err != nil {
 		return err
@@ -120,15 +120,15 @@ func (p *Pages) startBrowserSession(w http.ResponseWriter, r *http.Request, entr
 	return nil
 }
 
-// keepSession gives the browser the secret of its session, for as
-// long as that lasts unless it is renewed.
+// keepSession gives the browser the secret of its
+// session, until that expires without renewal.
 func (p *Pages) keepSession(w http.ResponseWriter, session tenants.Session, secret tenants.Secret) {
 	lasts := session.ExpiresAt.Sub(p.Clock()).Round(time.Second)
 	http.SetCookie(w, pages.SessionCookie(secret.Reveal(), max(1, int(lasts/time.Second))))
 }
 
-// limitSignIn counts an attempt to sign in: by the member's own
-// device, or as a stranger's.
+// limitSignIn counts an attempt to sign in: by the
+// member's own device, or by network and address.
 func (p *Pages) limitSignIn(r *http.Request, device tenants.Device, email string) (wait time.Duration) {
 	if device.Known() {
 		return p.byDevice.take(device.Hash)
@@ -136,7 +136,8 @@ func (p *Pages) limitSignIn(r *http.Request, device tenants.Device, email string
 	return p.limit(r, email)
 }
 
-// limit counts an attempt, per address it comes from and per address it is about.
+// limit counts an attempt, by the network
+// it comes from and the address it is for.
 func (p *Pages) limit(r *http.Request, email string) (wait time.Duration) {
 	if wait = p.byNetwork.take(p.network(r)); wait > 0 {
 		return wait
@@ -144,7 +145,7 @@ func (p *Pages) limit(r *http.Request, email string) (wait time.Duration) {
 	return p.byEmail.take(email)
 }
 
-// network is where a request comes from, as attempts are counted.
+// network is a request's network, by which attempts are counted.
 func (p *Pages) network(r *http.Request) string {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(r, p.TrustedProxies)).String()
 }
@@ -159,7 +160,7 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// endSession ends the session that the browser has, if any.
+// endSession ends the browser's session, if any.
 func (p *Pages) endSession(r *http.Request) error {
 	principal, err := p.Guard.Session(r)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Why a passkey admits nobody.
+// Why a passkey is refused.
 var (
 	ErrPasskey   = errors.New("the passkey was not accepted")
 	ErrSuspected = errors.New("there may be a copy of the passkey")
 )
 
-// What challenges are for. An answer for another purpose is none.
+// Purposes of challenges. An answer for another purpose is refused.
 const (
 	forPasskey = "register a passkey"
 	forSignIn  = "sign in by passkey"
@@ -29,19 +29,21 @@ const (
 
 const passkeyPrefix = "pky_"
 
-// Passkeys decides about passkeys. It may be asked only where they can be used.
+// Passkeys decides about passkeys. Its methods need Usable.
 type Passkeys struct{ *base }
 
 // Usable reports whether passkeys can be used here.
 func (p *Passkeys) Usable() bool { return p.RelyingParty != nil }
 
-// A PasskeyChallenge is what a browser has to answer, and the ticket for that.
+// A PasskeyChallenge is what a browser
+// has to answer, and the answer's ticket.
 type PasskeyChallenge struct {
 	Options any // for the browser, as JSON
 	Ticket  tenants.Secret
 }
 
-// BeginRegistration asks the browser of a caller's session for a new passkey.
+// BeginRegistration challenges the browser of
+// a caller's session to register a passkey.
 func (p *Passkeys) BeginRegistration(ctx context.Context, caller tenants.Caller, session string) (PasskeyChallenge, error) {
 	holder, err := p.holder(ctx, caller.Organization, caller.ID)
 	if err != nil {
@@ -51,9 +53,9 @@ func (p *Passkeys) BeginRegistration(ctx context.Context, caller tenants.Caller,
 	return p.issue(ctx, forPasskey, session, made, err)
 }
 
-// Register adds the passkey that the browser of a caller's session has made. It
-// fails with ErrPasskey or challenge.ErrNone for an invalid answer, and with
-// ErrRemoved where the session has ended.
+// Register adds a passkey made by the browser of a caller's
+// session. It fails with ErrPasskey or challenge.ErrNone for an
+// invalid answer, and with ErrRemoved if the session has ended.
 func (p *Passkeys) Register(ctx context.Context, request unitofwork.Request, session, ticket, name string, answer []byte) (tenants.Passkey, error) {
 	cmd := tenants.RegisterPasskey{ID: passkeyPrefix + p.Work.IDs(), Name: name, At: p.Work.Now()}
 	if err := cmd.Check(); err != nil { // before the challenge is used up
@@ -92,14 +94,14 @@ func (p *Passkeys) register(ctx context.Context, request unitofwork.Request, ses
 	return registered, u.Commit(ctx)
 }
 
-// BeginSignIn asks a browser for any passkey.
+// BeginSignIn challenges a browser for any passkey.
 func (p *Passkeys) BeginSignIn(ctx context.Context) (PasskeyChallenge, error) {
 	made, err := p.RelyingParty.BeginSignIn()
 	return p.issue(ctx, forSignIn, "", made, err)
 }
 
-// SignIn starts a session for the member who has answered BeginSignIn. It fails
-// with ErrPasskey, ErrSuspected or challenge.ErrNone.
+// SignIn starts a session for the member who has answered BeginSignIn.
+// It fails with ErrPasskey, ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticket string, answer []byte) (tenants.SignInResult, error) {
 	data, err := p.Challenges.Take(ctx, ticket, forSignIn, "")
 	if err != nil {
@@ -119,8 +121,8 @@ func (p *Passkeys) SignIn(ctx context.Context, request unitofwork.Request, ticke
 	return entry, passkeyError(err)
 }
 
-// BeginConfirmation asks the browser of a caller's session for
-// one of the caller's passkeys.
+// BeginConfirmation challenges the browser of a
+// caller's session for one of the caller's passkeys.
 func (p *Passkeys) BeginConfirmation(ctx context.Context, caller tenants.Caller, session string) (PasskeyChallenge, error) {
 	holder, err := p.holder(ctx, caller.Organization, caller.ID)
 	if err != nil {
@@ -133,8 +135,8 @@ func (p *Passkeys) BeginConfirmation(ctx context.Context, caller tenants.Caller,
 	return p.issue(ctx, forConfirm, session, made, err)
 }
 
-// Confirm lets the signed-in caller prove their identity again. It fails with
-// ErrPasskey, ErrSuspected or challenge.ErrNone.
+// Confirm lets the signed-in caller prove their identity again.
+// It fails with ErrPasskey, ErrSuspected or challenge.ErrNone.
 func (p *Passkeys) Confirm(ctx context.Context, request unitofwork.Request, session, ticket string, answer []byte) (tenants.Session, tenants.Secret, error) {
 	holder, data, err := p.takeChallenge(ctx, request.Caller, ticket, forConfirm, session)
 	if err != nil {
@@ -210,7 +212,7 @@ func (p *Passkeys) holder(ctx context.Context, organization, member string) (hol
 	return holder, err
 }
 
-// issue keeps a challenge that could be made.
+// issue stores a challenge, unless it could not be made.
 func (p *Passkeys) issue(ctx context.Context, purpose, subject string, made passkey.Challenge, err error) (PasskeyChallenge, error) {
 	if err != nil {
 		return PasskeyChallenge{}, err
@@ -219,7 +221,7 @@ func (p *Passkeys) issue(ctx context.Context, purpose, subject string, made pass
 	return PasskeyChallenge{Options: made.Options, Ticket: ticket}, err
 }
 
-// answering returns who answers what.
+// takeChallenge returns a challenge's data, and who answers it.
 func (p *Passkeys) takeChallenge(ctx context.Context, caller tenants.Caller, ticket, purpose, subject string) (passkey.Holder, []byte, error) {
 	data, err := p.Challenges.Take(ctx, ticket, purpose, subject)
 	if err != nil {
@@ -229,8 +231,8 @@ func (p *Passkeys) takeChallenge(ctx context.Context, caller tenants.Caller, tic
 	return holder, data, err
 }
 
-// use lets a holder in by what was proved, or fails with
-// ErrNotFound or ErrSuspected.
+// use signs a holder in by a proof, or
+// fails with ErrNotFound or ErrSuspected.
 func (p *Passkeys) use(ctx context.Context, request unitofwork.Request, holder passkey.Holder, proof passkey.Proof) error {
 	for _, known := range holder.Passkeys {
 		if !bytes.Equal(known.Credential.ID, proof.Credential) {
@@ -251,8 +253,8 @@ func passkeyStream(organization, id string) eventstore.Stream {
 	return unitofwork.Stream(organization, "passkey", id)
 }
 
-// passkeyError is ErrPasskey for every refusal of a passkey, so
-// that it does not reveal which are known.
+// passkeyError is ErrPasskey for every refusal of a
+// passkey, so that it does not reveal which are known.
 func passkeyError(err error) error {
 	if errors.Is(err, passkey.ErrRefused) || errors.Is(err, tenants.ErrNotFound) || errors.Is(err, ErrSignIn) {
 		return fmt.Errorf("%w: %w", ErrPasskey, err)

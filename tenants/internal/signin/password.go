@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrSignIn means that there is no member with that address and password. It
-// does not reveal which of them is wrong, and takes the same time for both.
+// ErrSignIn means that no member has that address and password. It
+// does not reveal which is wrong, and takes the same time for both.
 var ErrSignIn = errors.New("no member has this address and password")
 
 // ErrPassword means that the given password is not the member's.
@@ -37,8 +37,8 @@ func (p *Passwords) SignIn(ctx context.Context, request unitofwork.Request, emai
 	return p.completeSignIn(ctx, request.By(member), member, tenants.ByPassword)
 }
 
-// authenticate compares a password with that of the member with
-// the address, or with nobody's.
+// authenticate compares a password with that of
+// the member with the address, or with a dummy.
 func (p *Passwords) authenticate(ctx context.Context, request unitofwork.Request, email string, shown tenants.Password) (tenants.Member, error) {
 	member, err := p.member(ctx, email)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -65,8 +65,8 @@ func (p *Passwords) matches(ctx context.Context, request unitofwork.Request, mem
 	return nil
 }
 
-// Confirm lets the signed-in caller prove their identity again, or fails with
-// ErrSignIn. The secret is the session's new one.
+// Confirm lets the signed-in caller prove their identity again,
+// or fails with ErrSignIn. The secret is the session's new one.
 func (p *Passwords) Confirm(ctx context.Context, request unitofwork.Request, session string, shown tenants.Password) (tenants.Session, tenants.Secret, error) {
 	member, err := p.caller(ctx, request)
 	if err == nil {
@@ -78,8 +78,8 @@ func (p *Passwords) Confirm(ctx context.Context, request unitofwork.Request, ses
 	return p.confirm(ctx, request, session, tenants.ByPassword)
 }
 
-// caller is the member who asks; ErrPasswordsOff where their
-// organization has switched passwords off.
+// caller is the calling member; ErrPasswordsOff if
+// their organization has switched passwords off.
 func (p *Passwords) caller(ctx context.Context, request unitofwork.Request) (tenants.Member, error) {
 	member, err := p.Members(p.Work.Views).Member(ctx, pg.Organization(request.Caller.Organization), request.Caller.ID)
 	if err == nil {
@@ -88,9 +88,9 @@ func (p *Passwords) caller(ctx context.Context, request unitofwork.Request) (ten
 	return member, err
 }
 
-// Change gives the caller, who shows the previous password,
-// another one, and ends the caller's sessions but the one called
-// session. It fails with ErrPassword.
+// Change sets the password of the caller, who shows the
+// previous one, and ends the caller's other sessions. session
+// is the id of the caller's own. It fails with ErrPassword.
 func (p *Passwords) Change(ctx context.Context, request unitofwork.Request, session string, before, chosen tenants.Password) error {
 	cmd := tenants.ChangePassword{Password: chosen, At: p.Work.Now()}
 	if err := cmd.Check(); err != nil {
@@ -126,7 +126,7 @@ func (p *Passwords) change(ctx context.Context, request unitofwork.Request, sess
 	_, err = unitofwork.Change(ctx, u, memberStream(member),
 		func(m tenants.Member) ([]tenants.Event, error) { return m.ChangePassword(cmd) })
 	if errors.Is(err, tenants.ErrNotFound) {
-		return ErrPassword // got another one while this one was compared
+		return ErrPassword // changed while this one was compared
 	}
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func (p *Passwords) change(ctx context.Context, request unitofwork.Request, sess
 	return u.Commit(ctx)
 }
 
-// uncommon refuses a password among the first guesses of somebody who
-// knows the member and the organization.
+// checkUncommon refuses a password among the first guesses
+// of somebody who knows the member and the organization.
 func (p *Passwords) checkUncommon(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
 	found, err := p.Organizations(p.Work.Views).Organization(ctx, tenants.Installation, member.Organization)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *Passwords) checkUncommon(ctx context.Context, chosen tenants.Password, 
 	return password.CheckCommon(chosen, found.Name, member.Email, member.Name)
 }
 
-// askerOf is whose turn it is when a password is hashed for a request.
+// askerOf is the asker of a request's hash.
 func askerOf(r unitofwork.Request) password.Asker {
 	switch {
 	case r.Device.Known():

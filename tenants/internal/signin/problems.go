@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// problemOf is pages.ProblemOf for those who sign in, too.
+// problemOf adds this room's errors to pages.ProblemOf.
 func problemOf(err error, what, id string) error {
 	switch {
 	case errors.Is(err, ErrPasswordsOff):
@@ -22,7 +22,7 @@ func problemOf(err error, what, id string) error {
 	return pages.ProblemOf(err, what, id)
 }
 
-// ended is pages.Ended for those who sign in, too.
+// ended adds this room's errors to pages.Ended.
 func ended(err error) error {
 	if errors.Is(err, tenants.ErrNotFound) {
 		return pages.Ended(err)

@@ -15,23 +15,23 @@ import (
 
 const forProvider = "sign in by an identity provider"
 
-// providerLasts is how long a sign-in at the identity provider may take.
+// providerLifetime is how long a sign-in at the identity provider may take.
 const providerLifetime = 10 * time.Minute
 
-// Why a person whom an identity provider knows is not admitted.
+// Why a person known to an identity provider can't sign in.
 var (
 	ErrNoMember   = errors.New("no member has this address")
 	ErrUnverified = errors.New("the identity provider has not verified the e-mail address")
 )
 
-// A Provider admits members who sign in at the identity
-// provider. It is for installations with one.
+// A Provider signs members in by the identity
+// provider. Its methods need Usable.
 type Provider struct{ *base }
 
 // Usable reports whether there is an identity provider.
 func (p *Provider) Usable() bool { return p.Config.Provider != nil }
 
-// Name is what people call the identity provider; "" where there is none.
+// Name is the identity provider's name; "": there is none.
 func (p *Provider) Name() string {
 	if !p.Usable() {
 		return ""
@@ -39,8 +39,8 @@ func (p *Provider) Name() string {
 	return p.Config.Provider.Name
 }
 
-// Start begins a sign-in at the identity provider, which ends at a
-// page. It returns the address to go to.
+// Start begins a sign-in at the identity provider, with a
+// page as destination. It returns the address to redirect to.
 func (p *Provider) Start(ctx context.Context, to string) (address string, ticket tenants.Secret, err error) {
 	data, err := json.Marshal(to)
 	if err != nil {
@@ -56,14 +56,14 @@ func (p *Provider) Start(ctx context.Context, to string) (address string, ticket
 // A ProviderSignIn is the result of a sign-in at an identity provider.
 type ProviderSignIn struct {
 	tenants.SignInResult
-	To    string // where they wanted to go
-	First bool   // the member's identity was unknown until now
+	To    string // destination
+	First bool   // the member's identity was unknown before
 }
 
 // SignIn starts a session for the member with an identity at the
 // provider. An unknown one is found by the e-mail address that the
-// provider has verified, once: from then on the address does not count.
-// It fails with challenge.ErrNone, ErrNoMember, ErrUnverified,
+// provider has verified, once: from then on the address does not
+// count. It fails with challenge.ErrNone, ErrNoMember, ErrUnverified,
 // tenants.ErrOtherIdentity, or an error of package oidc.
 func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticket, state, code string) (in ProviderSignIn, err error) {
 	known, err := challenge.ParseTicket(ticket)
@@ -82,14 +82,14 @@ func (p *Provider) SignIn(ctx context.Context, request unitofwork.Request, ticke
 		return in, err
 	}
 	in.SignInResult, in.First, err = p.signInAs(ctx, request.By(member), member, claims.Identity)
-	if errors.Is(err, ErrSignIn) || errors.Is(err, tenants.ErrNotFound) { // is no member any more
+	if errors.Is(err, ErrSignIn) || errors.Is(err, tenants.ErrNotFound) { // removed meanwhile
 		err = fmt.Errorf("%w: %w", ErrNoMember, err)
 	}
 	return in, err
 }
 
-// memberAs is the member who is a person at the provider, or who
-// has the address that it has verified.
+// memberAs is the member with the identity at the
+// provider, or with the address it has verified.
 func (p *Provider) memberAs(ctx context.Context, claims oidc.Claims) (tenants.Member, error) {
 	member, err := p.Members(p.Work.Views).MemberByIdentity(ctx, claims.Identity)
 	if !errors.Is(err, tenants.ErrNotFound) {
@@ -105,8 +105,8 @@ func (p *Provider) memberAs(ctx context.Context, claims oidc.Claims) (tenants.Me
 	return member, err
 }
 
-// letInAs keeps who a member is at the provider, reports whether
-// that is new, and lets the member in.
+// signInAs records a member's identity at the provider,
+// reports whether it is new, and starts a session.
 func (p *Provider) signInAs(ctx context.Context, request unitofwork.Request, member tenants.Member,
 	identity tenants.ProviderIdentity) (entry tenants.SignInResult, first bool, err error) {
 	u, err := p.Work.Begin(ctx, member.Organization, request)
@@ -123,7 +123,8 @@ func (p *Provider) signInAs(ctx context.Context, request unitofwork.Request, mem
 	return entry, first, u.Commit(ctx)
 }
 
-// identify keeps who a member is at the provider, and reports whether that is new.
+// identify records a member's identity at the
+// provider, and reports whether it is new.
 func identify(ctx context.Context, u *unitofwork.Unit, member tenants.Member, identity tenants.ProviderIdentity) (first bool, err error) {
 	thing, err := unitofwork.Load[tenants.Member](ctx, u, memberStream(member))
 	if err != nil {
@@ -136,7 +137,7 @@ func identify(ctx context.Context, u *unitofwork.Unit, member tenants.Member, id
 	return len(events) > 0, unitofwork.Append(ctx, u, &thing, events)
 }
 
-// wanted is where the holder of a ticket wanted to go.
+// wanted is the destination of a ticket's holder.
 func (p *Provider) wanted(ctx context.Context, ticket string) (to string, err error) {
 	data, err := p.Challenges.Take(ctx, ticket, forProvider, "")
 	if err != nil {

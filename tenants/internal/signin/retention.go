@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	sessionsKept = 24 * time.Hour // after they have expired
-	failuresKept = 24 * time.Hour // after they were reported, which exceeds the interval of reports
+	sessionsKept = 24 * time.Hour // after their expiry
+	failuresKept = 24 * time.Hour // after their report, which exceeds the interval of reports
 )
 
-// Tables are those of the room, for a prune.Pruner.
+// Tables are the room's tables, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
 	now := prune.Ago(0, clock)
 	return []prune.Table{

@@ -15,9 +15,9 @@ import (
 // Sessions decides about sessions.
 type Sessions struct{ *base }
 
-// Renew keeps the session of a caller from idling. The secret that it returns
-// follows from the one presented, so that several tabs, and retries after a
-// lost answer, get the same; where nothing is due it is the one presented.
+// Renew renews the session of a caller, if that is due, and returns
+// its secret. A new secret is derived from the presented one, so that
+// several tabs, and retries after a lost response, get the same.
 func (s *Sessions) Renew(ctx context.Context, request unitofwork.Request, id string, presented tenants.Secret) (tenants.Session, tenants.Secret, error) {
 	salt, err := s.salt()
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Sessions) Renew(ctx context.Context, request unitofwork.Request, id str
 	return session, presented, err
 }
 
-// renew checks first: most are early, and units of work are
-// serial for the whole installation.
+// renew checks first: most renewals are early, and
+// units of work are serial for the whole installation.
 func (s *Sessions) renew(ctx context.Context, request unitofwork.Request, of eventstore.Stream, cmd tenants.RenewSession) (tenants.Session, error) {
 	session, _, err := eventstore.Load[tenants.Session](ctx, s.Work.Events, of)
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *Sessions) renew(ctx context.Context, request unitofwork.Request, of eve
 	return own(ctx, s.Work, request, of, func(s tenants.Session) ([]tenants.Event, error) { return s.Renew(cmd) })
 }
 
-// salt is what makes a secret from the one before it: 192 random
-// bits, in hexadecimal.
+// salt derives a secret from the previous
+// one: 192 random bits, in hexadecimal.
 func (s *Sessions) salt() (string, error) {
 	drawn, err := tenants.NewSecret("", s.Work.Random)
 	return drawn.Reveal(), err
@@ -59,8 +59,8 @@ func (s *Sessions) SignOut(ctx context.Context, request unitofwork.Request, id s
 	return err
 }
 
-// List lists at most limit sessions in force of a member whom the caller, a
-// service token, reaches and manages, after a position.
+// List lists at most limit sessions in force of a member whom the
+// caller, a service token, may access and manage, after a position.
 func (s *Sessions) List(ctx context.Context, caller tenants.Caller, member string, after query.Position, limit int) ([]SeenSession, error) {
 	if !tenants.IsID(member) {
 		return nil, fmt.Errorf("member %q: %w", member, tenants.ErrNotFound)
@@ -75,13 +75,13 @@ func (s *Sessions) List(ctx context.Context, caller tenants.Caller, member strin
 	return s.store.SessionsAfter(ctx, pg.Organization(caller.Organization), member, s.Work.Now(), after, limit)
 }
 
-// OfCaller lists the sessions of the caller that have neither
-// ended nor expired at now, oldest first.
+// OfCaller lists the caller's sessions that have
+// neither ended nor expired at now, oldest first.
 func (s *Sessions) OfCaller(ctx context.Context, caller tenants.Caller, now time.Time) ([]SeenSession, error) {
 	return s.store.Sessions(ctx, pg.Organization(caller.Organization), caller.ID, now)
 }
 
-// Revoke ends a session of a member whom the caller reaches and manages.
+// Revoke ends a session of a member whom the caller may access and manage.
 func (s *Sessions) Revoke(ctx context.Context, request unitofwork.Request, id, reason string) (SeenSession, error) {
 	if !tenants.IsID(id) {
 		return SeenSession{}, fmt.Errorf("session %q: %w", id, tenants.ErrNotFound)
@@ -104,8 +104,8 @@ func (s *Sessions) Revoke(ctx context.Context, request unitofwork.Request, id, r
 	return found, u.Commit(ctx)
 }
 
-// manages is nil where the caller manages the member of a
-// session, who may have been removed.
+// manages is nil if the caller manages the
+// member of a session, even a removed one.
 func (s *Sessions) manages(ctx context.Context, u *unitofwork.Unit, session tenants.Session) error {
 	by, err := u.Role(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Sessions) manages(ctx context.Context, u *unitofwork.Unit, session tena
 	return err
 }
 
-// EndOwn ends a session of the caller, who has signed in.
+// EndOwn ends a session of the signed-in caller.
 func (s *Sessions) EndOwn(ctx context.Context, request unitofwork.Request, id string) error {
 	found, err := s.store.Session(ctx, pg.Organization(request.Caller.Organization), id)
 	if err == nil && found.Member != request.Caller.ID {
@@ -138,7 +138,7 @@ func (s *Sessions) EndOwn(ctx context.Context, request unitofwork.Request, id st
 	return u.Commit(ctx)
 }
 
-// endInDevice ends a session and forgets the browser in which it was started.
+// endInDevice ends a session and forgets its browser.
 func endInDevice(ctx context.Context, u *unitofwork.Unit, session tenants.Session, reason string) (tenants.Session, error) {
 	if err := forgetDeviceOf(ctx, u.Tx(), pg.Organization(session.Organization), session.ID); err != nil {
 		return session, err
@@ -148,8 +148,8 @@ func endInDevice(ctx context.Context, u *unitofwork.Unit, session tenants.Sessio
 		func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
 }
 
-// EndOthers ends all sessions of the caller but the one that
-// asks: all of them or none.
+// EndOthers ends all sessions of the caller
+// but their own one, or none if it fails.
 func (s *Sessions) EndOthers(ctx context.Context, request unitofwork.Request, own string) error {
 	caller := tenants.Member{ID: request.Caller.ID, Organization: request.Caller.Organization}
 	u, err := s.Work.Begin(ctx, caller.Organization, request)
@@ -163,8 +163,8 @@ func (s *Sessions) EndOthers(ctx context.Context, request unitofwork.Request, ow
 	return u.Commit(ctx)
 }
 
-// endAll ends the open sessions of a member except one, and forgets the
-// member's browsers except the one with some secrets.
+// endAll ends a member's open sessions except one, and forgets
+// the member's browsers except the one with some secrets.
 func endAll(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reason, except string, devices []tenants.Secret) error {
 	cmd := tenants.Revoke{Reason: reason, At: u.Now()}
 	err := eachSession(ctx, u, member, except, func(s tenants.Session) ([]tenants.Event, error) { return s.End(cmd) })
@@ -174,8 +174,8 @@ func endAll(ctx context.Context, u *unitofwork.Unit, member tenants.Member, reas
 	return forgetDevices(ctx, u.Tx(), pg.Organization(member.Organization), member.ID, hashesOf(devices))
 }
 
-// eachSession keeps a decision on each session that a member has
-// open, but not on the one called except.
+// eachSession stores a decision on each open session
+// of a member, but for the one called except.
 func eachSession(ctx context.Context, u *unitofwork.Unit, member tenants.Member, except string, decide func(tenants.Session) ([]tenants.Event, error)) error {
 	sessions, err := NewStore(u.Reader()).Sessions(ctx, pg.Organization(member.Organization), member.ID, u.Now())
 	if err != nil {

@@ -15,32 +15,31 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Members finds who signs in.
+// Members finds members.
 type Members interface {
-	// Member returns one who was not removed, or ErrNotFound.
+	// Member returns one, unless removed, or ErrNotFound.
 	Member(ctx context.Context, as pg.Organization, id string) (tenants.Member, error)
-	// MemberEver returns one who may have been removed, or ErrNotFound.
+	// MemberEver returns one, even a removed one, or ErrNotFound.
 	MemberEver(ctx context.Context, as pg.Organization, id string) (tenants.Member, error)
-	// MemberByEmail returns the one of any organization with a
-	// normal address, or ErrNotFound.
+	// MemberByEmail returns the one of any organization
+	// with a normal address, or ErrNotFound.
 	MemberByEmail(ctx context.Context, email string) (tenants.Member, error)
-	// MembersByEmail lists those of all organizations who have
-	// some normal addresses.
+	// MembersByEmail lists those of all
+	// organizations with some normal addresses.
 	MembersByEmail(ctx context.Context, emails []string) ([]tenants.Member, error)
-	// MemberByIdentity returns the member of any organization with an
-	// identity at a provider, or ErrNotFound.
+	// MemberByIdentity returns the one of any organization
+	// with an identity at a provider, or ErrNotFound.
 	MemberByIdentity(ctx context.Context, identity tenants.ProviderIdentity) (tenants.Member, error)
 }
 
-// Organizations finds what an organization is called, and what
-// its security policy is.
+// Organizations finds the names and security policies of organizations.
 type Organizations interface {
 	Organization(ctx context.Context, as pg.Organization, id string) (tenants.Organization, error)
 	SecurityPolicy(ctx context.Context, as, organization pg.Organization) (tenants.SecurityPolicy, error)
 }
 
-// Config is what the services work with. All of it is required
-// but RelyingParty and Provider.
+// Config is what the services need. Only
+// RelyingParty and Provider may be nil.
 type Config struct {
 	Work          *unitofwork.Writer
 	Members       func(in *query.Reader) Members
@@ -49,7 +48,7 @@ type Config struct {
 	Challenges    *challenge.Challenges
 	RelyingParty  *passkey.RelyingParty // nil: passkeys can't be used here
 	Provider      *oidc.Provider        // nil: there is no identity provider
-	Dropped       func()                // is called for each failure to sign in that was not counted
+	Dropped       func()                // called for each failed sign-in that was not counted
 	Logger        *slog.Logger
 }
 
@@ -59,8 +58,8 @@ type base struct {
 	store Store
 }
 
-// Services decide about how members sign in. Their errors are those of
-// unitofwork.Writer and of this package.
+// Services decide about sign-ins. Their errors are
+// those of unitofwork.Writer and of this package.
 type Services struct {
 	Sessions  *Sessions
 	Passwords *Passwords
@@ -79,14 +78,14 @@ func New(config Config) Services {
 	}
 }
 
-// passwordsOff reports whether an organization has switched
-// passwords off, as a reader sees it.
+// passwordsOff reports whether an organization has
+// switched passwords off, as a reader sees it.
 func (b *base) passwordsOff(ctx context.Context, in *query.Reader, organization string) (bool, error) {
 	policy, err := b.Organizations(in).SecurityPolicy(ctx, pg.Organization(organization), pg.Organization(organization))
 	return policy.PasswordsOff, err
 }
 
-// allowed is ErrPasswordsOff where an organization has switched passwords off.
+// allowed is ErrPasswordsOff if an organization has switched passwords off.
 func (b *base) allowed(ctx context.Context, in *query.Reader, organization string) error {
 	off, err := b.passwordsOff(ctx, in, organization)
 	if err == nil && off {
@@ -95,7 +94,7 @@ func (b *base) allowed(ctx context.Context, in *query.Reader, organization strin
 	return err
 }
 
-// member returns the member with an address, in whatever spelling, or ErrNotFound.
+// member returns the member with an address in any spelling, or ErrNotFound.
 func (b *base) member(ctx context.Context, email string) (tenants.Member, error) {
 	if !tenants.IsEmail(email) {
 		return tenants.Member{}, tenants.ErrNotFound
@@ -103,8 +102,8 @@ func (b *base) member(ctx context.Context, email string) (tenants.Member, error)
 	return b.Members(b.Work.Views).MemberByEmail(ctx, tenants.NormalEmail(email))
 }
 
-// own is a unit of work of one decision about what is the
-// caller's own, whatever their role.
+// own is a unit of work of one decision about
+// the caller's own, whatever their role.
 func own[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, work *unitofwork.Writer, request unitofwork.Request,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
 	u, err := work.Begin(ctx, stream.Organization, request)

@@ -9,15 +9,16 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// ErrPasswordsOff means that the member's organization has switched passwords
-// off. It is disclosed only after the right one, or in a session.
+// ErrPasswordsOff means that the member's organization has switched
+// passwords off. It is disclosed only after the right one, or in a session.
 var ErrPasswordsOff = errors.New("the organization has switched passwords off")
 
-// ErrLastSignInMethod means that a member could not sign in any more.
+// ErrLastSignInMethod means that a member could no longer sign in.
 var ErrLastSignInMethod = errors.New("this is the only way in that the member has while passwords are switched off")
 
-// keepsSignInMethod is ErrLastSignInMethod where a member, in an organization
-// without passwords, has no other way in than one passkey.
+// checkOtherSignInMethod is ErrLastSignInMethod if
+// a member of an organization without passwords
+// has no other way to sign in than one passkey.
 func (b *base) checkOtherSignInMethod(ctx context.Context, u *unitofwork.Unit, member tenants.Member, without string) error {
 	off, err := b.passwordsOff(ctx, u.Reader(), member.Organization)
 	if err != nil || !off || b.Config.Provider != nil && member.Identity.Issuer == b.Config.Provider.Issuer {

@@ -7,14 +7,13 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A Store answers questions about sessions, passkeys, devices
-// and failures to sign in.
+// A Store reads sessions, passkeys, devices and failed sign-ins.
 type Store struct{ reader *query.Reader }
 
 // NewStore returns the store of a reader.
 func NewStore(reader *query.Reader) Store { return Store{reader} }
 
-// Projections are the tables that show these events.
+// Projections maps these events to their tables.
 func Projections() unitofwork.Projections {
 	return unitofwork.Join(
 		unitofwork.On(insertPasskey),
@@ -25,12 +24,12 @@ func Projections() unitofwork.Projections {
 		unitofwork.On(renewSession),
 		unitofwork.On(confirmSession),
 		unitofwork.On(endSession),
-		unitofwork.Unprojected[tenants.SessionRoleChanged](),  // the role is the member's
-		unitofwork.Unprojected[tenants.MemberSignInsFailed](), // it is in the audit
+		unitofwork.Unprojected[tenants.SessionRoleChanged](),  // sessions have their member's role
+		unitofwork.Unprojected[tenants.MemberSignInsFailed](), // only in the audit
 	)
 }
 
-// Erasable are the tables of the room, in the order of their erasure.
+// Erasable are the room's tables, in the order of erasure.
 func Erasable() []erasure.Table {
 	return []erasure.Table{
 		erasure.Rows("devices", erasure.OfOrganization), erasure.Rows("sign_in_failures", erasure.OfOrganization),

@@ -11,9 +11,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// DeviceOf returns the device with one of some hashes of the member with a
-// normal address, or ErrNotFound: before the sign-in, when no organization is
-// known. The work is the same whether there is such a member or not.
+// DeviceOf returns the device with one of some hashes of the member
+// with a normal address, or ErrNotFound: before the sign-in, when no
+// organization is known. The work is the same without such a member.
 func (s Store) DeviceOf(ctx context.Context, email string, hashes []string, now time.Time) (tenants.Device, error) {
 	return query.One(ctx, s.reader, tenants.Installation, pgx.RowToStructByPos[tenants.Device], `
 		SELECT organization, member, hash, session, used_at, expires_at FROM devices
@@ -22,7 +22,7 @@ func (s Store) DeviceOf(ctx context.Context, email string, hashes []string, now 
 		LIMIT 1`, email, hashes, now)
 }
 
-// replaceDevices stores a device of a member in place of those with some
+// replaceDevices stores a member's device in place of those with some
 // hashes, which it returns. Only the last used devices are kept.
 func replaceDevices(ctx context.Context, tx pgx.Tx, device tenants.Device, instead []string) (replaced []string, err error) {
 	rows, err := tx.Query(ctx, `DELETE FROM devices WHERE organization = $1 AND member = $2 AND (hash = ANY($3) OR expires_at <= $4) RETURNING hash`,
@@ -45,7 +45,7 @@ func replaceDevices(ctx context.Context, tx pgx.Tx, device tenants.Device, inste
 	return replaced, err
 }
 
-// forgetDevices deletes the devices of a member but those with some hashes.
+// forgetDevices deletes a member's devices but those with some hashes.
 func forgetDevices(ctx context.Context, tx pgx.Tx, organization pg.Organization, member string, except []string) error {
 	_, err := tx.Exec(ctx, `DELETE FROM devices WHERE organization = $1 AND member = $2 AND hash <> ALL($3)`, organization, member, except)
 	return err

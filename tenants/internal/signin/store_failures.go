@@ -21,7 +21,7 @@ func scanFailures(row pgx.CollectableRow) (f tenants.SignInFailures, err error) 
 	return f, err
 }
 
-// SignInFailures are those of a member that were not reported yet.
+// SignInFailures are a member's unreported failures.
 func (s Store) SignInFailures(ctx context.Context, organization pg.Organization, member string) (tenants.SignInFailures, error) {
 	failures, err := query.One(ctx, s.reader, organization, scanFailures, selectFailures+`WHERE organization = $1 AND member = $2`, member)
 	if errors.Is(err, tenants.ErrNotFound) {
@@ -30,9 +30,9 @@ func (s Store) SignInFailures(ctx context.Context, organization pg.Organization,
 	return failures, err
 }
 
-// DueSignInFailures are at most limit of those of all
-// organizations last reported before a time. Organizations to be
-// deleted wait: their audit is closed.
+// DueSignInFailures are at most limit unreported failures,
+// of all organizations, last reported before a time.
+// Organizations to be deleted wait: their audit is closed.
 func (s Store) DueSignInFailures(ctx context.Context, reported time.Time, limit int) ([]tenants.SignInFailures, error) {
 	return query.List(ctx, s.reader, tenants.Installation, scanFailures, selectFailures+
 		`WHERE `+query.Visible+` AND failed + refused > 0 AND told_at <= $2
@@ -40,7 +40,7 @@ func (s Store) DueSignInFailures(ctx context.Context, reported time.Time, limit 
 		ORDER BY told_at LIMIT $3`, reported, limit)
 }
 
-// keepSignInFailures keeps what was not reported yet of a member.
+// keepSignInFailures stores a member's unreported failures.
 func keepSignInFailures(ctx context.Context, tx pgx.Tx, f tenants.SignInFailures) error {
 	return query.ExactlyOne(ctx, tx, `
 		INSERT INTO sign_in_failures (organization, member, failed, refused, networks, since, told_at, refusals_reported_at)

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A SeenSession is a session with its last known use: uses
-// between two renewals are not recorded.
+// A SeenSession is a session with its last recorded
+// use: uses between two renewals are not recorded.
 type SeenSession struct {
 	tenants.Session
 	Address string
@@ -46,7 +46,7 @@ func prolongSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, 
 		at.Organization, session, hash, used, expires, at.Origin.Address, at.Origin.Client)
 }
 
-// endSession ends a session. An expired one may be gone already.
+// endSession ends a session. An expired one may be deleted already.
 func endSession(ctx context.Context, tx pgx.Tx, at unitofwork.EventContext, e tenants.SessionEnded) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $4 WHERE organization = $1 AND id = $2`,
 		at.Organization, e.Session, e.At, e.Reason)
@@ -65,22 +65,23 @@ func scanSession(row pgx.CollectableRow) (s SeenSession, err error) {
 	return s, err
 }
 
-// Session returns one session, or ErrNotFound. An ended one is
-// kept at least until it would have expired.
+// Session returns one session, or ErrNotFound. An ended
+// one is kept at least until it would have expired.
 func (s Store) Session(ctx context.Context, as pg.Organization, id string) (SeenSession, error) {
 	return query.One(ctx, s.reader, as, scanSession, selectSessions+`WHERE `+query.Visible+` AND id = $2`, id)
 }
 
-// open is which sessions of a member have neither ended nor expired.
+// open is the condition of a member's sessions
+// that have neither ended nor expired.
 const open = `member = $2 AND expires_at > $3 AND ended_at IS NULL `
 
-// Sessions lists the sessions of a member that have neither
-// ended nor expired at now, oldest first.
+// Sessions lists a member's sessions that have
+// neither ended nor expired at now, oldest first.
 func (s Store) Sessions(ctx context.Context, as pg.Organization, member string, now time.Time) ([]SeenSession, error) {
 	return query.List(ctx, s.reader, as, scanSession, selectSessions+`WHERE `+query.Visible+` AND `+open+`ORDER BY started_at, id`, member, now)
 }
 
-// SessionsAfter lists at most limit of those after a position.
+// SessionsAfter lists at most limit of those, after a position.
 func (s Store) SessionsAfter(ctx context.Context, as pg.Organization, member string, now time.Time, after query.Position, limit int) ([]SeenSession, error) {
 	return query.List(ctx, s.reader, as, scanSession, selectSessions+
 		`WHERE `+query.Visible+` AND `+open+`AND (started_at, id) > ($4, $5) ORDER BY started_at, id LIMIT $6`,

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Want checks the status of a page and what it says.
+// Want checks the status of a page, and that it contains a text.
 func Want(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says string) {
 	t.Helper()
 	if got.Code != status || !strings.Contains(got.Body.String(), says) {

@@ -32,11 +32,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Now is the time in a room: an hour after all of its events.
+// Now is the present in a room: an hour after all of its events.
 func Now() time.Time { return Noon.Add(time.Hour) }
 
-// NewWriter returns a writer without a broker: what it keeps is
-// never in force, so it hardly waits.
+// NewWriter returns a writer without a broker: what
+// it stores is never in force, so it hardly waits.
 func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
 	var drawn atomic.Int64
 	return unitofwork.NewWriter(unitofwork.Config{
@@ -47,10 +47,10 @@ func NewWriter(pool *pgxpool.Pool) *unitofwork.Writer {
 	})
 }
 
-// API is a kit for the API of a room.
+// API is a kit for a room's API.
 func API() *api.Kit { return &api.Kit{Clock: Now} }
 
-// Pages is a kit for the pages of a room.
+// Pages is a kit for a room's pages.
 func Pages() *pages.Kit {
 	return pages.NewKit(pages.Config{Directory: directory{}, Clock: Now, IDs: func() string { return "form_1" }, Origin: "https://weir.example"})
 }
@@ -67,14 +67,14 @@ func (directory) Organization(_ context.Context, _ pg.Organization, id string) (
 	return tenants.Organization{ID: id, Name: "Acme"}, nil
 }
 
-// Token is a service token of an organization, or of the
-// installation where that is empty.
+// Token is a service token of an organization,
+// or of the installation if that is empty.
 func Token(organization string) identity.Principal {
 	return identity.Principal{Kind: contract.CredentialServiceToken, ID: "tok_1", Organization: organization, Scopes: []string{api.AdminScope}}
 }
 
-// SignedIn is the member of org_a, or org_b, in a role of their
-// session. In the table they are admin.
+// SignedIn is the member of org_a, or org_b, in
+// their session's role. In the table they are admin.
 func SignedIn(name string, role tenants.Role) identity.Principal {
 	return identity.Principal{
 		Kind: contract.CredentialSession, ID: "ses_" + name, Organization: "org_" + name, Member: "mem_" + name,
@@ -82,8 +82,8 @@ func SignedIn(name string, role tenants.Role) identity.Principal {
 	}
 }
 
-// Call sends a request of a principal to what mount adds: JSON,
-// or the form where there is one.
+// Call sends a principal's request to the routes
+// of mount: JSON, or the form if there is one.
 func Call(t *testing.T, mount func(chi.Router), as identity.Principal, method, path, body string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	kind := "application/json"

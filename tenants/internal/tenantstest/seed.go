@@ -18,18 +18,18 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Noon is when all of it happened.
+// Noon is the time of all seeded events.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Open returns a fresh schema with the organizations org_a and
-// org_b, which have one of everything.
+// Open returns a fresh schema with the organizations
+// org_a and org_b, which have one of everything.
 func Open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	return seeded(t, pgtest.Open(t, schema.Name, schema.Migrations()...))
 }
 
-// OpenOwned is Open as the role that owns the schema, for tests that spoil what
-// serving can't.
+// OpenOwned is Open as the schema's owner,
+// for tests that alter what serving can't.
 func OpenOwned(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	return seeded(t, pgtest.OpenOwned(t, schema.Name, schema.Migrations()...))
@@ -43,7 +43,7 @@ func seeded(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 	return pool
 }
 
-// WebhookKey is what the secrets of webhooks follow from.
+// WebhookKey is the key from which webhooks' secrets are derived.
 func WebhookKey() webhook.Keys {
 	keys, err := webhook.ParseKeys(httpapi.Secret(strings.Repeat("5a", 32)))
 	if err != nil {

@@ -17,13 +17,13 @@ type Aggregate[S any] struct {
 	version int64
 }
 
-// Load reads the state of a stream; its zero value where there is none.
+// Load reads the state of a stream; its zero value if there is none.
 func Load[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream) (Aggregate[S], error) {
 	history, err := u.Events.ReadTx(ctx, u.tx, stream)
 	return Aggregate[S]{eventstore.Fold[S, tenants.Event, P](history), stream, eventstore.VersionOf(history)}, err
 }
 
-// Append keeps what was decided about an aggregate, and brings it forward.
+// Append stores what was decided about an aggregate, and applies it.
 func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, aggregate *Aggregate[S], events []tenants.Event) error {
 	for _, event := range events {
 		P(&aggregate.State).Apply(event)
@@ -33,15 +33,15 @@ func Append[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 	return u.append(ctx, aggregate.stream, before, aggregate.State, events)
 }
 
-// Change loads an aggregate, and keeps what decide returns. It
-// returns the state as it is then.
+// Change loads an aggregate, and stores what
+// decide returns. It returns the new state.
 func Change[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error)) (S, error) {
 	return Create[S, P](ctx, u, stream, decide, Counted{})
 }
 
-// Create is Change for something new, for which there has to be
-// counted. A repeated request needs none.
+// Create is Change for something new, which counted
+// limits. A repeated request is not counted.
 func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u *Unit, stream eventstore.Stream,
 	decide func(S) ([]tenants.Event, error), counted Counted) (S, error) {
 	aggregate, err := Load[S, P](ctx, u, stream)
@@ -61,14 +61,14 @@ func Create[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, u
 	return aggregate.State, err
 }
 
-// Once is a unit of work of one decision about one aggregate,
-// for those who have a permission.
+// Once is a unit of work of one decision about
+// one aggregate, for those with a permission.
 func Once[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error)) (state S, err error) {
 	return CreateOnce[S, P](ctx, w, request, permission, stream, decide, Counted{})
 }
 
-// CreateOnce is Once for something new, for which there has to be counted; see Create.
+// CreateOnce is Once for something new, which counted limits; see Create.
 func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Context, w *Writer, request Request, permission tenants.Permission,
 	stream eventstore.Stream, decide func(S) ([]tenants.Event, error), counted Counted) (state S, err error) {
 	u, err := w.Begin(ctx, stream.Organization, request)
@@ -88,15 +88,15 @@ func CreateOnce[S any, P eventstore.Folder[S, tenants.Event]](ctx context.Contex
 // Count is how many of something an organization has.
 type Count func(ctx context.Context, in *query.Reader, organization pg.Organization, what tenants.Countable, now time.Time) (int, error)
 
-// A Counted is what something new counts as; the zero Counted: nothing.
+// A Counted is what something new counts as; zero: nothing.
 type Counted struct {
 	Count Count
 	As    []tenants.Countable
 }
 
-// CheckLimits is tenants.LimitReached where an organization may have no more of
-// something. It counts within the unit, so that two at once can't both take the
-// last place. The installation has no limits.
+// CheckLimits is tenants.LimitReached if an organization may have no
+// more of something. It counts within the unit, so that two at once
+// can't both take the last place. The installation has no limits.
 func (u *Unit) CheckLimits(ctx context.Context, organization string, counted Counted) error {
 	if organization == tenants.Installation {
 		return nil
@@ -113,7 +113,7 @@ func (u *Unit) CheckLimits(ctx context.Context, organization string, counted Cou
 	return nil
 }
 
-// Capacity is that of the organization of a caller.
+// Capacity is that of the caller's organization.
 func (w *Writer) Capacity(ctx context.Context, caller tenants.Caller, what tenants.Countable, count Count) (tenants.Capacity, error) {
 	have, err := count(ctx, w.Views, pg.Organization(caller.Organization), what, w.Now())
 	return tenants.Capacity{What: what, Have: have, Limit: w.Limits.Of(what)}, err

@@ -17,12 +17,12 @@ type Events = eventstorepg.Store[tenants.Event]
 // Recorded is a stored event.
 type Recorded = eventstore.Recorded[tenants.Event]
 
-// Audit writes the lines of an organization's audit up to its newest
-// event, in the transaction that appended it.
+// Audit writes the lines of an organization's audit up to
+// its newest event, in the transaction that appended it.
 type Audit func(ctx context.Context, tx pgx.Tx, events *Events, organization string) error
 
-// NewEvents returns the store: whatever it appends is projected
-// and audited in the same transaction.
+// NewEvents returns the store: appended events are
+// projected and audited in the same transaction.
 func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events {
 	var events *Events
 	events = eventstorepg.New(pool, Codec(), func(ctx context.Context, tx pgx.Tx, appended []Recorded) error {
@@ -34,7 +34,7 @@ func NewEvents(pool *pgxpool.Pool, projections Projections, audit Audit) *Events
 	return events
 }
 
-// Codec is how this module's events are stored.
+// Codec encodes this module's events.
 func Codec() eventstore.Codec[tenants.Event] {
 	return eventstore.Codec[tenants.Event]{
 		Encode: tenants.EncodeEvent, Decode: tenants.DecodeEvent, Knows: tenants.CanDecode,
@@ -42,8 +42,7 @@ func Codec() eventstore.Codec[tenants.Event] {
 	}
 }
 
-// Stream names the stream of one thing; each thing that changes
-// as a whole has its own.
+// Stream names the stream of one thing that changes as a whole.
 func Stream(organization, noun, id string) eventstore.Stream {
 	return eventstore.Stream{Organization: organization, Name: noun + "/" + id}
 }

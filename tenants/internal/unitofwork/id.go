@@ -9,9 +9,9 @@ import (
 )
 
 // NewID returns the id of what a request creates in an
-// organization. With an idempotency key it follows from that, the
-// caller, the kind and the organization, so that a repeated request
-// meets what it created, without a table of keys.
+// organization. With an idempotency key it follows from that,
+// the caller, the kind and the organization, so that a repeated
+// request finds what it created, without a table of keys.
 func (w *Writer) NewID(request Request, prefix, organization string) string {
 	if request.IdempotencyKey == "" {
 		return prefix + w.IDs()
@@ -21,7 +21,8 @@ func (w *Writer) NewID(request Request, prefix, organization string) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// Draw draws the id and the secret of what a request creates in an organization.
+// Draw draws the id and the secret of what
+// a request creates in an organization.
 func (w *Writer) Draw(request Request, idPrefix, organization, secretPrefix string) (id string, secret tenants.Secret, err error) {
 	secret, err = tenants.NewSecret(secretPrefix, w.Random)
 	return w.NewID(request, idPrefix, organization), secret, err

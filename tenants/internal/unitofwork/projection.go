@@ -9,17 +9,17 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// EventContext is what surrounds an event, for projectors.
+// EventContext is what projectors need beside an event.
 type EventContext struct {
 	Organization string // of the event's stream
 	Origin       tenants.Origin
 }
 
-// A Projector brings a table forward by one event, in the
-// transaction that appends it.
+// A Projector applies one event to a table,
+// in the transaction that appends it.
 type Projector func(ctx context.Context, tx pgx.Tx, r Recorded) error
 
-// Projections are the projectors by name of event.
+// Projections are projectors by name of event.
 type Projections map[string]Projector
 
 // On projects events of one type.
@@ -39,8 +39,7 @@ func Unprojected[E tenants.Event]() Projections {
 	return On(func(context.Context, pgx.Tx, EventContext, E) error { return nil })
 }
 
-// Join returns all projections of several. An event in two of
-// them is a programmer's error and panics.
+// Join joins projections. It panics for an event in two of them.
 func Join(several ...Projections) Projections {
 	all := Projections{}
 	for _, projections := range several {
@@ -54,7 +53,7 @@ func Join(several ...Projections) Projections {
 	return all
 }
 
-// Apply brings the tables forward by events.
+// Apply applies events to the tables.
 func (p Projections) Apply(ctx context.Context, tx pgx.Tx, events []Recorded) error {
 	for _, r := range events {
 		project := p[r.Event.EventName()]

@@ -8,31 +8,31 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// maxClient is how much is kept of a User-Agent, in bytes.
+// maxClient is how much of a User-Agent is stored, in bytes.
 const maxClient = 200
 
-// A Request is a caller, an origin, and an identity of the
-// request. All of it is kept with the events.
+// A Request is a caller, an origin, and the request's
+// identity. All of it is stored with the events.
 type Request struct {
 	Caller         tenants.Caller
-	Kind           tenants.ActorKind // empty: a member where there is a role, else a service token
-	Role           tenants.Role      // the caller's at the time, where that is a member; empty for a service token
-	Address        netip.Addr        // where the request came from; zero: unknown
+	Kind           tenants.ActorKind // empty: a member if there is a role, else a service token
+	Role           tenants.Role      // a member's at the time; empty for a service token
+	Address        netip.Addr        // of the client; zero: unknown
 	Client         string            // the client's User-Agent, of any length and content
 	ID             string            // of the request
-	IdempotencyKey string            // empty: every request is a new one
+	IdempotencyKey string            // empty: every request is new
 
-	Devices []tenants.Secret // by which the browser may be known again, at most tenants.MaxDeviceSecrets
-	Device  tenants.Device   // by which it is, to the member who is to be signed in; see Recognize
+	Devices []tenants.Secret // candidates of the browser, at most tenants.MaxDeviceSecrets
+	Device  tenants.Device   // the browser's, for the member who signs in; see Recognize
 }
 
-// By is the request as a member's, who is known only now.
+// By is the request of a member who is identified only now.
 func (r Request) By(member tenants.Member) Request {
 	r.Caller, r.Role = tenants.Caller{ID: member.ID, Organization: member.Organization}, member.Role
 	return r
 }
 
-// Metadata is what is kept of a request with each event that follows from it.
+// Metadata is what is stored of a request with each of its events.
 func (r Request) Metadata() eventstore.Metadata {
 	return tenants.Origin{
 		Actor: r.Caller.ID, Kind: r.kind(), Role: r.Role, Address: httpapi.AddressText(r.Address), Client: httpapi.ClipUserAgent(r.Client, maxClient),
@@ -50,8 +50,9 @@ func (r Request) kind() tenants.ActorKind {
 	return tenants.ServiceTokenActor
 }
 
-// AtTheServer is a request of a program with the installation's configuration,
-// which may do what an operator may. client names the program and its user.
+// AtTheServer is a request of a program with the
+// installation's configuration, which may do what an
+// operator may. client names the program and its user.
 func AtTheServer(client string) Request {
 	return Request{
 		Caller: tenants.Caller{ID: "command", Organization: tenants.Installation, Scopes: OperatorScopes()},
@@ -59,7 +60,7 @@ func AtTheServer(client string) Request {
 	}
 }
 
-// AtStart is a request that the installation makes to itself when it starts.
+// AtStart is a request of the installation at its start.
 func AtStart() Request {
 	return Request{Caller: tenants.Caller{ID: "start", Organization: tenants.Installation}, Kind: tenants.SystemActor}
 }
@@ -69,14 +70,13 @@ func BySystem(part string) Request {
 	return Request{Caller: tenants.Caller{ID: part}, Kind: tenants.SystemActor}
 }
 
-// ByConfiguration is a request that follows from the
-// configuration of the installation.
+// ByConfiguration is a request of the installation's configuration.
 func ByConfiguration() Request {
 	return Request{Caller: tenants.Caller{ID: "configuration"}, Kind: tenants.ConfigurationActor}
 }
 
-// OperatorScopes are the scopes of the configured operator: it could issue
-// itself any, so it has what operators need.
+// OperatorScopes are the scopes of the configured operator: it
+// could issue itself any, so it has all that operators need.
 func OperatorScopes() []string {
 	return []string{"tenants:admin", "billing:read", "billing:write"}
 }

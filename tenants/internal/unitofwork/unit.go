@@ -15,35 +15,36 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// ErrRemoved means that the caller is no member any more, or that their session
-// has ended, which this process has not consumed yet.
+// ErrRemoved means that the caller was removed, or that their
+// session has ended, which this process has not consumed yet.
 var ErrRemoved = errors.New("the caller is no member any more, or has signed out")
 
-// A Unit is one unit of work, kept whole or not at all. There are no concurrent
-// decisions while it is open, so it should end soon.
+// A Unit is one unit of work, committed whole or not at all.
+// No other unit is open meanwhile, so it should end soon.
 type Unit struct {
 	*Writer
 	tx       pgx.Tx
 	reader   *query.Reader
 	request  Request
 	appended bool
-	awaited  []bus.Awaited // what has to be in force before the unit is done
+	awaited  []bus.Awaited // must be in force before Commit returns
 }
 
-// Tx is the transaction of the unit, for what is kept beside the events.
+// Tx is the unit's transaction, for rows beside the events.
 func (u *Unit) Tx() pgx.Tx { return u.tx }
 
-// Reader sees what the unit sees.
+// Reader reads in the unit's transaction.
 func (u *Unit) Reader() *query.Reader { return u.reader }
 
-// Request is who asked for the unit.
+// Request is the request of the unit.
 func (u *Unit) Request() Request { return u.request }
 
-// As makes a member, who is known only now, the author of the rest of the unit.
+// As makes a member, who is identified only
+// now, the author of the rest of the unit.
 func (u *Unit) As(member tenants.Member) { u.request = u.request.By(member) }
 
-// Commit keeps the unit, then waits for a while until the
-// credentials that it changed are in force.
+// Commit commits the unit, then waits for a while
+// until the changed credentials are in force.
 func (u *Unit) Commit(ctx context.Context) error {
 	watch := u.Waiter.Watch(u.awaited...)
 	defer watch.Stop()
@@ -54,7 +55,7 @@ func (u *Unit) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Keep is Commit for those who need not wait.
+// CommitNoWait is Commit without the wait.
 func (u *Unit) CommitNoWait(ctx context.Context) error {
 	if err := u.tx.Commit(ctx); err != nil {
 		return fmt.Errorf("cannot commit: %w", err)
@@ -65,10 +66,10 @@ func (u *Unit) CommitNoWait(ctx context.Context) error {
 	return nil
 }
 
-// Rollback drops the unit, unless it was kept.
+// Rollback drops the unit, unless it was committed.
 func (u *Unit) Rollback(ctx context.Context) { _ = u.tx.Rollback(ctx) }
 
-// Role is the role in which the request acts: a token's, or a member's present
+// Role is the request's role: a token's, or a member's present
 // one, whatever their session has. ErrRemoved for a former member.
 func (u *Unit) Role(ctx context.Context) (tenants.Role, error) {
 	if u.request.Role == "" {
@@ -103,7 +104,7 @@ func Check(role tenants.Role, permission tenants.Permission) error {
 	return nil
 }
 
-// append keeps what follows for one stream, whose state is then state.
+// append stores events of one stream, whose state is then state.
 func (u *Unit) append(ctx context.Context, stream eventstore.Stream, version int64, state any, events []tenants.Event) error {
 	if err := u.Events.AppendTx(ctx, u.tx, stream, version, u.request.Metadata(), events...); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (u *Unit) append(ctx context.Context, stream eventstore.Stream, version int
 	return nil
 }
 
-// published is the version at which the last of some events that
-// changes a credential is published; 0: none.
+// published is the version of the last
+// event that changes a credential; 0: none.
 func published(version int64, events []tenants.Event) (last int64) {
 	for i, event := range events {
 		if event.Publication() == tenants.PublishedCredential {

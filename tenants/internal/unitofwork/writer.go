@@ -14,29 +14,28 @@ import (
 	"github.com/weirlog/weir/tenants/internal/query"
 )
 
-// Config is what a Writer works with. All of it is required.
+// Config is what a Writer needs. All of it is required.
 type Config struct {
 	Events *Events
 	Views  *query.Reader
 	Waiter *bus.CredentialWaiter
 	Clock  func() time.Time
-	IDs    func() string // unique and at most 60 URL-safe characters, later ones sorting behind
+	IDs    func() string // unique and at most 60 URL-safe characters, sorted by time
 	Random io.Reader     // a cryptographic source
 	Limits tenants.Limits
 	RoleOf RoleOf
 	Exists Exists
 }
 
-// Exists returns ErrNotFound unless an organization exists, or is yet
-// to be made: one to be deleted does not.
+// Exists returns ErrNotFound for an organization that is to be deleted.
 type Exists func(ctx context.Context, in *query.Reader, organization pg.Organization) error
 
-// RoleOf finds the role that a member has now, or ErrNotFound.
+// RoleOf finds a member's present role, or ErrNotFound.
 type RoleOf func(ctx context.Context, in *query.Reader, organization pg.Organization, member string) (tenants.Role, error)
 
-// A Writer begins units of work. Errors of decisions are those of
-// tenants: Invalid, ErrNotFound, ErrForbidden, ErrReused, ErrShownOnce;
-// others are failures of its dependencies.
+// A Writer begins units of work. Errors of decisions are those
+// of tenants: Invalid, ErrNotFound, ErrForbidden, ErrReused,
+// ErrShownOnce; others are failures of its dependencies.
 type Writer struct {
 	Config
 }
@@ -44,9 +43,9 @@ type Writer struct {
 // NewWriter returns a writer.
 func NewWriter(config Config) *Writer { return &Writer{config} }
 
-// Begin opens a unit of work of one organization, or as tenants.Installation of
-// several. The caller defers its Rollback. ErrNotFound where the organization
-// is to be deleted, perhaps since the caller saw it.
+// Begin opens a unit of work of one organization, or as tenants.Installation
+// of several. The caller defers its Rollback. ErrNotFound if the
+// organization is to be deleted, perhaps since the caller read it.
 func (w *Writer) Begin(ctx context.Context, organization string, request Request) (*Unit, error) {
 	u, err := w.BeginHidden(ctx, organization, request)
 	if err != nil || organization == tenants.Installation {
@@ -59,8 +58,8 @@ func (w *Writer) Begin(ctx context.Context, organization string, request Request
 	return u, nil
 }
 
-// BeginHidden is Begin for what is decided about the deletion of
-// an organization itself.
+// BeginHidden is Begin for decisions about
+// the deletion of an organization itself.
 func (w *Writer) BeginHidden(ctx context.Context, organization string, request Request) (*Unit, error) {
 	tx, err := w.Events.Begin(ctx, organization)
 	if err != nil {
@@ -69,7 +68,8 @@ func (w *Writer) BeginHidden(ctx context.Context, organization string, request R
 	return &Unit{Writer: w, tx: tx, reader: w.Views.In(tx), request: request}, nil
 }
 
-// Join opens a unit of work in the caller's transaction, who commits it.
+// Join opens a unit of work in the caller's
+// transaction. The caller commits it.
 func (w *Writer) Join(ctx context.Context, tx pgx.Tx, organization string, request Request) (*Unit, error) {
 	if err := eventstorepg.LockAppends(ctx, tx); err != nil {
 		return nil, err
@@ -80,5 +80,5 @@ func (w *Writer) Join(ctx context.Context, tx pgx.Tx, organization string, reque
 	return &Unit{Writer: w, tx: tx, reader: w.Views.In(tx), request: request}, nil
 }
 
-// Now is the time as the database keeps it: UTC, to the microsecond.
+// Now is the time as the database stores it: UTC, to the microsecond.
 func (w *Writer) Now() time.Time { return w.Clock().UTC().Truncate(time.Microsecond) }

@@ -15,10 +15,10 @@ import (
 // Path is the page that links lead to.
 const Path = "/console/unsubscribe"
 
-// sealLength is how much of its HMAC-SHA-256 a link carries.
+// signatureLength is how many bytes of its HMAC-SHA-256 a link has.
 const signatureLength = 16
 
-// ErrLink means that a link was not made here, or was cut or changed.
+// ErrLink means that a link was not made here, or was altered.
 var ErrLink = errors.New("the link is none of ours")
 
 // A Mailing is what a link ends: one kind of mail to a member.
@@ -28,15 +28,15 @@ type Mailing struct {
 	Kind         tenants.MailKind
 }
 
-// Links are those of one installation. They do not expire: a
-// mail may be read years later.
+// Links are one installation's. They do not
+// expire: a mail may be read years later.
 type Links struct {
 	origin string
 	key    []byte
 }
 
-// NewLinks returns the links to pages under an origin. The key that signs them
-// follows from key, which signs other things as well.
+// NewLinks returns the links to pages under an origin. Their
+// signing key is derived from key, which signs other things, too.
 func NewLinks(origin string, key []byte) *Links {
 	own, err := hkdf.Key(sha256.New, key, nil, "weir unsubscribe link", sha256.Size)
 	if err != nil {
@@ -62,8 +62,8 @@ func (l *Links) Read(query url.Values) (Mailing, error) {
 	return m, nil
 }
 
-// seal is the signature of a mailing. Each part is preceded by
-// its length, so that none runs into the next.
+// signature is the signature of a mailing. Each part is preceded
+// by its length, so that no byte can move between parts.
 func (l *Links) signature(m Mailing) []byte {
 	mac := hmac.New(sha256.New, l.key)
 	for _, part := range []string{m.Organization, m.Member, string(m.Kind)} {
