@@ -153,7 +153,7 @@ func TestClientsAreShownAsText(t *testing.T) {
 // Only tests ask for cheap hashes of passwords: the default is slow to guess.
 func TestPasswordsAreDear(t *testing.T) {
 	w := newWorld(t)
-	w.dearPasswords = true
+	w.expensivePasswords = true
 	p := w.start(t, operatorToken)
 	p.add(t, p.tenant(t, "Acme").organization, "ada@example.com", "owner")
 	if kept := w.dump(t); !strings.Contains(kept, "$argon2id$v=19$m=19456,t=2,p=1$") {

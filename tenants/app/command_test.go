@@ -126,7 +126,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 // that changed it is about to be for the others.
 func (p *process) answers(t *testing.T, token, path string, status int) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := p.call(t, token, "GET", path, ""); got.status != status {
 			return fmt.Errorf("the token gets %d %s, want %d", got.status, got.text, status)
 		}

@@ -34,7 +34,7 @@ func (i *ingestor) erased(of tenants.Deletable) {
 // deletion waits until the deletion of something is in a state.
 func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.DeletionState) (found map[string]any) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		for _, found = range p.must(t, 200, "GET", "/v1/deletions?organization="+of.Organization, "").items(t) {
 			if found["id"] == of.ID() && found["state"] == string(state) {
 				return nil
@@ -97,7 +97,7 @@ func TestDeletedIsGone(t *testing.T) {
 		}
 	}
 	n.knows(t, acme.secret, identity.ErrUnknown)
-	n.forgets(t, `"state":"revoked"`)
+	n.awaitForgotten(t, `"state":"revoked"`)
 	n.knows(t, kept.secret, nil)
 	for table, rows := range w.rows(t) {
 		if at := strings.Index(strings.ToLower(rows), "canary"); at >= 0 {
@@ -144,7 +144,7 @@ func TestDeletionsAreForgotten(t *testing.T) {
 	}
 	clock.pass(25 * 31 * 24 * time.Hour)
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": kept.organization, "name": "Later"})) // an audit's newest line stays
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if err := p.Prune(t.Context()); err != nil {
 			return err
 		}
@@ -220,19 +220,19 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	if events := w.rows(t)["events"]; strings.Contains(events, "Canary") {
 		t.Fatal("the events of the key, or the project's name before, are kept")
 	}
-	n.forgets(t, "canary")
+	n.awaitForgotten(t, "canary")
 	if shown := text(n.compacted()); !strings.Contains(shown, "Shop-by-now") {
 		t.Errorf("the project's name is taken back: %s", shown)
 	}
 	p.must(t, 200, "PATCH", "/v1/projects/"+acme.project, `{"name":"Shop-of-today"}`) // whose stream begins with a gap by now
-	n.shows(t, "shop-of-today")
+	n.awaitRecord(t, "shop-of-today")
 
 	organization := tenants.Deletable{Organization: acme.organization}
 	p.must(t, 202, "DELETE", "/v1/organizations/"+acme.organization, "")
 	p.deletion(t, organization, tenants.Erasing)
 	others.erased(organization)
 	p.deletion(t, organization, tenants.Gone)
-	n.forgets(t, "canary")
+	n.awaitForgotten(t, "canary")
 	if err := p.Prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -243,9 +243,9 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 }
 
 // shows waits for a record that has a mark.
-func (n *neighbour) shows(t *testing.T, mark string) {
+func (n *neighbour) awaitRecord(t *testing.T, mark string) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if shown := text(n.compacted()); !strings.Contains(strings.ToLower(shown), mark) {
 			return fmt.Errorf("no record shows %q", mark)
 		}
@@ -254,9 +254,9 @@ func (n *neighbour) shows(t *testing.T, mark string) {
 }
 
 // forgets waits until compaction leaves nothing of what has a mark.
-func (n *neighbour) forgets(t *testing.T, mark string) {
+func (n *neighbour) awaitForgotten(t *testing.T, mark string) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		for key, record := range n.compacted() {
 			if strings.Contains(strings.ToLower(record), mark) {
 				return fmt.Errorf("%s shows %s", key, record)
@@ -284,7 +284,7 @@ func TestDeletionIsCancelled(t *testing.T) {
 			t.Errorf("restored: %s", got.text)
 		}
 		n.knows(t, acme.secret, nil)
-		testenv.Eventually(t, patience, func() error { return works(t, p, acme.token, 200) })
+		testenv.Eventually(t, timeout, func() error { return works(t, p, acme.token, 200) })
 	}
 	if got := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(got) != 1 {
 		t.Errorf("its keys: %v", got)
@@ -322,7 +322,7 @@ func TestWhoDeletes(t *testing.T) {
 	if got := owner.post(t, "/console/settings/organization/delete", map[string]string{"name": "Acme"}); got.status != 303 {
 		t.Errorf("the organization: %d %s", got.status, got.text())
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := owner.get(t, page); got.status != 303 {
 			return fmt.Errorf("signed in still: %d", got.status)
 		}

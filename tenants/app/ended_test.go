@@ -119,7 +119,7 @@ func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser
 	t.Helper()
 	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")
 	b.signIn(t, email, password)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := b.get(t, projectsPage); got.status != http.StatusOK {
 			return fmt.Errorf("signed in, but the page answers %d", got.status)
 		}

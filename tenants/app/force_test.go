@@ -58,8 +58,8 @@ func (w world) follow(t *testing.T) *neighbour {
 		t.Cleanup(func() { cancel(); <-ended })
 		select {
 		case <-reader.Ready():
-		case <-time.After(patience):
-			t.Fatalf("%s was not read within %s", topic, patience)
+		case <-time.After(timeout):
+			t.Fatalf("%s was not read within %s", topic, timeout)
 		}
 	}
 	return n
@@ -70,7 +70,7 @@ func (w world) follow(t *testing.T) *neighbour {
 func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Principal {
 	t.Helper()
 	var holder identity.Principal
-	testenv.Eventually(t, patience, func() (err error) {
+	testenv.Eventually(t, timeout, func() (err error) {
 		if holder, err = n.Lookup(secret); errors.Is(err, want) {
 			return nil
 		}
@@ -116,13 +116,13 @@ func TestExpiryIsPublished(t *testing.T) {
 	end := time.Now().Add(500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
 	key := p.must(t, 201, "POST", "/v1/api-keys",
 		text(map[string]any{"project": acme.project, "environment": "dev", "name": "brief", "expires_at": end})).get("key")
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if _, err := n.Lookup(key); !errors.Is(err, identity.ErrExpired) {
 			return errors.Join(errors.New("the key has not expired"), err)
 		}
 		return nil
 	})
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		for _, item := range p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t) {
 			if item["name"] == "brief" && item["state"] == "expired" {
 				return nil
@@ -140,7 +140,7 @@ func TestFactsArePublished(t *testing.T) {
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
 	want := []string{contract.TypeOrganizationCreated, contract.TypeProjectCreated, contract.TypeAPIKeyIssued, contract.TypeAPIKeyRevoked}
 	n := w.follow(t)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := n.facts(t, acme.organization); !slices.Equal(got, want) {
 			return errors.New(text(got))
 		}
@@ -175,10 +175,10 @@ func TestRevocationCrossesReplicas(t *testing.T) {
 	for range 3 {
 		acme := second.tenant(t, "Acme")
 		if got := first.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 200 {
-			testenv.Eventually(t, patience, func() error { return works(t, first, acme.token, 200) })
+			testenv.Eventually(t, timeout, func() error { return works(t, first, acme.token, 200) })
 		}
 		second.must(t, 200, "POST", "/v1/service-tokens/"+acme.tokenID+"/revoke", "")
-		testenv.Eventually(t, patience, func() error { return works(t, first, acme.token, 401) })
+		testenv.Eventually(t, timeout, func() error { return works(t, first, acme.token, 401) })
 	}
 }
 

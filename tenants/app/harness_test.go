@@ -29,14 +29,14 @@ const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // atOnce is how many tests run at the same time without -parallel: they
 // mostly wait, so more than there are cores.
-const atOnce = "6"
+const parallelTests = "6"
 
 func TestMain(m *testing.M) {
 	given := false
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", atOnce)
+		_ = flag.Set("test.parallel", parallelTests)
 	}
 	code := m.Run()
 	removeProgram()
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what should take milliseconds.
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // A world is where tenants runs: a database, a broker and a log.
 type world struct {
@@ -52,13 +52,13 @@ type world struct {
 	brokers  []string
 	log      *journal
 
-	inForceWait   time.Duration
-	grace         time.Duration // of deletions
-	oidc          app.OIDCConfig
-	clock         func() time.Time // the system's where nil
-	output        *bytes.Buffer    // gets the link for the first owner; nil: there is none
-	bounds        app.BoundsConfig
-	dearPasswords bool // hash them as it is done in earnest
+	inForceWait        time.Duration
+	grace              time.Duration // of deletions
+	oidc               app.OIDCConfig
+	clock              func() time.Time // the system's where nil
+	output             *bytes.Buffer    // gets the link for the first owner; nil: there is none
+	bounds             app.BoundsConfig
+	expensivePasswords bool // hash them as it is done in earnest
 
 	webhooks app.WebhookConfig
 
@@ -72,7 +72,7 @@ func newWorld(t *testing.T) world {
 	return world{
 		database: pgtest.URL(t, schema.Name, schema.Migrations()...), brokers: kafkatest.Brokers(t), log: &journal{},
 		webhooks:    app.WebhookConfig{Keys: httpapi.Secret(strings.Repeat("5a", 32)), Networks: []string{"127.0.0.0/8"}},
-		inForceWait: patience, // a slow machine makes a test slow, not red
+		inForceWait: timeout, // a slow machine makes a test slow, not red
 	}
 }
 
@@ -107,7 +107,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := app.Config{
 		Config:        service.Config{Brokers: w.brokers, DatabaseURL: httpapi.Secret(w.database), Clock: w.clock},
-		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, DeletionGrace: w.grace, CheapPasswords: !w.dearPasswords,
+		OperatorToken: httpapi.Secret(operator), InForceWait: w.inForceWait, DeletionGrace: w.grace, CheapPasswords: !w.expensivePasswords,
 		ConsoleOrigin: "https://weir.example", OIDC: w.oidc, Bounds: w.bounds, Webhooks: w.webhooks,
 		LeakReports: w.leakKeys != "", LeakKeysFile: w.leakKeys,
 	}
@@ -128,7 +128,7 @@ func (w world) start(t *testing.T, operator string) *process {
 		}
 	})}
 	t.Cleanup(p.stop)
-	testenv.Eventually(t, patience, tenants.Ready)
+	testenv.Eventually(t, timeout, tenants.Ready)
 	return p
 }
 

@@ -72,7 +72,7 @@ func TestForeignLooksUnknown(t *testing.T) {
 		if foreign.status != 404 {
 			continue
 		}
-		unknown := tenant{organization: stranger(a.organization), project: stranger(a.project), key: stranger(a.key), tokenID: stranger(a.tokenID)}
+		unknown := tenant{organization: unknownID(a.organization), project: unknownID(a.project), key: unknownID(a.key), tokenID: unknownID(a.tokenID)}
 		got := probe.call(t, p, b.token, unknown)
 		replaced := strings.NewReplacer(unknown.organization, a.organization, unknown.project, a.project,
 			unknown.key, a.key, unknown.tokenID, a.tokenID, got.get("request_id"), foreign.get("request_id")).Replace(got.text)
@@ -83,7 +83,7 @@ func TestForeignLooksUnknown(t *testing.T) {
 }
 
 // stranger is an id of the same form that names nothing.
-func stranger(id string) string {
+func unknownID(id string) string {
 	return id[:len(id)-4] + "zzzz"
 }
 
@@ -217,14 +217,14 @@ func freshSession(t *testing.T, p *process, a tenant) (owner, session string) {
 }
 
 // isStranger reports whether a tenant is one of ids that name nothing.
-func isStranger(a tenant) bool { return strings.HasSuffix(a.organization, "zzzz") }
+func isUnknown(a tenant) bool { return strings.HasSuffix(a.organization, "zzzz") }
 
 // onFreshMember changes a member that it has the operator add.
 func onFreshMember(method, path, body string) func(*testing.T, *process, string, tenant) answer {
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()
 		id := "mem_zzzz"
-		if !isStranger(a) {
+		if !isUnknown(a) {
 			id = addFresh(t, p, operatorToken, a).get("id")
 		}
 		got := p.call(t, token, method, "/v1/members/"+id+path, body)
@@ -244,7 +244,7 @@ func onFreshInvitation(path string) func(*testing.T, *process, string, tenant) a
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()
 		id := "inv_zzzz"
-		if !isStranger(a) {
+		if !isUnknown(a) {
 			id = inviteFresh(t, p, operatorToken, a).get("id")
 		}
 		got := p.call(t, token, "POST", "/v1/invitations/"+id+path, "")
@@ -259,7 +259,7 @@ var newWebhook = map[string]any{"url": "https://hooks.invalid/weir", "events": [
 func freshWebhook(t *testing.T, p *process, a tenant) (path, id string) {
 	t.Helper()
 	path, id = "/v1/organizations/"+a.organization+"/webhooks", "whk_zzzz"
-	if !isStranger(a) {
+	if !isUnknown(a) {
 		id = p.must(t, 201, "POST", path, text(newWebhook)).get("id")
 	}
 	return path + "/" + id, id
@@ -281,7 +281,7 @@ func replayFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	path, id := freshWebhook(t, p, a)
 	delivery := "msg_zzzz"
-	if !isStranger(a) {
+	if !isUnknown(a) {
 		delivery = p.must(t, 202, "POST", path+"/test", "").get("id")
 	}
 	got := p.call(t, token, "POST", path+"/deliveries/"+delivery+"/replay", "")
@@ -294,7 +294,7 @@ func deleteFresh(path, body string) func(*testing.T, *process, string, tenant) a
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()
 		id := "zzzz"
-		if !isStranger(a) {
+		if !isUnknown(a) {
 			id = p.must(t, 201, "POST", path, strings.ReplaceAll(body, "{organization}", a.organization)).get("id")
 		}
 		return p.call(t, token, "DELETE", path+"/"+id, "")

@@ -42,7 +42,7 @@ func TestKeyPages(t *testing.T) {
 	at := time.Now().UTC()
 	used := contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: id, Accepted: 1, FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "checkout/1"}
 	i.used(used)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := b.get(t, page+"/first-event"); got.status != 200 || !strings.Contains(got.body, "The first event came") {
 			return fmt.Errorf("%w: %d %s", errNotYet, got.status, got.body)
 		}
@@ -72,7 +72,7 @@ func TestKeyPages(t *testing.T) {
 	later := time.Now().Add(time.Second).UTC()
 	used.Rejected, used.LastUsedAt, used.Address = 1, later, "192.0.2.8"
 	i.used(used)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		got := b.get(t, page)
 		if !strings.Contains(got.body, "Requests with this one since then: 2, 1 of them rejected") || strings.Count(got.body, "since the rotation") != 1 {
 			return fmt.Errorf("%w: %s", errNotYet, got.body)

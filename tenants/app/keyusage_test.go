@@ -67,7 +67,7 @@ func (i *ingestor) exposed(a tenant, how string) {
 // until waits until a key is shown in a way.
 func (p *process) until(t *testing.T, key string, holds func(answer) bool) (got answer) {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got = p.must(t, 200, "GET", "/v1/api-keys/"+key, ""); !holds(got) {
 			return fmt.Errorf("%w: %s", errNotYet, got.text)
 		}
@@ -175,7 +175,7 @@ func TestLimitIsBelowTheOrganizations(t *testing.T) {
 	i, p := w.ingestor(t), w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	i.publish(contract.TopicAccounts, contract.TypeAccountChanged, acme.organization, contract.Account{Organization: acme.organization, RequestsPerMinute: 60, Version: 1})
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		got := p.call(t, operatorToken, "PATCH", "/v1/api-keys/"+acme.key, `{"rate_per_minute":61}`)
 		if got.status != 400 || pointersOf(got)[0] != "/rate_per_minute" {
 			return fmt.Errorf("%w: %d %s", errNotYet, got.status, got.text)

@@ -113,7 +113,7 @@ func TestRolesAreInForceAtOnce(t *testing.T) {
 		if got := p.must(t, 200, "PATCH", "/v1/members/"+id, text(map[string]any{"role": role})); got.get("role") != role {
 			t.Errorf("changed: %s", got.text)
 		}
-		testenv.Eventually(t, patience, func() error {
+		testenv.Eventually(t, timeout, func() error {
 			if got := n.knows(t, b.secret(), nil); got.Role() != role {
 				return fmt.Errorf("others know the session as %q, want %q", got.Role(), role)
 			}

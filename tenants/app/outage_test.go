@@ -32,7 +32,7 @@ func TestBrokerIsAway(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	startBroker(t, directory, number)
 	n := w.follow(t)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		_, err := n.Lookup(acme.secret)
 		return err
 	})

@@ -35,7 +35,7 @@ func TestRenames(t *testing.T) {
 	if got := p.call(t, acme.token, "GET", "/v1/organizations/"+acme.organization, ""); got.get("name") != "Zenith" {
 		t.Errorf("the organization: %d %s", got.status, got.text)
 	}
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		published := map[string]int{}
 		for _, kind := range n.facts(t, acme.organization) {
 			published[kind]++

@@ -22,7 +22,7 @@ func TestRestartChangesNothing(t *testing.T) {
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", "")
-	testenv.Eventually(t, patience, func() error { return w.published(t) })
+	testenv.Eventually(t, timeout, func() error { return w.published(t) })
 	p.stop()
 	events, records := w.dump(t), w.follow(t).ids()
 	p = w.start(t, operatorToken)

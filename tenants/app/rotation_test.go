@@ -19,7 +19,7 @@ func TestRotation(t *testing.T) {
 	n := w.follow(t)
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"name":"Checkout","rate_per_minute":30}`)
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := n.knows(t, acme.secret, nil); got.RatePerMinute != 30 {
 			return fmt.Errorf("the limit in force is %d, want 30", got.RatePerMinute)
 		}
@@ -95,7 +95,7 @@ func TestAccessOfKeys(t *testing.T) {
 	if got := p.must(t, 200, "PATCH", "/v1/api-keys/"+made.get("id"), `{"access":"project"}`); got.get("access") != "project" {
 		t.Errorf("changed to %s", got.text)
 	}
-	testenv.Eventually(t, patience, func() error { // another service reads the change a moment later
+	testenv.Eventually(t, timeout, func() error { // another service reads the change a moment later
 		if project, alone := n.knows(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
 			return fmt.Errorf("the key reads %q alone: %t", project, alone)
 		}

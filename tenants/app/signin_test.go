@@ -78,7 +78,7 @@ func TestSessionExpires(t *testing.T) {
 		if err := json.Unmarshal(record.Value, &published); err != nil || published.ExpiresAt == nil {
 			t.Fatalf("the session never ends: %s, %v", record.Value, err)
 		}
-		if lasts := published.ExpiresAt.Sub(before); lasts < 12*time.Hour-time.Second || lasts > 12*time.Hour+patience {
+		if lasts := published.ExpiresAt.Sub(before); lasts < 12*time.Hour-time.Second || lasts > 12*time.Hour+timeout {
 			t.Errorf("the session lasts %s", lasts)
 		}
 	}

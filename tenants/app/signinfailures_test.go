@@ -22,7 +22,7 @@ func (p *process) failuresReported(t *testing.T, organization string) []map[stri
 func (p *process) awaitFailures(t *testing.T, organization string, lines int) map[string]any {
 	t.Helper()
 	var reported []map[string]any
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if reported = p.failuresReported(t, organization); len(reported) != lines {
 			return fmt.Errorf("%d lines", len(reported))
 		}
@@ -55,7 +55,7 @@ func TestFailuresToSignInAreAudited(t *testing.T) {
 	}
 	p.guess(t, "ada@example.com") // nine more, and one that is refused
 	p.guess(t, "nobody@example.com")
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if strings.Count(w.log.String(), "a sign-in failed") != 20 {
 			return errors.New("not all is logged")
 		}

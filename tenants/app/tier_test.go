@@ -23,7 +23,7 @@ func TestTierOfTheLedger(t *testing.T) {
 	}
 	acme := made.get("id")
 	i.publish(contract.TopicAccounts, contract.TypeAccountChanged, acme, contract.Account{Organization: acme, Tier: "scale", RequestsPerMinute: 60, Version: 1})
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := p.must(t, 200, "GET", "/v1/organizations/"+acme, ""); got.get("tier") != "scale" {
 			return fmt.Errorf("%w: %s", errNotYet, got.text)
 		}

@@ -31,7 +31,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
 // A room has the webhooks of org_a and org_b, and one sender.
 type room struct {
@@ -219,7 +219,7 @@ func (r *receiver) received() []request {
 // await waits until so many messages have come.
 func (r *receiver) await(t *testing.T, n int) []request {
 	t.Helper()
-	testenv.Eventually(t, patience, func() error {
+	testenv.Eventually(t, timeout, func() error {
 		if got := len(r.received()); got < n {
 			return errNot("%d of %d messages have come", got, n)
 		}

@@ -58,7 +58,7 @@ func as(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 }
 
 // furnish adds what furnished organizations do not have.
-func furnish(t *testing.T, pool *pgxpool.Pool) {
+func seed(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	as(t, pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `
@@ -87,7 +87,7 @@ func furnish(t *testing.T, pool *pgxpool.Pool) {
 // of what is in force everything.
 func TestTables(t *testing.T) {
 	pool := tenantstest.Open(t)
-	furnish(t, pool)
+	seed(t, pool)
 	before := map[string]int{}
 	tables := []string{
 		"sessions", "challenges", "devices", "sign_in_failures", "invitations", "members", "passkeys", "api_keys", "service_tokens", "api_key_usage", "api_key_users",
