@@ -21,8 +21,8 @@ func issueKey() tenants.IssueAPIKey {
 	}
 }
 
-// A key is issued once; a request that comes again gets no second
-// key and no way to the first one's secret.
+// A key is issued once; a repeated request gets no
+// second key and no way to the first one's secret.
 func TestAPIKeyIssueDecisions(t *testing.T) {
 	issue := func(change func(*tenants.IssueAPIKey)) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {
@@ -60,7 +60,7 @@ func TestAPIKeyIssueDecisions(t *testing.T) {
 	})
 }
 
-// A key is revoked once and for ever; the first reason stands.
+// A key is revoked once and for ever; the first reason stays.
 func TestAPIKeyRevokeDecisions(t *testing.T) {
 	revoked := tenants.APIKeyRevoked{APIKey: "key_1", Reason: "leaked", At: later}
 	revoke := func(reason string) func(tenants.APIKey) ([]tenants.Event, error) {
@@ -77,8 +77,8 @@ func TestAPIKeyRevokeDecisions(t *testing.T) {
 	})
 }
 
-// A key works from its first instant up to, and not including, its end;
-// a revocation ends it whatever the time.
+// A key works from its first instant up to, and not
+// including, its end; a revocation ends it at any time.
 func TestAPIKeyState(t *testing.T) {
 	issued := keyIssued()
 	issued.ExpiresAt = &later

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A key gets another name or limit while it works; its limit is
-// never above its organization's.
+// The name and limit of a working key can be changed;
+// its limit is never above its organization's.
 func TestAPIKeyChangeDecisions(t *testing.T) {
 	change := func(name string, rate, ceiling int) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {

@@ -19,12 +19,12 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// -add writes the golden files that are missing. It never touches one that
-// exists: what was written to an audit stays as it is.
+// -add writes missing golden files. It never changes
+// one: what was written to an audit stays as it is.
 var add = flag.Bool("add", false, "write the golden files that are missing")
 
-// Every event reads in the audit as ever: a form that changed would not
-// match the lines that were written before.
+// The audit shows every event as ever: another form
+// would not match the lines that were written before.
 func TestEveryEventIsAudited(t *testing.T) {
 	for name, event := range samples() {
 		subject, change := tenants.Audit(nil, event)
@@ -77,8 +77,8 @@ func addMissing(t *testing.T, file string, text []byte) {
 	}
 }
 
-// The set of events is closed: each that the package declares has a sample, and
-// so a golden file and a form in the audit.
+// The set of events is closed: each declared one has a
+// sample, and so a golden file and a form in the audit.
 func TestEveryEventHasASample(t *testing.T) {
 	sampled := map[string]bool{}
 	for _, event := range samples() {
@@ -134,7 +134,7 @@ func declaredEvents(t *testing.T) (names []string) {
 	return names
 }
 
-// What the audit shows of a change is never a secret, nor what is kept of one.
+// The audit of a change has neither a secret nor its digest.
 func TestAuditShowsNoSecret(t *testing.T) {
 	for name, event := range samples() {
 		_, change := tenants.Audit(nil, event)
@@ -146,7 +146,7 @@ func TestAuditShowsNoSecret(t *testing.T) {
 	}
 }
 
-// A change is read as what is different after it.
+// A change is shown as what differs after it.
 func TestDifferences(t *testing.T) {
 	before, err := tenants.ParseFields(`{"name":"Shop","scopes":["a:b","c:d"],"rate":60,"state":"active"}`)
 	if err != nil {

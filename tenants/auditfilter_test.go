@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A filter that no line could match is refused, field by field,
-// instead of finding nothing.
+// A filter that no line can match is refused,
+// field by field, instead of finding nothing.
 func TestAuditFilter(t *testing.T) {
 	for name, test := range map[string]struct {
 		filter tenants.AuditFilter

@@ -18,14 +18,14 @@ func digest(first string) tenants.SecretDigest {
 	return tenants.SecretDigest{Hash: first + "-hash", First: first, Last: "9f3e"}
 }
 
-// folder is a pointer to a state that events bring forward.
+// folder is a pointer to a state that applies events.
 type folder[S any] interface {
 	*S
 	Apply(event tenants.Event)
 }
 
-// A decision is: given what happened, when a command comes, then
-// these events follow or this error.
+// A decision is: given a history and a
+// command, these events or this error follow.
 type decision[S any] struct {
 	given []tenants.Event
 	when  func(state S) ([]tenants.Event, error)

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// What a deletion decides follows from how far it is.
+// The decisions of a deletion follow from its state.
 func TestDeletion(t *testing.T) {
 	shop := tenants.Deletable{Organization: "org_1", Project: "prj_1"}
 	requested := tenants.DeletionRequested{Deletable: shop, At: noon, BeginsAt: later}

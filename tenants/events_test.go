@@ -12,9 +12,9 @@ import (
 
 const golden = "testdata/events"
 
-// samples has one event of each kind, and, behind a +, one of each form with
-// members that the first ones lacked. Golden files, which are never edited, pin
-// what it encodes to: stored events must decode for ever.
+// samples has one event of each kind, and, behind a +, one of
+// each form with later members. Golden files, which are never
+// edited, pin their encoding: stored events must decode for ever.
 func samples() map[string]tenants.Event {
 	token := tokenIssued()
 	token.Configured = true
@@ -107,7 +107,7 @@ func nameOf(sample string) string {
 	return name
 }
 
-// What was ever stored is still understood.
+// All stored forms are still decoded.
 func TestGoldenEventsDecode(t *testing.T) {
 	files, err := os.ReadDir(golden)
 	if err != nil || len(files) < len(samples()) {
@@ -124,7 +124,7 @@ func TestGoldenEventsDecode(t *testing.T) {
 	}
 }
 
-// What is stored is known, and nothing else.
+// Only stored names are known.
 func TestKnownEvents(t *testing.T) {
 	for _, event := range tenants.Events() {
 		if !tenants.CanDecode(event.EventName()) {
@@ -136,7 +136,7 @@ func TestKnownEvents(t *testing.T) {
 	}
 }
 
-// An event of a future version stops the reader instead of being passed over.
+// An event of a future version stops the reader instead of being skipped.
 func TestUnknownEventFails(t *testing.T) {
 	if event, err := tenants.DecodeEvent("tenants.v9.project_created", []byte(`{}`)); err == nil {
 		t.Errorf("got %+v", event)

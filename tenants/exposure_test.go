@@ -14,8 +14,8 @@ func keyExposed() tenants.APIKeyExposed {
 	return tenants.APIKeyExposed{APIKey: "key_1", Kind: tenants.ExposedLeaked, Where: leakedAt, Source: "content", At: noon}
 }
 
-// What follows from an exposure: it is recorded once, and the policy decides
-// about the key. A proxy's report is recorded, and never ends anything.
+// An exposure is recorded once, and the policy decides about the
+// key. A proxy's report is recorded, and never ends anything.
 func TestAPIKeyExposeDecisions(t *testing.T) {
 	expose := func(exposure tenants.Exposure, leaked tenants.LeakedPolicy, plain tenants.PlainHTTPPolicy) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {
@@ -59,7 +59,8 @@ func TestAPIKeyExposeDecisions(t *testing.T) {
 	})
 }
 
-// A key found on page after page fills no disk, and foreign texts are bounded.
+// A key found on page after page does not fill
+// the disk, and foreign texts are bounded.
 func TestExposuresAreBounded(t *testing.T) {
 	var key tenants.APIKey
 	key.Apply(keyIssued())
@@ -78,7 +79,7 @@ func TestExposuresAreBounded(t *testing.T) {
 	}
 }
 
-// A report may hold anything: what can't be shown or kept is left out.
+// A report may hold anything: what can't be shown or stored is left out.
 func TestExposureWithControlCharacters(t *testing.T) {
 	key := tenants.APIKey{}
 	key.Apply(keyIssued())

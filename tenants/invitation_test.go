@@ -21,8 +21,8 @@ func invite() tenants.Invite {
 	}
 }
 
-// An invitation is made once; whoever asks again gets no way to the
-// code. An owner is invited by owners only.
+// An invitation is created once; a repeated request
+// gets no way to the code. Only owners invite owners.
 func TestInviteDecisions(t *testing.T) {
 	made := func(change func(*tenants.Invite)) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) {
@@ -51,7 +51,8 @@ func TestInviteDecisions(t *testing.T) {
 	})
 }
 
-// One person joins by an invitation, within its time and with the newest code.
+// One person joins by an invitation, within
+// its time and with the newest code.
 func TestAcceptDecisions(t *testing.T) {
 	accept := func(code, email string, at time.Time) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) {
@@ -76,7 +77,7 @@ func TestAcceptDecisions(t *testing.T) {
 	})
 }
 
-// What is settled stays so; what has only expired can be sent again.
+// A closed invitation stays closed; an expired one can be sent again.
 func TestInvitationEndsOnce(t *testing.T) {
 	revoke := func(by tenants.Role) func(tenants.Invitation) ([]tenants.Event, error) {
 		return func(i tenants.Invitation) ([]tenants.Event, error) { return i.Revoke(by, later) }

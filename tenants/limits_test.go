@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A missing limit has a default; the last place can be taken, and
-// then the limit is reported with a remedy.
+// A missing limit has a default; the last place can be
+// taken, and then the limit is reported with a remedy.
 func TestLimits(t *testing.T) {
 	limits := tenants.Limits{Projects: 3}.OrDefault()
 	for what, want := range map[tenants.Countable]int{

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A member gets all mail about the account until they choose; a
-// choice that is made already decides nothing.
+// A member gets all mail about the account until
+// they choose; the same choice again has no event.
 func TestMailDecisions(t *testing.T) {
 	choose := func(wanted ...tenants.MailKind) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -37,7 +37,7 @@ func TestMailDecisions(t *testing.T) {
 	})
 }
 
-// What a member has chosen goes with them.
+// A removed member's choice is removed, too.
 func TestMailsOfAFormerMember(t *testing.T) {
 	var m tenants.Member
 	m.Apply(memberAdded())

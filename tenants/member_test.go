@@ -22,8 +22,8 @@ func addMember() tenants.AddMember {
 	}
 }
 
-// A member is added once, with one spelling of the address; a
-// request that comes again changes nothing.
+// A member is added once, with one spelling of the
+// address; a repeated request changes nothing.
 func TestMemberAddDecisions(t *testing.T) {
 	add := func(change func(*tenants.AddMember)) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -54,8 +54,8 @@ func TestMemberAddDecisions(t *testing.T) {
 	})
 }
 
-// A role is changed, and a member removed, by roles that manage
-// both; the last owner stays one.
+// A role is changed, and a member removed, by roles
+// that manage both; the last owner stays one.
 func TestMemberManageDecisions(t *testing.T) {
 	role := func(by, to tenants.Role, owners int) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -101,8 +101,8 @@ func TestMemberManageDecisions(t *testing.T) {
 	})
 }
 
-// An address has one form, and nothing that could be mistaken for
-// another address or carry something along.
+// An address has one form, and nothing that could be
+// mistaken for another address or inject something.
 func TestEmails(t *testing.T) {
 	for email, fine := range map[string]bool{
 		"ada@example.com": true, "Ada.B+tag@sub.Example.co.uk": true, " o'neil@example.com\n": true,
@@ -139,7 +139,7 @@ func TestEmails(t *testing.T) {
 	}
 }
 
-// A password in plaintext never shows itself by being printed.
+// Printing never shows a password.
 func TestPasswordHidesItself(t *testing.T) {
 	password := tenants.Password("correct horse battery")
 	for _, verb := range []string{"%s", "%v", "%+v", "%#v", "%q", "%x", "%d"} {

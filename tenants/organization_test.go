@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// An organization is created once, with a clean name and a tier that exists;
-// the same request again changes nothing.
+// An organization is created once, with a trimmed name
+// and a known tier; a repeated request changes nothing.
 func TestOrganizationDecisions(t *testing.T) {
 	created := tenants.OrganizationCreated{Organization: "org_1", Name: "Acme", Tier: tenants.Scale, At: noon}
 	create := func(name string, tier tenants.Tier) func(tenants.Organization) ([]tenants.Event, error) {
@@ -41,7 +41,7 @@ func TestOrganizationDecisions(t *testing.T) {
 	})
 }
 
-// A name may have 200 characters of whatever script, however many bytes those are.
+// A name may have 200 characters of any script, however many bytes those are.
 func TestLongestName(t *testing.T) {
 	events, err := tenants.Organization{}.Create(tenants.CreateOrganization{
 		ID: "org_1", Name: strings.Repeat("界", 200), Tier: tenants.Indie, At: noon,

@@ -11,8 +11,8 @@ func ownerCodeIssued() tenants.OwnerCodeIssued {
 	return tenants.OwnerCodeIssued{Digest: digest("ab12"), At: noon, ExpiresAt: noon.Add(tenants.OwnerCodeLifetime)}
 }
 
-// There is a code as long as nobody is a member; the newest one
-// makes one person the first owner.
+// There is a code as long as there are no members;
+// the newest one makes one person the first owner.
 func TestOwnerCodeDecisions(t *testing.T) {
 	issue := func(founded bool) func(tenants.OwnerCode) ([]tenants.Event, error) {
 		return func(o tenants.OwnerCode) ([]tenants.Event, error) {

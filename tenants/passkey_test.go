@@ -40,7 +40,7 @@ func TestPasskeyRegistration(t *testing.T) {
 	})
 }
 
-// A passkey lets its member in as long as nothing hints at a copy of it.
+// A passkey signs its member in as long as there is no sign of a copy.
 func TestPasskeyUse(t *testing.T) {
 	use := func(counter uint32) func(tenants.Passkey) ([]tenants.Event, error) {
 		return func(p tenants.Passkey) ([]tenants.Event, error) {

@@ -61,7 +61,7 @@ func word(may bool) string {
 	return "-"
 }
 
-// Every permission has at least one role to ask, and its roles have it.
+// Every permission has a role, and its roles have it.
 func TestRolesWithPermission(t *testing.T) {
 	for _, permission := range tenants.Permissions() {
 		asked := tenants.RolesWith(permission)

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A project is created once, for an organization; the same
-// request again changes nothing.
+// A project is created once, for an organization;
+// a repeated request changes nothing.
 func TestProjectDecisions(t *testing.T) {
 	created := tenants.ProjectCreated{Project: "prj_1", Organization: "org_1", Name: "Shop", At: noon}
 	create := func(organization, name string) func(tenants.Project) ([]tenants.Event, error) {

@@ -10,8 +10,8 @@ func memberIdentified() tenants.MemberIdentified {
 	return tenants.MemberIdentified{Member: "mem_1", Issuer: "https://id.example", Subject: "248289761001", At: later}
 }
 
-// A member is one person at an identity provider, until the password is reset
-// by a code. Another provider takes the place of the one before.
+// A member is one person at an identity provider, until the password
+// is reset by a code. Another provider replaces the previous one.
 func TestIdentifyDecisions(t *testing.T) {
 	identify := func(issuer, subject string) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A thing is the same without the events that later ones
-// replace, whatever else happens to it.
+// A thing is the same without its replaced
+// events, whatever else happens to it.
 func TestReplacedEventsChangeNothing(t *testing.T) {
 	random, replaced := rand.New(rand.NewPCG(1, 2)), replacedByName()
 	for subject, events := range eventsBySubject() {
@@ -26,8 +26,8 @@ func TestReplacedEventsChangeNothing(t *testing.T) {
 	}
 }
 
-// A password that was set by a code removed the identity at the
-// provider, which another password does not.
+// A password set by a code removed the identity at
+// the provider, which another password does not.
 func TestAResetIsReplacedByAResetAlone(t *testing.T) {
 	reset, change := tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "x", Reset: true}, tenants.MemberPasswordChanged{Member: "mem_1", PasswordHash: "y"}
 	for _, then := range [][]tenants.Event{{change}, {change, change}, {reset}, {reset, change}} {
@@ -47,8 +47,7 @@ func replacedByName() map[string]tenants.ReplacedEvent {
 	return replaced
 }
 
-// eventsBySubject are the samples that happen to one type of
-// thing, in the order of their names.
+// eventsBySubject are the samples of one type of thing, sorted by name.
 func eventsBySubject() map[string][]tenants.Event {
 	samples, bySubject := samples(), map[string][]tenants.Event{}
 	names := make([]string, 0, len(samples))
@@ -72,7 +71,7 @@ func randomHistory(t *testing.T, random *rand.Rand, events []tenants.Event) (his
 	return history
 }
 
-// varied is an event with other words, numbers and switches.
+// varied is an event with random words, numbers and switches.
 func varied(t *testing.T, random *rand.Rand, event tenants.Event) tenants.Event {
 	t.Helper()
 	name, data, err := tenants.EncodeEvent(event)
@@ -111,7 +110,7 @@ func isTime(text string) bool {
 	return err == nil
 }
 
-// withoutReplaced leaves out what later events of the same type replace.
+// withoutReplaced leaves out events that later ones of the same type replace.
 func withoutReplaced(t *testing.T, history []tenants.Event, replaced map[string]tenants.ReplacedEvent) (left []tenants.Event) {
 	t.Helper()
 	for i, event := range history {

@@ -13,8 +13,8 @@ func resetCodeIssued() tenants.MemberResetCodeIssued {
 
 const otherHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$b3RoZXI"
 
-// A code to reset a password is handed out by whoever manages the member, works
-// once and ends with the password of before, however that was changed.
+// A reset code is issued by a member's manager, works once and
+// ends with the previous password, however that was changed.
 func TestResetDecisions(t *testing.T) {
 	issue := func(by tenants.Role) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {
@@ -66,8 +66,8 @@ func TestResetDecisions(t *testing.T) {
 	})
 }
 
-// Another password takes the one that the member has, and not
-// one that was changed meanwhile.
+// A new password replaces the one that was
+// shown, not one that was changed meanwhile.
 func TestPasswordDecisions(t *testing.T) {
 	change := func(before string, password tenants.Password) func(tenants.Member) ([]tenants.Event, error) {
 		return func(m tenants.Member) ([]tenants.Event, error) {

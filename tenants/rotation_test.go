@@ -12,8 +12,8 @@ func keyRotated(end time.Time) tenants.APIKeyRotated {
 	return tenants.APIKeyRotated{APIKey: "key_1", To: "key_2", ExpiresAt: end, At: noon}
 }
 
-// The old key goes on for the overlap and never beyond its own end; what has
-// ended, or has a successor, is not rotated.
+// The old key works for the overlap and never beyond its own
+// end; a key that has ended, or has a successor, is not rotated.
 func TestAPIKeyRotateDecisions(t *testing.T) {
 	rotate := func(overlap time.Duration) func(tenants.APIKey) ([]tenants.Event, error) {
 		return func(k tenants.APIKey) ([]tenants.Event, error) {
@@ -40,8 +40,8 @@ func TestAPIKeyRotateDecisions(t *testing.T) {
 	})
 }
 
-// The successor is for the same, and lasts as long as its predecessor did when
-// it was issued, whatever became of that.
+// The successor is for the same, with the
+// original lifetime of its predecessor.
 func TestSuccessor(t *testing.T) {
 	issued := keyIssued()
 	issued.ExpiresAt, issued.RatePerMinute, issued.Access = &later, 30, tenants.WriteAccess // an hour

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A role gives tokens no scope that goes further than the role itself.
+// A role grants no scope beyond its own permissions.
 func TestGrantableScopes(t *testing.T) {
 	want := map[Role]string{
 		Owner: "[billing:read tenants:admin]", Admin: "[billing:read]", Developer: "[]", Viewer: "[]", Billing: "[]", "": "[]",

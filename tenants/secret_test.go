@@ -31,7 +31,7 @@ func TestNewSecret(t *testing.T) {
 	}
 }
 
-// A source that runs dry never makes a short or guessable secret.
+// A failing source never yields a short or guessable secret.
 func TestNewSecretNeedsAllItsBytes(t *testing.T) {
 	if _, err := tenants.NewSecret(tenants.APIKeyPrefix, strings.NewReader(drawn[:23])); err == nil {
 		t.Error("a secret was made of 23 bytes")
@@ -41,8 +41,7 @@ func TestNewSecretNeedsAllItsBytes(t *testing.T) {
 	}
 }
 
-// There is one canonical form, and a text that is refused does
-// not turn up in the error.
+// There is one canonical form, and a refused text is not in the error.
 func TestParseSecret(t *testing.T) {
 	digits := strings.Repeat("0123456789abcdef", 3)
 	if secret, err := tenants.ParseSecret(tenants.ServiceTokenPrefix, "weirsvc_"+digits); err != nil || secret.Reveal() != "weirsvc_"+digits {
@@ -57,7 +56,7 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-// However a secret is printed, logged or encoded by accident, it does not show.
+// No way of printing, logging or encoding shows a secret.
 func TestSecretHidesItself(t *testing.T) {
 	secret, err := tenants.NewSecret(tenants.APIKeyPrefix, strings.NewReader(drawn))
 	if err != nil {
@@ -78,7 +77,7 @@ func TestSecretHidesItself(t *testing.T) {
 	}
 }
 
-// Only what can be an id is ever looked up.
+// Only what can be an id is looked up.
 func TestIsID(t *testing.T) {
 	for text, want := range map[string]bool{
 		"org_0192": true, "A-z_9": true, strings.Repeat("a", 64): true,

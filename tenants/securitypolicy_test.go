@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A policy is set whole; setting it again decides nothing, and a
-// word that is not known is refused.
+// A policy is set whole; setting it again has
+// no event, and an unknown word is refused.
 func TestSecurityPolicyDecisions(t *testing.T) {
 	set := func(leaked tenants.LeakedPolicy, plain tenants.PlainHTTPPolicy) func(tenants.SecurityPolicy) ([]tenants.Event, error) {
 		return func(p tenants.SecurityPolicy) ([]tenants.Event, error) {
@@ -27,9 +27,9 @@ func TestSecurityPolicyDecisions(t *testing.T) {
 	})
 }
 
-// Only owners switch passwords off, and only while one of them can
-// sign in otherwise; they may always switch them on. A request
-// without that field leaves them as they are.
+// Only owners switch passwords off, and only while one of
+// them can sign in otherwise; they may always switch them
+// on. A request without that field leaves them unchanged.
 func TestSwitchingPasswords(t *testing.T) {
 	yes, no := true, false
 	set := func(off *bool, by tenants.Role, owners int) func(tenants.SecurityPolicy) ([]tenants.Event, error) {

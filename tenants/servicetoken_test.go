@@ -21,7 +21,7 @@ func issueToken() tenants.IssueServiceToken {
 	}
 }
 
-// A token is issued once, its scopes in order and each once.
+// A token is issued once, its scopes sorted and each once.
 func TestServiceTokenIssueDecisions(t *testing.T) {
 	issue := func(change func(*tenants.IssueServiceToken)) func(tenants.ServiceToken) ([]tenants.Event, error) {
 		return func(s tenants.ServiceToken) ([]tenants.Event, error) {
@@ -52,8 +52,8 @@ func manyScopes() (scopes []string) {
 	return scopes
 }
 
-// A restart registers the configured token once, and never
-// brings back one that was revoked.
+// A restart registers the configured token
+// once, and never restores a revoked one.
 func TestServiceTokenRegisterDecisions(t *testing.T) {
 	configured := tokenIssued()
 	configured.Configured = true
@@ -66,7 +66,7 @@ func TestServiceTokenRegisterDecisions(t *testing.T) {
 	})
 }
 
-// A token is revoked once and for ever; the first reason stands.
+// A token is revoked once and for ever; the first reason stays.
 func TestServiceTokenRevokeDecisions(t *testing.T) {
 	revoked := tenants.ServiceTokenRevoked{ServiceToken: "tok_1", Reason: "leaked", At: later}
 	revoke := func(s tenants.ServiceToken) ([]tenants.Event, error) {
@@ -79,7 +79,7 @@ func TestServiceTokenRevokeDecisions(t *testing.T) {
 	})
 }
 
-// A token never makes a stronger one; an operator may make any.
+// A token never creates a stronger one; an operator may create any.
 func TestGrants(t *testing.T) {
 	admin := tenants.Caller{ID: "tok_a", Organization: "org_1", Scopes: []string{"tenants:admin", "billing:read"}}
 	if err := admin.CheckGrant([]string{"billing:read"}); err != nil {

@@ -38,8 +38,8 @@ func sessionConfirmed() tenants.SessionConfirmed {
 	}
 }
 
-// A session is started once, for its member's organization and
-// in the member's role, and ends once.
+// A session is started once, for its member's
+// organization and in the member's role, and ends once.
 func TestSessionDecisions(t *testing.T) {
 	start := func(s tenants.Session) ([]tenants.Event, error) {
 		return s.Start(tenants.StartSession{
@@ -68,8 +68,8 @@ func TestSessionDecisions(t *testing.T) {
 	})
 }
 
-// A session is renewed when it is used after a while, by its
-// newest secret, and never beyond its end.
+// A session is renewed when it is used after a while,
+// by its newest secret, and never beyond its end.
 func TestSessionRenewal(t *testing.T) {
 	renew := func(at time.Time, presented string) func(tenants.Session) ([]tenants.Event, error) {
 		return func(s tenants.Session) ([]tenants.Event, error) {
@@ -101,7 +101,7 @@ func TestSessionRenewal(t *testing.T) {
 	})
 }
 
-// Whoever proves anew who they are goes on with another secret.
+// A member who proves their identity again continues with another secret.
 func TestSessionConfirmation(t *testing.T) {
 	confirm := func(at time.Time) func(tenants.Session) ([]tenants.Event, error) {
 		return func(s tenants.Session) ([]tenants.Event, error) {
@@ -118,7 +118,7 @@ func TestSessionConfirmation(t *testing.T) {
 	})
 }
 
-// The secret before works a moment longer, the one before that not even so long.
+// The previous secret works for its overlap, the one before no longer.
 func TestSessionSecretsFollowEachOther(t *testing.T) {
 	var s tenants.Session
 	for _, event := range []tenants.Event{passkeySession(), renewedAt(later, "cd34"), sessionConfirmed()} {

@@ -11,7 +11,7 @@ import (
 
 const accountPage = "/console/settings/account"
 
-// again signs the same member in with another browser.
+// again signs the same member in by another browser.
 func (b *browser) again(t *testing.T, email, address string) *browser {
 	t.Helper()
 	other := b.p.browser(address)
@@ -23,13 +23,13 @@ func (b *browser) again(t *testing.T, email, address string) *browser {
 
 func ownerOf(of tenant) string { return emailOf(of, "owner") }
 
-// emailOf is the address of the member that signedIn makes.
+// emailOf is the address of signedIn's member.
 func emailOf(of tenant, role string) string {
 	return role + "@" + strings.ReplaceAll(of.organization, "_", "-") + ".example.com"
 }
 
-// Members see where they are signed in, and end there what they do not
-// recognize: one session, or all others.
+// Members see their sessions, and end those
+// they do not recognize: one, or all others.
 func TestOwnSessions(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -62,8 +62,8 @@ func TestOwnSessions(t *testing.T) {
 	}
 }
 
-// The sessions of others are neither shown nor ended, also those
-// of the same organization.
+// Sessions of others are neither shown nor
+// ended, even in the same organization.
 func TestSessionsAreOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -83,8 +83,8 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	}
 }
 
-// An administrator's token sees and ends the sessions of its organization's
-// members, but not those of owners; an operator's those of all.
+// An administrator's token lists and ends the sessions of its
+// organization's members, but not those of owners; an operator's all.
 func TestSessionsByTheAPI(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
@@ -133,8 +133,7 @@ func TestSessionsByTheAPI(t *testing.T) {
 	n.knows(t, second.secret(), nil)
 }
 
-// A session is distinguished from others by its browser's
-// User-Agent, shown as text.
+// A session is distinguished by its browser's User-Agent, shown as text.
 func TestClientsAreShownAsText(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -150,7 +149,7 @@ func TestClientsAreShownAsText(t *testing.T) {
 	}
 }
 
-// Only tests ask for cheap hashes of passwords: the default is slow to guess.
+// Only tests use cheap hashes of passwords: the default is slow to guess.
 func TestPasswordsAreDear(t *testing.T) {
 	w := newWorld(t)
 	w.expensivePasswords = true

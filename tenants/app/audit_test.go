@@ -12,14 +12,14 @@ import (
 
 const auditPage = "/console/settings/audit"
 
-// auditOf asks for the audit of an organization, as the operator.
+// auditOf reads the audit of an organization, as the operator.
 func (p *process) auditOf(t *testing.T, organization, more string) []map[string]any {
 	t.Helper()
 	return p.must(t, 200, "GET", "/v1/audit-events?limit=1000&organization="+organization+more, "").items(t)
 }
 
-// Every decision is in the audit: what changed, who decided it, in which role,
-// from where and in which request, and names as they were at the time.
+// Every decision is in the audit: what changed, by whom, in which
+// role, from where and in which request, with the names of that time.
 func TestAuditHasWhoAndWhat(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -64,8 +64,8 @@ func TestAuditHasWhoAndWhat(t *testing.T) {
 	}
 }
 
-// The filters work together and each alone, and pages continue
-// where the one before ended.
+// Filters work together and alone, and pages
+// continue where the previous one ended.
 func TestAuditIsFiltered(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -105,8 +105,8 @@ func TestAuditIsFiltered(t *testing.T) {
 	}
 }
 
-// A token that may do nothing but read the audit reads that of
-// its organization, and nothing else.
+// A token that may only read the audit reads
+// that of its organization, and nothing else.
 func TestAuditorsToken(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -120,8 +120,8 @@ func TestAuditorsToken(t *testing.T) {
 	}
 }
 
-// All that matches comes as CSV, by the parameter or by Accept,
-// and no field is a formula.
+// All that matches is served as CSV, by the
+// parameter or by Accept, and no field is a formula.
 func TestAuditAsCSV(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -156,8 +156,8 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 	return rows
 }
 
-// Members whose role may read the audit see who did what as text, find it
-// without scripts, and take it away as a file.
+// Members whose role may read the audit read it as
+// text, filter it without scripts, and download it.
 func TestAuditPage(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -189,8 +189,8 @@ func TestAuditPage(t *testing.T) {
 	}
 }
 
-// An invalid filter is reported beside its field, and nothing is
-// shown instead of too much.
+// An invalid filter is reported beside its field,
+// and nothing is shown instead of too much.
 func TestAuditPageRefuses(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -217,7 +217,7 @@ func TestAuditPageRefuses(t *testing.T) {
 	}
 }
 
-// A long audit goes on page by page, with the filters.
+// A long audit continues page by page, with the filters.
 func TestAuditPages(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -22,14 +22,14 @@ func (p *process) browser(address string) *browser {
 	return &browser{p: p, address: address, cookies: map[string]*http.Cookie{}}
 }
 
-// A page is what a browser was shown.
+// A page is a response as the browser got it.
 type page struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// text is the page as its reader sees it, more or less: with the entities resolved.
+// text is the page's text, with entities resolved.
 func (p page) text() string { return html.UnescapeString(p.body) }
 
 func (b *browser) send(t *testing.T, request *http.Request) page {
@@ -75,7 +75,7 @@ func (b *browser) signIn(t *testing.T, email, password string) page {
 	return b.post(t, "/console/sign-in", map[string]string{"email": email, "password": password})
 }
 
-// secret is that of the browser's session, "" where it has none.
+// secret is that of the browser's session, "" if it has none.
 func (b *browser) secret() string {
 	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
 		return cookie.Value
@@ -83,7 +83,7 @@ func (b *browser) secret() string {
 	return ""
 }
 
-// signedIn returns a browser in which a new member of a tenant has signed in.
+// signedIn returns a browser with the session of a tenant's new member.
 func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
 	t.Helper()
 	email := emailOf(of, role)

@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// A program is the built program tenants with the settings of a world.
+// A program is the built program tenants with a world's settings.
 type program struct {
 	path string
 	env  []string
@@ -49,8 +49,8 @@ func (w world) program(t *testing.T) program {
 	return program{path, []string{"PATH=" + os.Getenv("PATH"), "WEIR_DATABASE_URL=" + w.database, "WEIR_BROKERS=" + strings.Join(w.brokers, ",")}}
 }
 
-// run runs a command and returns what it prints on standard output and on
-// standard error, and whether it succeeded.
+// run runs a command and returns its standard output,
+// its standard error, and whether it succeeded.
 func (p program) run(t *testing.T, args ...string) (out, notes string, ok bool) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), p.path, args...)
@@ -60,7 +60,7 @@ func (p program) run(t *testing.T, args ...string) (out, notes string, ok bool) 
 	return strings.TrimSuffix(stdout.String(), "\n"), stderr.String(), ok
 }
 
-// must runs a command that has to succeed, and returns what it prints.
+// must runs a command that must succeed, and returns its output.
 func (p program) must(t *testing.T, args ...string) string {
 	t.Helper()
 	out, notes, ok := p.run(t, args...)
@@ -70,7 +70,7 @@ func (p program) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// refused runs a command that has to fail with some words, and print nothing.
+// refused runs a command that must fail with some words, and print nothing.
 func (p program) refused(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if out, notes, ok := p.run(t, args...); ok || out != "" || !strings.Contains(notes, want) {
@@ -78,9 +78,9 @@ func (p program) refused(t *testing.T, want string, args ...string) {
 	}
 }
 
-// An installation is set up from the command line: what is made there is in
-// force when the command ends, also for processes that were serving before,
-// and secrets are on standard output alone.
+// An installation is set up from the command line: what is created
+// there is in force when the command ends, even for processes that
+// were serving before, and secrets are on standard output alone.
 func TestFirstStepsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	w.database = postgrestest.URL(t) // not migrated yet
@@ -91,7 +91,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	organization := tenants.must(t, "organization", "create", "Acme Ltd.", "--tier", "scale")
 	project := tenants.must(t, "project", "create", "Checkout", "--organization", organization)
 	token := tenants.must(t, "service-token", "create", "Admin", "--organization", organization, "--scope", "tenants:admin,billing:read")
-	p.answers(t, token, "/v1/projects", 200)
+	p.awaitStatus(t, token, "/v1/projects", 200)
 	if got := p.call(t, token, "GET", "/v1/projects", ""); got.items(t)[0]["id"] != project {
 		t.Errorf("the token gets %s", got.text)
 	}
@@ -110,7 +110,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	}
 	tokenID := p.call(t, token, "GET", "/v1/service-tokens", "").items(t)[0]["id"].(string)
 	tenants.must(t, "service-token", "revoke", tokenID)
-	p.answers(t, token, "/v1/projects", 401)
+	p.awaitStatus(t, token, "/v1/projects", 401)
 	if got := tenants.must(t, "organization", "list"); got != organization+"\tscale\tAcme Ltd." {
 		t.Errorf("the organizations are %q", got)
 	}
@@ -122,9 +122,9 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	}
 }
 
-// answers waits until a token gets a status: what is in force for the process
-// that changed it is about to be for the others.
-func (p *process) answers(t *testing.T, token, path string, status int) {
+// awaitStatus waits until a token gets a status: what is in
+// force for the process that changed it soon is for the others.
+func (p *process) awaitStatus(t *testing.T, token, path string, status int) {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {
 		if got := p.call(t, token, "GET", path, ""); got.status != status {
@@ -134,8 +134,8 @@ func (p *process) answers(t *testing.T, token, path string, status int) {
 	})
 }
 
-// A refusal is notes with a remedy, and nothing is printed that
-// a script could take for a result.
+// A refusal prints notes with a remedy, and
+// nothing that a script could take for a result.
 func TestRefusalsAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -180,8 +180,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The audit of each organization and of the installation is
-// verified, and tampering is reported.
+// The audit of each organization and of the
+// installation is verified, and tampering is reported.
 func TestVerifyAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	tenants, p := w.program(t), w.start(t, operatorToken)
@@ -224,8 +224,8 @@ func (w world) sql(t *testing.T, statements ...string) {
 	}
 }
 
-// Whoever runs an installation gets the first owner in, and a member who lost
-// the password, by a link that is on standard output alone.
+// The first owner, and a member who lost the password,
+// get in by a link that is on standard output alone.
 func TestLinksAtTheServer(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -254,8 +254,8 @@ func TestLinksAtTheServer(t *testing.T) {
 	program.refused(t, `there is no member "nobody@example.com"`, "reset-link", "nobody@example.com")
 }
 
-// What is deleted at the server is deleted as elsewhere, and can
-// be restored as long as its grace lasts.
+// A deletion at the server is like any other,
+// and can be restored during its grace.
 func TestDeletedByCommand(t *testing.T) {
 	w := newWorld(t)
 	acme := w.start(t, operatorToken).tenant(t, "Acme")

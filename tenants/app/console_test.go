@@ -46,7 +46,8 @@ func pathOf(route string, of tenant) (method, path string) {
 	return method, strings.NewReplacer("{id}", of.key, "{version}", "0", "*", "x").Replace(path)
 }
 
-// Without a session every page leads to the sign-in, and shows and does nothing.
+// Without a session every page redirects to
+// the sign-in, and shows and does nothing.
 func TestPagesNeedASession(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -69,8 +70,8 @@ func TestPagesNeedASession(t *testing.T) {
 	}
 }
 
-// Another site can't make a member's browser do anything, and can't show the
-// console in a frame or run scripts in it.
+// Another site can't make a member's browser do anything,
+// show the console in a frame, or run scripts in it.
 func TestOtherSitesCanDoNothing(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -97,8 +98,8 @@ func TestOtherSitesCanDoNothing(t *testing.T) {
 	}
 }
 
-// A key is made with a few clicks, shown once, works, is
-// recognizable, and is revoked with a reason.
+// A key is created with a few clicks, shown once,
+// works, is recognizable, and is revoked with a reason.
 func TestAPIKeyByTheConsole(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -196,8 +197,8 @@ func TestFaultsStandBesideTheirFields(t *testing.T) {
 	}
 }
 
-// What a role may not do is refused with the reason and whom to
-// ask, and not offered.
+// What a role may not do is refused with the
+// reason and the roles that may, and not offered.
 func TestRolesInTheConsole(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -249,13 +250,14 @@ func TestRolesInTheConsole(t *testing.T) {
 	}
 }
 
-// refused reports whether a page refuses a role, and names whom to ask.
+// refused reports whether a page refuses
+// a role, and names the roles that may.
 func refused(got page, role tenants.Role) bool {
 	return got.status == 403 && strings.Contains(got.body, "Your role here is "+string(role)) && strings.Contains(got.body, "Ask ")
 }
 
-// Members see and reach what belongs to their organization only; what
-// is foreign looks like what is not there.
+// Members read and change only their own organization's;
+// what is foreign looks like what does not exist.
 func TestConsoleIsolation(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	a, b := p.tenant(t, "Alpha"), p.tenant(t, "Beta")
@@ -291,7 +293,7 @@ func TestConsoleIsolation(t *testing.T) {
 	}
 }
 
-// Nothing that anybody can name gets out of its place on a page.
+// No name can break out of its place on a page.
 func TestNamesStayNames(t *testing.T) {
 	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>'{{.}}`
 	p := newWorld(t).start(t, operatorToken)

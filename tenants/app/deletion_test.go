@@ -22,7 +22,7 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 )
 
-// others publishes that the other modules have erased what they had.
+// others publishes the other modules' reports of their erasure.
 func (i *ingestor) erased(of tenants.Deletable) {
 	for _, module := range []string{"grouping", "ingest", "ledger"} {
 		i.publish(contract.TopicErasures, contract.TypeErased, of.ID()+"/"+module, contract.Erased{
@@ -31,7 +31,7 @@ func (i *ingestor) erased(of tenants.Deletable) {
 	}
 }
 
-// deletion waits until the deletion of something is in a state.
+// deletion waits until a deletion is in a state.
 func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.DeletionState) (found map[string]any) {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {
@@ -45,10 +45,9 @@ func (p *process) deletion(t *testing.T, of tenants.Deletable, state tenants.Del
 	return found
 }
 
-// What is deleted is hidden and refused when the answer comes, then
-// gone from every table, and from the topics once they are
-// compacted. The rest is whole, and so is the audit's chain. A
-// process that ends in the middle changes nothing.
+// What is deleted is hidden and refused on return, then gone from every
+// table, and from the topics once they are compacted. The rest is whole, and
+// so is the audit's chain. A process that ends in the middle changes nothing.
 func TestDeletedIsGone(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -84,7 +83,7 @@ func TestDeletedIsGone(t *testing.T) {
 		t.Errorf("its owner signs in: %d", page.status)
 	}
 
-	p.stop() // in the middle: another one goes on
+	p.stop() // in the middle: another one continues
 	p = w.start(t, operatorToken)
 	for _, of := range []tenants.Deletable{project, organization} {
 		p.deletion(t, of, tenants.Erasing) // no module reports before it has begun
@@ -124,8 +123,8 @@ func TestDeletedIsGone(t *testing.T) {
 	}
 }
 
-// What was deleted is forgotten after 25 months: its ids are in no table
-// and, once that is compacted, on no topic.
+// What was deleted is forgotten after 25 months: its ids
+// are in no table and, after compaction, on no topic.
 func TestDeletionsAreForgotten(t *testing.T) {
 	clock := &watch{}
 	w := newWorld(t)
@@ -156,8 +155,8 @@ func TestDeletionsAreForgotten(t *testing.T) {
 	}
 }
 
-// What was deleted and restored is no less there after 25 months: its deletion
-// alone is forgotten.
+// What was deleted and restored still exists after
+// 25 months: only its deletion is forgotten.
 func TestRestoredIsKept(t *testing.T) {
 	clock := &watch{}
 	w := newWorld(t)
@@ -179,7 +178,7 @@ func TestRestoredIsKept(t *testing.T) {
 	w.auditsHold(t)
 }
 
-// forgot is nil where ids are in no table, and in no record that is no tombstone.
+// forgot is nil if ids are in no table and in no record but tombstones.
 func (w world) forgot(t *testing.T, n *neighbour, ids ...string) error {
 	t.Helper()
 	newest := map[string]string{}
@@ -197,9 +196,9 @@ func (w world) forgot(t *testing.T, n *neighbour, ids ...string) error {
 	return nil
 }
 
-// Facts about a key leave the topic with the key's events, which are
-// the only way to find them, also if its organization is deleted
-// later. So does a project's replaced name.
+// Facts about a key leave the topic with the key's events,
+// which are the only way to find them, even if its organization
+// is deleted later. So does a project's replaced name.
 func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	clock := &watch{}
 	w := newWorld(t)
@@ -224,7 +223,7 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	if shown := text(n.compacted()); !strings.Contains(shown, "Shop-by-now") {
 		t.Errorf("the project's name is taken back: %s", shown)
 	}
-	p.must(t, 200, "PATCH", "/v1/projects/"+acme.project, `{"name":"Shop-of-today"}`) // whose stream begins with a gap by now
+	p.must(t, 200, "PATCH", "/v1/projects/"+acme.project, `{"name":"Shop-of-today"}`) // whose stream now begins with a gap
 	n.awaitRecord(t, "shop-of-today")
 
 	organization := tenants.Deletable{Organization: acme.organization}
@@ -242,7 +241,7 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	w.auditsHold(t)
 }
 
-// shows waits for a record that has a mark.
+// awaitRecord waits for a record that contains a mark.
 func (n *neighbour) awaitRecord(t *testing.T, mark string) {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {
@@ -253,7 +252,7 @@ func (n *neighbour) awaitRecord(t *testing.T, mark string) {
 	})
 }
 
-// forgets waits until compaction leaves nothing of what has a mark.
+// awaitForgotten waits until compaction leaves nothing that contains a mark.
 func (n *neighbour) awaitForgotten(t *testing.T, mark string) {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {
@@ -266,8 +265,8 @@ func (n *neighbour) awaitForgotten(t *testing.T, mark string) {
 	})
 }
 
-// As long as the grace lasts, a deletion can be cancelled in
-// whatever replica; then all is as before.
+// During the grace, a deletion can be cancelled
+// by any replica; then all is as before.
 func TestDeletionIsCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.grace = time.Hour
@@ -292,8 +291,7 @@ func TestDeletionIsCancelled(t *testing.T) {
 	w.auditsHold(t)
 }
 
-// Only owners delete, and with the name typed; a token of the
-// organization does not.
+// Only owners delete, and type the name; an organization's token does not.
 func TestWhoDeletes(t *testing.T) {
 	w := newWorld(t)
 	w.grace = time.Hour
@@ -363,8 +361,8 @@ func (w world) rows(t *testing.T) map[string]string {
 	return all
 }
 
-// compacted is what compaction leaves of what a neighbour has
-// read: the newest of each key.
+// compacted is what compaction leaves of a
+// neighbour's records: the newest of each key.
 func (n *neighbour) compacted() map[string]string {
 	left := map[string]string{}
 	for _, record := range n.kept() {

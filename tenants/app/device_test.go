@@ -10,8 +10,8 @@ import (
 
 const deviceCookie = "__Host-weir-device"
 
-// guess lets strangers of ever new networks try to sign in as a
-// member until they are refused.
+// guess tries to sign in as a member from
+// ever new networks until that is refused.
 func (p *process) guess(t *testing.T, email string) {
 	t.Helper()
 	for i := range 11 {
@@ -23,7 +23,7 @@ func (p *process) guess(t *testing.T, email string) {
 	t.Fatalf("strangers may guess at %s without end", email)
 }
 
-// signOut ends the session of a browser, which goes on being known.
+// signOut ends a browser's session. The browser stays known.
 func (b *browser) signOut(t *testing.T) {
 	t.Helper()
 	if got := b.post(t, "/console/sign-out", nil); got.status != 303 {
@@ -31,9 +31,9 @@ func (b *browser) signOut(t *testing.T) {
 	}
 }
 
-// Wrong passwords of strangers slow strangers alone: who has signed in before
-// does so again from the same browser, even in the network of the guesses.
-// Attempts there have a limit of their own.
+// Wrong passwords from unknown devices slow only those:
+// a known browser signs in again, even in the network of
+// the guesses. Its attempts have a limit of their own.
 func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -46,7 +46,7 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 		t.Fatalf("the cookie is %+v", cookie)
 	}
 	p.guess(t, ownerOf(acme))
-	for i := range 25 { // and the network of the device has no attempts left either
+	for i := range 25 { // the network of the device has no attempts left either
 		p.browser(b.address).signIn(t, fmt.Sprintf("user%d@example.com", i), "wrong horse battery staple")
 	}
 	if got := p.browser(b.address).signIn(t, "other@example.com", password); got.status != 429 {
@@ -68,8 +68,8 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	}
 }
 
-// A device is one member's: with another address, made up, or of
-// somebody who was removed, it is a stranger's.
+// A device is one member's: for another address,
+// made up or of a removed member, it is unknown.
 func TestADeviceIsItsMembersAlone(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -98,7 +98,7 @@ func TestADeviceIsItsMembersAlone(t *testing.T) {
 	}
 }
 
-// A browser may be that of several members, each of whom is known there.
+// Several members may share a browser, which knows each of them.
 func TestABrowserOfSeveralMembers(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -120,8 +120,8 @@ func TestABrowserOfSeveralMembers(t *testing.T) {
 	}
 }
 
-// Whatever ends sessions elsewhere makes strangers of the browsers there,
-// and the members who go are known nowhere.
+// What ends sessions elsewhere makes the browsers there
+// unknown, and removed members are known nowhere.
 func TestDevicesAreForgotten(t *testing.T) {
 	const other = "another horse battery staple"
 	for name, test := range map[string]struct {

@@ -15,9 +15,9 @@ import (
 	"github.com/weirlog/weir/tenants/passkeytest"
 )
 
-// A member who was removed, or signed out elsewhere, while the broker is
-// away is sent to the sign-in: the cookie still counts here, but that is
-// neither a server error nor an endless redirect.
+// A member who was removed, or signed out elsewhere, during an outage
+// of the broker is redirected to the sign-in: the cookie still counts
+// here, but that is neither a server error nor an endless redirect.
 func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	clock := &watch{}
@@ -62,8 +62,8 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }
 
-// A member who lost their role, or was removed, while the broker is away issues
-// and changes nothing by a session that still has it.
+// A member who lost their role, or was removed, during an outage of the
+// broker issues and changes nothing by a session that still has it.
 func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	broker := startBroker(t, t.TempDir(), 0)
 	w := world{database: postgrestest.URL(t), brokers: []string{broker.Addr()}, log: &journal{}, inForceWait: 50 * time.Millisecond}
@@ -94,7 +94,7 @@ func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	}
 }
 
-// tries asks for one change of each kind that takes more than to be a viewer.
+// tries requests one change of each kind that a viewer may not make.
 func (b *browser) tries(t *testing.T, of tenant) map[string]page {
 	t.Helper()
 	key, tokens := apiKeysPage+"/"+of.key, "/console/settings/service-tokens"
@@ -113,8 +113,8 @@ func (b *browser) tries(t *testing.T, of tenant) map[string]page {
 	}
 }
 
-// settled returns a browser in which a new member has signed in,
-// once that is consumed here.
+// settled returns a browser with the session
+// of a new member, once that is consumed here.
 func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser, string) {
 	t.Helper()
 	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A neighbour is another service, which sees of tenants only what is on the broker.
+// A neighbour is another service, which reads only what tenants publishes.
 type neighbour struct {
 	*identity.Credentials
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ func (n *neighbour) kept() []bus.Record {
 	return slices.Clone(n.records)
 }
 
-// follow starts a neighbour and waits until it has read what is there.
+// follow starts a neighbour and waits until it has read the topics.
 func (w world) follow(t *testing.T) *neighbour {
 	t.Helper()
 	n := &neighbour{Credentials: identity.NewCredentials(time.Now)}
@@ -65,8 +65,8 @@ func (w world) follow(t *testing.T) *neighbour {
 	return n
 }
 
-// knows waits until a neighbour answers for a secret with want,
-// and returns the holder that it has.
+// knows waits until a neighbour's lookup of a secret
+// has the error want, and returns the holder.
 func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Principal {
 	t.Helper()
 	var holder identity.Principal
@@ -79,7 +79,8 @@ func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Prin
 	return holder
 }
 
-// What the API answered is in force in another service, by the contract's words.
+// What the API has answered is in force in
+// another service, as the contract defines.
 func TestCredentialsAreInForceEverywhere(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -107,7 +108,7 @@ func TestCredentialsAreInForceEverywhere(t *testing.T) {
 	}
 }
 
-// An expiry is published beforehand: it needs no further event.
+// An expiry is published in advance: it needs no further event.
 func TestExpiryIsPublished(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -167,8 +168,8 @@ func (n *neighbour) facts(t *testing.T, organization string) (types []string) {
 	return types
 }
 
-// What a replica decides that does not hold the relay is in force in the other
-// one, too. How quickly is measured by make bench-revocation.
+// The decision of a replica without the relay is in force in the
+// other one, too. make bench-revocation measures how quickly.
 func TestRevocationCrossesReplicas(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.start(t, operatorToken), w.start(t, operatorToken)

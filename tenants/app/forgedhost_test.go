@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A forged Host gets into no link of a page or redirect: a link that carries a
-// code would send that code to the other host.
+// A forged Host is in no link of a page or redirect: a
+// link with a code would send the code to the other host.
 func TestForgedHostsMakeNoLinks(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -24,11 +24,11 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 )
 
-// operatorToken is the operator of every test.
+// operatorToken is every test's operator.
 const operatorToken = "weirsvc_0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// atOnce is how many tests run at the same time without -parallel: they
-// mostly wait, so more than there are cores.
+// parallelTests is how many tests run at once without
+// -parallel: more than there are cores, as they mostly wait.
 const parallelTests = "6"
 
 func TestMain(m *testing.M) {
@@ -43,10 +43,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a test waits for what should take milliseconds.
+// timeout is how long a test waits for what should take milliseconds.
 const timeout = 30 * time.Second
 
-// A world is where tenants runs: a database, a broker and a log.
+// A world is what tenants needs: a database, a broker and a log.
 type world struct {
 	database string
 	brokers  []string
@@ -58,15 +58,15 @@ type world struct {
 	clock              func() time.Time // the system's where nil
 	output             *bytes.Buffer    // gets the link for the first owner; nil: there is none
 	bounds             app.BoundsConfig
-	expensivePasswords bool // hash them as it is done in earnest
+	expensivePasswords bool // hash them as in production
 
 	webhooks app.WebhookConfig
 
-	leakKeys string // file with the keys that sign leak reports; empty: none are taken
+	leakKeys string // file with the keys that sign leak reports; empty: none are accepted
 }
 
-// newWorld makes a world of the test's own. The test runs in
-// parallel: it mostly waits.
+// newWorld makes a world for one test. The
+// test runs in parallel: it mostly waits.
 func newWorld(t *testing.T) world {
 	t.Parallel()
 	return world{
@@ -76,7 +76,7 @@ func newWorld(t *testing.T) world {
 	}
 }
 
-// A journal keeps what is logged. Safe for concurrent use.
+// A journal keeps log lines. Safe for concurrent use.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -101,7 +101,7 @@ type process struct {
 	stop    func()
 }
 
-// start starts a replica with operator and waits until it is ready.
+// start starts a replica with the operator and waits until it is ready.
 func (w world) start(t *testing.T, operator string) *process {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -132,7 +132,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	return p
 }
 
-// An answer is what a request got.
+// An answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -140,7 +140,7 @@ type answer struct {
 	body   map[string]any
 }
 
-// get returns a text of the body, "" where it has none.
+// get returns a text of the body, "" if it has none.
 func (a answer) get(member string) string {
 	text, _ := a.body[member].(string)
 	return text
@@ -183,7 +183,7 @@ func (p *process) call(t *testing.T, token, method, path, body string, headers .
 	return got
 }
 
-// must sends a request as the operator that has to succeed with status.
+// must sends the operator's request, which must succeed with status.
 func (p *process) must(t *testing.T, status int, method, path, body string, headers ...header) answer {
 	t.Helper()
 	got := p.call(t, operatorToken, method, path, body, headers...)

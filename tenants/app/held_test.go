@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// held is a body during whose sending something happens.
+// held is a body that is interrupted by something.
 type held struct {
 	happens func()
 	body    *strings.Reader
@@ -23,7 +23,7 @@ func (h *held) Read(p []byte) (int, error) {
 	return h.body.Read(p)
 }
 
-// send sends a request whose body comes after something has happened.
+// send sends a request whose body arrives after something has happened.
 func (p *process) send(t *testing.T, path, kind, body string, h header, happens func()) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, &held{happens, strings.NewReader(body)})
@@ -34,8 +34,7 @@ func (p *process) send(t *testing.T, path, kind, body string, h header, happens 
 	return answer
 }
 
-// Who is shut out while they hold a request open does not carry it out any
-// more: neither by a token nor by a session.
+// A token or a session that ends during a request does not execute it.
 func TestHeldRequestsEndWithTheirCredential(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

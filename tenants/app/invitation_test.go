@@ -13,7 +13,8 @@ func invitation(organization, email, role string) map[string]any {
 
 var invitationCode = regexp.MustCompile(`^weirinv_[0-9a-f]{48}$`)
 
-// An invitation shows its code once, is made once per person, and shows its state.
+// An invitation shows its code once, is created
+// once per person, and shows its state.
 func TestInvitations(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -68,8 +69,7 @@ func TestInvitations(t *testing.T) {
 	}
 }
 
-// An inviter can't find out whether an address is somebody's in
-// another organization.
+// An inviter can't find out whether an address is a member's elsewhere.
 func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -90,7 +90,7 @@ func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 	}
 }
 
-// A member who goes, or may not invite any more, leaves no open door behind.
+// A member who leaves, or may not invite any more, leaves no open invitation.
 func TestInvitationsGoWithTheirMaker(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -15,8 +15,8 @@ type principal struct {
 	token string
 }
 
-// A probe is one route, used on what belongs to organization A. Each builds
-// what it needs, so that probes do not meet.
+// A probe requests one route of organization A. Each
+// creates what it needs, so that probes do not interfere.
 type probe struct {
 	route string
 	call  func(t *testing.T, p *process, token string, a tenant) answer
@@ -24,9 +24,9 @@ type probe struct {
 	want [3]int
 }
 
-// Each caller reaches their own and nothing else: what belongs to another
-// organization looks exactly like what does not exist. The routes are those of
-// the router: one that is added without a probe fails here.
+// Each caller may access their own and nothing else: what is
+// another organization's looks exactly like what does not exist.
+// The routes are the router's: one without a probe fails here.
 func TestIsolation(t *testing.T) {
 	w := newWorld(t)
 	w.bounds.MaxWebhooks = 1000 // each call has one of its own
@@ -61,7 +61,7 @@ func TestIsolation(t *testing.T) {
 	everyRouteIsProbed(t, p, probes)
 }
 
-// A foreign id and one that was never given differ in nothing but the id.
+// A foreign id and an unknown one differ in nothing but the id.
 func TestForeignLooksUnknown(t *testing.T) {
 	w := newWorld(t)
 	w.bounds.MaxWebhooks = 1000
@@ -82,7 +82,7 @@ func TestForeignLooksUnknown(t *testing.T) {
 	}
 }
 
-// stranger is an id of the same form that names nothing.
+// unknownID is an id of the same form that names nothing.
 func unknownID(id string) string {
 	return id[:len(id)-4] + "zzzz"
 }
@@ -153,8 +153,8 @@ func probes() []probe {
 	}
 }
 
-// revokeFresh revokes a token that it has the operator make, since revoking the
-// callers' own would end the test. An unknown tenant gets no token.
+// revokeFresh revokes a token that the operator creates, since revoking
+// the callers' own would end the test. An unknown tenant gets no token.
 func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	id := a.tokenID
@@ -167,8 +167,8 @@ func revokeFresh(t *testing.T, p *process, token string, a tenant) answer {
 	return got
 }
 
-// rotateFresh rotates a key that it has the operator make: one that was rotated
-// can't be rotated again. An unknown tenant gets no key.
+// rotateFresh rotates a key that the operator creates: a rotated
+// key can't be rotated again. An unknown tenant gets no key.
 func rotateFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	id := a.key
@@ -180,14 +180,14 @@ func rotateFresh(t *testing.T, p *process, token string, a tenant) answer {
 	return got
 }
 
-// addFresh adds a member with an address that nobody has yet.
+// addFresh adds a member with a new address.
 func addFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	return p.call(t, token, "POST", "/v1/members", text(member(a.organization, "m"+rand.Text()+"@example.com", "viewer")))
 }
 
-// listFreshSessions asks for the sessions of a member whom it
-// adds; an unknown tenant has none.
+// listFreshSessions lists the sessions of a
+// new member; an unknown tenant has none.
 func listFreshSessions(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	id, _ := freshSession(t, p, a)
@@ -196,7 +196,7 @@ func listFreshSessions(t *testing.T, p *process, token string, a tenant) answer 
 	return got
 }
 
-// revokeFreshSession ends a session of a member whom it adds.
+// revokeFreshSession ends a session of a new member.
 func revokeFreshSession(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	_, id := freshSession(t, p, a)
@@ -216,10 +216,10 @@ func freshSession(t *testing.T, p *process, a tenant) (owner, session string) {
 	return owner, p.must(t, 200, "GET", "/v1/sessions?member="+owner, "").items(t)[0]["id"].(string)
 }
 
-// isStranger reports whether a tenant is one of ids that name nothing.
+// isUnknown reports whether a tenant has only unknown ids.
 func isUnknown(a tenant) bool { return strings.HasSuffix(a.organization, "zzzz") }
 
-// onFreshMember changes a member that it has the operator add.
+// onFreshMember changes a member that the operator adds.
 func onFreshMember(method, path, body string) func(*testing.T, *process, string, tenant) answer {
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()
@@ -239,7 +239,7 @@ func inviteFresh(t *testing.T, p *process, token string, a tenant) answer {
 		text(map[string]any{"organization": a.organization, "email": "i" + rand.Text() + "@example.com", "role": "viewer"}))
 }
 
-// onFreshInvitation changes an invitation that it has the operator make.
+// onFreshInvitation changes an invitation that the operator creates.
 func onFreshInvitation(path string) func(*testing.T, *process, string, tenant) answer {
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()
@@ -253,7 +253,7 @@ func onFreshInvitation(path string) func(*testing.T, *process, string, tenant) a
 	}
 }
 
-// newWebhook is to an endpoint that nobody has.
+// newWebhook has an endpoint that nobody has.
 var newWebhook = map[string]any{"url": "https://hooks.invalid/weir", "events": []string{"quota.exhausted"}}
 
 func freshWebhook(t *testing.T, p *process, a tenant) (path, id string) {
@@ -265,7 +265,7 @@ func freshWebhook(t *testing.T, p *process, a tenant) (path, id string) {
 	return path + "/" + id, id
 }
 
-// onFreshWebhook does something with a webhook that it has the operator make.
+// onFreshWebhook changes a webhook that the operator creates.
 func onFreshWebhook(method, suffix, body string) func(*testing.T, *process, string, tenant) answer {
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()
@@ -276,7 +276,7 @@ func onFreshWebhook(method, suffix, body string) func(*testing.T, *process, stri
 	}
 }
 
-// replayFresh has a message sent again that it has the operator send.
+// replayFresh replays a message that the operator queues.
 func replayFresh(t *testing.T, p *process, token string, a tenant) answer {
 	t.Helper()
 	path, id := freshWebhook(t, p, a)
@@ -289,7 +289,7 @@ func replayFresh(t *testing.T, p *process, token string, a tenant) answer {
 	return got
 }
 
-// deleteFresh deletes what it has the operator make.
+// deleteFresh deletes what the operator creates.
 func deleteFresh(path, body string) func(*testing.T, *process, string, tenant) answer {
 	return func(t *testing.T, p *process, token string, a tenant) answer {
 		t.Helper()

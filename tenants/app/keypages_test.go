@@ -13,8 +13,8 @@ import (
 
 var wholeKey = regexp.MustCompile(`weir_[0-9a-f]{48}`)
 
-// A key gets its end and its limit by the form, waits for its first event, is
-// rotated with a click, shows who still uses it, and is renamed.
+// A key gets its end and its limit by the form, waits for its first
+// event, is rotated with a click, shows its recent users, and is renamed.
 func TestKeyPages(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)
@@ -88,7 +88,7 @@ func TestKeyPages(t *testing.T) {
 	}
 }
 
-// Whoever looks at a key that was exposed sees how, and the way out.
+// The page of an exposed key shows how it was exposed, and the remedy.
 func TestExposedKeyPage(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)
@@ -103,8 +103,8 @@ func TestExposedKeyPage(t *testing.T) {
 	}
 }
 
-// The end and the limit of a key are refused beside their fields where
-// they can't be, and what was typed stays.
+// An invalid end or limit of a key is refused
+// beside its field, and input is kept.
 func TestKeyFormFaults(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

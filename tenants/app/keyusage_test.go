@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// An ingestor publishes what ingest would of keys.
+// An ingestor publishes ingest's facts about keys.
 type ingestor struct {
 	t         *testing.T
 	publisher *publisher.Publisher
@@ -64,7 +64,7 @@ func (i *ingestor) exposed(a tenant, how string) {
 		Organization: a.organization, Project: a.project, APIKey: a.key, How: how, At: time.Now(), Address: "192.0.2.7"})
 }
 
-// until waits until a key is shown in a way.
+// until waits until a key is shown as expected.
 func (p *process) until(t *testing.T, key string, holds func(answer) bool) (got answer) {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {
@@ -81,7 +81,7 @@ func usage(a answer) map[string]any {
 	return usage
 }
 
-// Published uses of keys add up, once per record, also across a restart;
+// Published uses of keys add up, once per record, even across a restart;
 // unknown ones change nothing, and impossible ones stop nothing.
 func TestKeyUsageAddsUp(t *testing.T) {
 	w := newWorld(t)
@@ -131,8 +131,8 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	}
 }
 
-// A key that was seen in plaintext is flagged, and revoked everywhere by the
-// organization's policy; a proxy's report never revokes anything.
+// A key received in plaintext is flagged, and revoked everywhere by
+// the organization's policy; a proxy's report never revokes anything.
 func TestExposedKeys(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)
@@ -169,7 +169,7 @@ func TestExposedKeys(t *testing.T) {
 	n.knows(t, other.secret, nil)
 }
 
-// A key's own limit is never above what its organization may send.
+// A key's own limit is never above its organization's.
 func TestLimitIsBelowTheOrganizations(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)

@@ -44,7 +44,7 @@ func (w *world) scanner(t *testing.T) scanner {
 	return scanner{key}
 }
 
-// report sends a body that is signed, unless forged.
+// report sends a body, signed unless forged.
 func (s scanner) report(t *testing.T, p *process, body string, forged bool) (status int, labels []map[string]string, answered string) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(body))
@@ -69,9 +69,9 @@ func (s scanner) report(t *testing.T, p *process, body string, forged bool) (sta
 	return recorder.Code, labels, recorder.Body.String()
 }
 
-// The signed report's sender learns which of the tokens are keys, by
-// their hashes. The policy decides what becomes of a key. No answer,
-// table, record or log line holds the tokens.
+// The sender of a signed report learns which of the tokens
+// are keys, by their hashes. The policy decides on each key.
+// No answer, table, record or log line holds the tokens.
 func TestLeakReports(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -85,7 +85,7 @@ func TestLeakReports(t *testing.T) {
 		return map[string]string{"token": token, "type": "weir_api_key", "source": "content of " + token, "url": "https://code.example/x?" + token + "&" + unknown}
 	}
 	body := text([]any{match(acme.secret), match(strict.secret), match(urgent.secret), match(unknown), match("weir_short"), match(acme.token)})
-	for range 2 { // a report that comes again is answered the same, and changes nothing
+	for range 2 { // a repeated report is answered the same, and changes nothing
 		status, labels, answered := s.report(t, p, body, false)
 		if status != 200 || len(labels) != 6 {
 			t.Fatalf("got %d %s", status, answered)
@@ -127,8 +127,8 @@ func TestLeakReports(t *testing.T) {
 	}
 }
 
-// A match that can't be acted on does not save the keys behind it, and
-// whoever reports sends all of it again.
+// A match that fails does not save the keys
+// after it, and the sender repeats the report.
 func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -148,8 +148,8 @@ func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	}
 }
 
-// A report that can't be acted on at all leaves one short line
-// in the log, whatever its size.
+// A report that fails as a whole leaves one
+// short line in the log, whatever its size.
 func TestLeaksThatAllFail(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)
@@ -169,7 +169,7 @@ func TestLeaksThatAllFail(t *testing.T) {
 	}
 }
 
-// Without a signature nobody learns anything, or causes anything.
+// Without a signature nobody learns or changes anything.
 func TestForgedLeakReports(t *testing.T) {
 	w := newWorld(t)
 	s := w.scanner(t)

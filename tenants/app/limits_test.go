@@ -11,15 +11,15 @@ import (
 	"github.com/weirlog/weir/tenants/app"
 )
 
-// full reports whether an answer names a limit that is reached, and a remedy.
+// full reports whether an answer names a reached limit, and a remedy.
 func full(got answer, what string, limit int) bool {
 	return got.status == 409 && got.get("code") == "limit_reached" && got.body["limit"] == float64(limit) &&
 		strings.Contains(got.get("detail"), fmt.Sprintf("%d %s", limit, what)) && strings.Contains(got.get("detail"), "raise the limit")
 }
 
-// An organization gets only so many projects, also when two processes are
-// asked at the same moment. Repeated requests for existing ones are answered
-// as ever. Other organizations are not affected.
+// An organization gets only so many projects, even from two
+// processes at once. Repeated requests for existing ones are
+// answered as before. Other organizations are unaffected.
 func TestProjectsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{MaxProjects: 5}
@@ -66,8 +66,8 @@ func TestProjectsAreLimited(t *testing.T) {
 	}
 }
 
-// Projects that are made and deleted without end reach a limit as
-// well: each leaves its id in every process.
+// Projects created and deleted without end reach a
+// limit, too: each leaves its id in every process.
 func TestDeletedProjectsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{MaxProjects: 2}
@@ -93,8 +93,8 @@ func TestDeletedProjectsAreLimited(t *testing.T) {
 	}
 }
 
-// What else an organization has is limited too; what has ended makes room,
-// until too much has ended within a month.
+// Everything else of an organization is limited, too; what has
+// ended makes room, until too much has ended within a month.
 func TestEverythingAnOrganizationHasIsLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{MaxAPIKeys: 2, MaxServiceTokens: 2, MaxMembers: 2, MaxInvitations: 1}
@@ -154,7 +154,7 @@ func TestEverythingAnOrganizationHasIsLimited(t *testing.T) {
 	}
 }
 
-// Of a member's sessions the oldest ends when there are too many.
+// The oldest session of a member with too many ends.
 func TestSessionsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{MaxSessions: 2}
@@ -169,9 +169,9 @@ func TestSessionsAreLimited(t *testing.T) {
 	n.knows(t, third.secret(), nil)
 }
 
-// An organization changes only so much a minute: its tokens do not
-// keep its members from changing something, nor other
-// organizations, and looking is no change.
+// An organization makes only so many changes a minute.
+// Its tokens' changes do not count against its members,
+// nor other organizations, and reads do not count.
 func TestChangesAreLimited(t *testing.T) {
 	w := newWorld(t)
 	w.bounds = app.BoundsConfig{ChangesPerMinute: 3}

@@ -13,15 +13,15 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// password is that of every member of every test.
+// password is every member's in every test.
 const password = "correct horse battery staple"
 
 func member(organization, email, role string) map[string]any {
 	return map[string]any{"organization": organization, "email": email, "name": "Ada", "role": role, "password": password}
 }
 
-// A member is added with one spelling of the address, which nobody else in the
-// installation can have; the answer does not repeat the password.
+// A member is added with one spelling of the address, which is unique
+// in the installation; the answer does not repeat the password.
 func TestMembers(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -58,8 +58,8 @@ func (p *process) add(t *testing.T, organization, email, role string) string {
 	return p.must(t, 201, "POST", "/v1/members", text(member(organization, email, role))).get("id")
 }
 
-// A member who is removed is out at once, in every service and every browser,
-// can't come back by signing in, and leaves the address to others.
+// A removed member is signed out at once, in every service
+// and browser, can't sign in again, and frees the address.
 func TestRemovedMembersAreOut(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -125,8 +125,8 @@ func TestRolesAreInForceAtOnce(t *testing.T) {
 	}
 }
 
-// An organization keeps an owner, also when two of them are demoted, or
-// removed, by two replicas at the same moment.
+// An organization keeps an owner, even if two
+// replicas demote or remove two of them at once.
 func TestTheLastOwnerStays(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
@@ -176,8 +176,8 @@ func ownersOf(t *testing.T, p *process, of tenant) (ids []string) {
 	return ids
 }
 
-// The token of one organization does what an admin does: it
-// makes, changes and removes no owner.
+// An organization's token may do what an admin
+// may: it creates, changes and removes no owner.
 func TestTokensMakeNoOwners(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -203,7 +203,7 @@ func TestTokensMakeNoOwners(t *testing.T) {
 	}
 }
 
-// A manager of a member gets a code for them, over the API as in the console.
+// A member's manager gets a code for them, over the API as in the console.
 // An organization's token is no owner, and gets none for an owner.
 func TestResetCodeByTheAPI(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
@@ -221,8 +221,8 @@ func TestResetCodeByTheAPI(t *testing.T) {
 	p.must(t, 201, "POST", "/v1/members/"+owner+"/reset-code", "")
 }
 
-// The keys of all projects of an organization are one list, of
-// its own for its token.
+// The keys of all projects of an organization
+// are one list, which its token gets.
 func TestAPIKeysOfAnOrganization(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")

@@ -19,8 +19,8 @@ const (
 	oidcCallback = oidcPage + "/callback"
 )
 
-// withProvider returns a replica that has an identity provider, with an
-// organization in which ada@example.com is a viewer.
+// withProvider returns a replica with an identity provider,
+// and an organization in which ada@example.com is a viewer.
 func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	t.Helper()
 	provider, err := mockoidc.Run()
@@ -35,8 +35,7 @@ func withProvider(t *testing.T) (world, *process, *mockoidc.MockOIDC) {
 	return w, p, provider
 }
 
-// atProvider goes to the identity provider as somebody, and returns
-// the address that it sends them back to.
+// atProvider signs in at the identity provider, and returns its redirect.
 func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, user mockoidc.MockUser) string {
 	t.Helper()
 	provider.QueueUser(&user)
@@ -47,8 +46,8 @@ func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, user moc
 	return sentBack(t, start.header.Get("Location"))
 }
 
-// sentBack goes to an address at the identity provider, and
-// returns the one that it sends back to.
+// sentBack requests an address at the identity
+// provider, and returns its redirect.
 func sentBack(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -64,8 +63,8 @@ func sentBack(t *testing.T, address string) string {
 	return back
 }
 
-// An identity provider signs a member in by the address that it
-// has verified, whatever its spelling.
+// An identity provider signs a member in by
+// the verified address, in any spelling.
 func TestSignInByProvider(t *testing.T) {
 	w, p, provider := withProvider(t)
 	n := w.follow(t)
@@ -97,9 +96,9 @@ func TestSignInByProvider(t *testing.T) {
 	}
 }
 
-// A member's identity at the provider is found once, by the verified address.
-// From then on the address does not count: another holder of it is not
-// admitted, and a member who changes it stays the same member.
+// A member's identity at the provider is found once, by the verified
+// address. From then on the address does not count: its next holder
+// is refused, and a member who changes it stays the same member.
 func TestProviderIdentityStays(t *testing.T) {
 	_, p, provider := withProvider(t)
 	acme := p.must(t, 200, "GET", "/v1/organizations", "").items(t)[0]["id"].(string)
@@ -148,7 +147,7 @@ func TestProviderIdentityStays(t *testing.T) {
 	isAda("who is a member again", "ada-2", "ada@example.com", true)
 }
 
-// A setting that can't work is refused with what to do, and never with the secret.
+// An invalid setting is refused with a remedy, and never shows the secret.
 func TestProviderSettings(t *testing.T) {
 	good := app.OIDCConfig{Issuer: "https://id.example", ClientID: "weir", ClientSecret: "hunter2"}
 	for name, c := range map[string]struct {

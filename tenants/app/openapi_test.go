@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The description has every route that needs a credential, and
-// none that is not there.
+// The description has every route that needs a credential, and no other.
 func TestOpenAPIMatchesRoutes(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	got := p.call(t, "", "GET", "/v1/openapi.json", "")

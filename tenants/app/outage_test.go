@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// While the broker is away a key can be issued all the same; its answer is
-// late, and the key is in force once the broker is back.
+// During an outage of the broker a key can be issued; its
+// answer is late, and the key is in force after the outage.
 func TestBrokerIsAway(t *testing.T) {
 	directory := t.TempDir()
 	number, err := port.Free()
@@ -48,8 +48,8 @@ func startBroker(t *testing.T, directory string, port int) *kafka.Broker {
 	return broker
 }
 
-// A bulk load of another module in the same database server, however
-// long, does not hold a revocation back.
+// A bulk load of another module in the same
+// database server does not delay a revocation.
 func TestRevocationWaitsForNobody(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

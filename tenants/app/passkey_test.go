@@ -21,7 +21,7 @@ const (
 	confirmPasskey = confirmPage + "/passkey"
 )
 
-// asked returns the question that a browser is put at an address.
+// asked returns the challenge that an address responds with.
 func (b *browser) asked(t *testing.T, path string) string {
 	t.Helper()
 	got := b.post(t, path+"/options", nil)
@@ -31,7 +31,7 @@ func (b *browser) asked(t *testing.T, path string) string {
 	return got.body
 }
 
-// register adds a new device's passkey to the account of whoever has signed in.
+// register adds a new device's passkey to the signed-in member.
 func (b *browser) register(t *testing.T, name string) *passkeytest.Device {
 	t.Helper()
 	d, answer := passkeytest.New(t, b.asked(t, passkeysPage))
@@ -41,16 +41,16 @@ func (b *browser) register(t *testing.T, name string) *passkeytest.Device {
 	return d
 }
 
-// passkeyOwner returns a browser in which an owner has signed in, with
-// a passkey, and the clock of its server.
+// passkeyOwner returns a browser with an owner's
+// session and passkey, and the clock of its server.
 func passkeyOwner(t *testing.T) (*browser, *passkeytest.Device, *watch, *neighbour) {
 	t.Helper()
 	b, clock, n := signedInLater(t)
 	return b, b.register(t, "Laptop"), clock, n
 }
 
-// A passkey signs its member in without a name or a password,
-// after which the session knows how.
+// A passkey signs its member in without a name
+// or a password. The session shows the method.
 func TestSignInByPasskey(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key := b.register(t, "Key <b>")
@@ -77,8 +77,8 @@ func TestSignInByPasskey(t *testing.T) {
 	}
 }
 
-// A reset leaves no old passkey: somebody with the password had time to add
-// one. The member and the audit see that.
+// A reset removes passkeys: somebody with the password
+// could have added one. The member and the audit see that.
 func TestResetRemovesPasskeys(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key, holder := b.register(t, "Key"), n.knows(t, b.secret(), nil)
@@ -105,8 +105,8 @@ func TestResetRemovesPasskeys(t *testing.T) {
 	}
 }
 
-// Without another proof there is no new passkey and none goes; a
-// removed one lets nobody in.
+// Passkeys are added and removed only after
+// another proof; a removed one is refused.
 func TestPasskeysNeedAFreshProof(t *testing.T) {
 	b, laptop, clock, _ := passkeyOwner(t)
 	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(b.get(t, accountPage).body)
@@ -135,8 +135,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 	}
 }
 
-// An answer is worth something once, soon, for what was asked,
-// in the browser that was asked.
+// An answer counts once, soon, for its purpose, in the challenged browser.
 func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	b, laptop, clock, n := passkeyOwner(t)
 	visitor := func() *browser { return b.p.browser("198.51.100.9") }
@@ -211,8 +210,8 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// A count of uses that does not grow means that there may be a copy: from then
-// on the passkey admits nobody, and its member sees why.
+// A count of uses that does not grow suggests a copy: the
+// passkey is refused from then on, and its member reads why.
 func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	b, laptop, _, _ := passkeyOwner(t)
 	copied := *laptop
@@ -233,8 +232,8 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 	}
 }
 
-// A device with a passkey here is refused with that reason: the same one is not
-// registered twice, nor for somebody else.
+// A device with a passkey here is refused with that reason:
+// one passkey is not registered twice, nor for somebody else.
 func TestPasskeysAreUnique(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	question := b.asked(t, passkeysPage)
@@ -253,8 +252,8 @@ func TestPasskeysAreUnique(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// Nobody removes the passkeys of others, and the address in a
-// request decides nothing.
+// Nobody removes others' passkeys, and the
+// address in a request decides nothing.
 func TestPasskeysAreOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -277,7 +276,7 @@ func TestPasskeysAreOnesOwn(t *testing.T) {
 	}
 }
 
-// Asking for questions is limited, as each may become an attempt.
+// Challenges are limited, as each may become an attempt.
 func TestQuestionsAreLimited(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	for i := range 30 {
@@ -291,9 +290,9 @@ func TestQuestionsAreLimited(t *testing.T) {
 	t.Error("there is no end to the questions")
 }
 
-// Requests for challenges use up the limit of their own network alone:
-// neither another network's, nor that of passwords in their own.
-// Guessed passwords leave challenges alone.
+// Requests for challenges count against their own network
+// alone: not another network's, nor that of passwords in their
+// own. Guessed passwords do not count against challenges.
 func TestWhoAsksStopsNobodyElse(t *testing.T) {
 	_, p, _ := withProvider(t)
 	acme := p.tenant(t, "Acme")

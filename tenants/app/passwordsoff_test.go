@@ -11,12 +11,12 @@ import (
 
 const securityPage = "/console/settings/security"
 
-// policyForm is the security page's form, with its setting of passwords.
+// policyForm is the security page's form, with its password setting.
 func policyForm(passwords string) map[string]string {
 	return map[string]string{"leaked_keys": "notify", "plain_http_keys": "flag", "passwords": passwords}
 }
 
-// byPasskey signs in with a passkey, in a browser that is not known.
+// byPasskey signs in with a passkey, in an unknown browser.
 func (p *process) byPasskey(t *testing.T, d *passkeytest.Device) *browser {
 	t.Helper()
 	b := p.browser("198.51.100.70")
@@ -26,9 +26,9 @@ func (p *process) byPasskey(t *testing.T, d *passkeytest.Device) *browser {
 	return b
 }
 
-// Owners switch passwords off once one of them can sign in otherwise. From then
-// on no password opens anything, the right one is audited with the reason, and
-// a passkey works. The last way to sign in can't be removed.
+// Owners switch passwords off once one of them can sign in otherwise.
+// From then on passwords are refused, the right one is audited with the
+// reason, and passkeys work. The last way to sign in can't be removed.
 func TestPasswordsOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -76,8 +76,8 @@ func TestPasswordsOff(t *testing.T) {
 	}
 }
 
-// Where passwords are off, whoever was invited or gets a reset link comes in
-// by it alone, once, and adds a passkey.
+// Where passwords are off, an invitation or a reset
+// link signs its holder in, once, to add a passkey.
 func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -115,9 +115,9 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	n.knows(t, b.secret(), nil)
 }
 
-// Only owners switch passwords, also over the API. A request without that field
-// leaves them as they are. The operator's command is the way back for an
-// organization whose owners are locked out.
+// Only owners switch passwords, even over the API. A request
+// without that field leaves them unchanged. The operator's
+// command helps an organization whose owners are locked out.
 func TestWhoSwitchesPasswords(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

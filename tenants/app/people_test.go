@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// codeOf is the code that a page, a text or an answer shows.
+// codeOf is the code in a page, a text or an answer.
 func codeOf(t *testing.T, kind, in string) string {
 	t.Helper()
 	code := regexp.MustCompile(kind + `_[0-9a-f]{48}`).FindString(in)
@@ -26,8 +26,8 @@ func registration(code, email string) map[string]string {
 	return map[string]string{"code": code, "email": email, "name": "Bob", "password": password, "organization": "Acme"}
 }
 
-// Somebody is invited in the console, joins with the link, and works in the
-// role of the invitation; the code is shown once and works once.
+// An invited person joins with the link, and has the role
+// of the invitation; the code is shown once and works once.
 func TestInviteAndJoin(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -80,7 +80,7 @@ func TestInviteAndJoin(t *testing.T) {
 	}
 }
 
-// A code works once, also for two who use it in two replicas at the same moment.
+// A code works once, even in two replicas at once.
 func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.start(t, operatorToken), w.start(t, operatorToken)
@@ -102,8 +102,8 @@ func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// The state of a code is shown only to its holder. An address that is
-// taken elsewhere is revealed to the invited.
+// The state of a code is shown only to its holder. Only
+// the invited learn that an address is taken elsewhere.
 func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
@@ -135,7 +135,7 @@ func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
 	}
 }
 
-// Guessing codes ends soon.
+// Guesses of codes are limited.
 func TestAttemptsWithCodesAreLimited(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	for i, page := range []string{"/console/join", "/console/welcome", "/console/reset"} {
@@ -149,8 +149,8 @@ func TestAttemptsWithCodesAreLimited(t *testing.T) {
 	}
 }
 
-// An installation without members prints a link, by which one person becomes
-// the first owner; then there is none any more.
+// An installation without members prints a link, by which one
+// person becomes the first owner; then there is no other.
 func TestFirstOwner(t *testing.T) {
 	w := newWorld(t)
 	w.output = &bytes.Buffer{}
@@ -191,8 +191,7 @@ func TestFirstOwner(t *testing.T) {
 	}
 }
 
-// A link for the first owner is void as soon as anybody is a
-// member, however they came.
+// A link for the first owner is void as soon as there is any member.
 func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 	w := newWorld(t)
 	w.output = &bytes.Buffer{}
@@ -204,8 +203,8 @@ func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 	}
 }
 
-// Whoever lost the password gets a link from somebody who manages them,
-// which works once and signs out everywhere.
+// A member who lost the password gets a link from their
+// manager, which works once and ends all sessions.
 func TestPasswordReset(t *testing.T) {
 	const other = "battery staple horse"
 	w := newWorld(t)
@@ -248,7 +247,8 @@ func TestPasswordReset(t *testing.T) {
 	}
 }
 
-// What a role may not do to members is refused with the reason, and not offered.
+// What a role may not do to members is
+// refused with the reason, and not offered.
 func TestRolesOverMembers(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -282,7 +282,7 @@ func TestRolesOverMembers(t *testing.T) {
 	}
 }
 
-// So is a code that an operator's token has handed out, until that is revoked.
+// So is a code issued by an operator's token, until that is revoked.
 func TestCodesGoWithTheOperator(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -328,7 +328,7 @@ func TestTheOnlyOwnerInTheConsole(t *testing.T) {
 	}
 }
 
-// A code has the rights of its issuer now: they may have kept it.
+// A code has its issuer's present rights: they may have kept it.
 func TestCodesGoWithTheirIssuer(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

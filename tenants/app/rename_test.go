@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What is renamed has its new name everywhere, and others are published.
+// What is renamed has its new name everywhere, even in other services.
 func TestRenames(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)

@@ -15,8 +15,8 @@ import (
 
 const otherOperatorToken = "weirsvc_fedcba9876543210fedcba9876543210fedcba9876543210"
 
-// A restart decides and publishes nothing new. The last record
-// may be published again, unchanged.
+// A restart decides and publishes nothing new. It
+// may publish the last record again, unchanged.
 func TestRestartChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -38,7 +38,7 @@ func TestRestartChangesNothing(t *testing.T) {
 	}
 }
 
-// ids returns the distinct ids of the records that a neighbour has read, in order.
+// ids returns the distinct ids of a neighbour's records, in order.
 func (n *neighbour) ids() (ids []string) {
 	for _, record := range n.kept() {
 		ids = append(ids, record.Header(contract.HeaderID))
@@ -47,7 +47,7 @@ func (n *neighbour) ids() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// published fails while an event is not yet published.
+// published fails until all events are published.
 func (w world) published(t *testing.T) error {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), w.database, "tenants")
@@ -68,8 +68,8 @@ func (w world) published(t *testing.T) error {
 	})
 }
 
-// Another operator's token takes the place of the one before; a
-// configured token that was revoked stays revoked.
+// Another operator's token replaces the previous
+// one; a revoked configured token stays revoked.
 func TestOperatorIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.start(t, operatorToken).stop()
@@ -90,8 +90,8 @@ func TestOperatorIsReplaced(t *testing.T) {
 	}
 }
 
-// A secret is in the answer to its creation and nowhere else: in
-// no table, no record, no log line.
+// A secret is in the answer to its creation
+// alone: in no table, no record, no log line.
 func TestSecretsAreNowhere(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -119,8 +119,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 }
 
-// dump returns every row of every table of the schema as text,
-// but for how far relays and consumers are.
+// dump returns every row of every table of the schema
+// as text, but for positions of relays and consumers.
 func (w world) dump(t *testing.T) string {
 	t.Helper()
 	pool, err := pg.Open(t.Context(), w.database, "tenants")

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A key and its successor both work for the overlap, everywhere, and for the
-// same; then the old one ends by itself.
+// A key and its successor both work during the overlap,
+// everywhere, for the same; then the old one expires.
 func TestRotation(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -45,8 +45,8 @@ func TestRotation(t *testing.T) {
 	n.knows(t, at.get("key"), nil)
 }
 
-// A refused rotation has its reason, nothing is created, and the
-// same request has one effect.
+// A refused rotation has its reason, nothing is
+// created, and a repeated request has one effect.
 func TestRotationRefusals(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -79,8 +79,8 @@ func TestRotationRefusals(t *testing.T) {
 
 var errNotYet = errors.New("not yet")
 
-// A key reads less from its creation on or from when it is changed,
-// everywhere; its successor may do the same.
+// A key's access is limited from its creation or its
+// change on, everywhere; its successor has the same.
 func TestAccessOfKeys(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)

@@ -19,8 +19,7 @@ func (c *watch) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 
 func (c *watch) pass(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// visit looks at a page as a person does: what leads elsewhere
-// is followed, at most five times.
+// visit follows at most five redirects, as a browser does.
 func (b *browser) visit(t *testing.T, path string) (page, string) {
 	t.Helper()
 	for range 5 {
@@ -41,8 +40,8 @@ func (b *browser) navigate(t *testing.T, path string) page {
 	return b.send(t, request)
 }
 
-// signedInLater returns a browser in which an owner has signed
-// in, and the clock of its server.
+// signedInLater returns a browser with an
+// owner's session, and the clock of its server.
 func signedInLater(t *testing.T) (*browser, *watch, *neighbour) {
 	t.Helper()
 	w, clock := newWorld(t), &watch{}
@@ -52,8 +51,8 @@ func signedInLater(t *testing.T) (*browser, *watch, *neighbour) {
 	return p.signedIn(t, p.tenant(t, "Acme"), "owner"), clock, n
 }
 
-// A session that is used goes on, with another secret each time,
-// and ends a week after the sign-in.
+// A session in use is extended, with another secret
+// each time, and ends a week after the sign-in.
 func TestSessionLastsAsLongAsItIsUsed(t *testing.T) {
 	b, clock, n := signedInLater(t)
 	first, secrets := b.secret(), map[string]bool{}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Every answer has the members that clients may rely on, with values of the
-// promised form, and a secret is in the answer to its creation only.
+// Every answer has the members that clients may rely on, with values of
+// the documented form, and a secret is in the answer to its creation only.
 func TestShapes(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	id := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -91,8 +91,8 @@ func expectOne(t *testing.T, list answer, want map[string]any) {
 	expectMembers(t, items[0], want)
 }
 
-// expectMembers checks that got has exactly the members of want; a pattern
-// stands for every text that it matches.
+// expectMembers checks that got has exactly the
+// members of want; a pattern matches a text.
 func expectMembers(t *testing.T, got, want map[string]any) {
 	t.Helper()
 	for name, value := range want {
@@ -112,8 +112,7 @@ func expectMembers(t *testing.T, got, want map[string]any) {
 	}
 }
 
-// A value that can't be accepted is named, with the way out, and
-// nothing is created.
+// An invalid value is named, with a remedy, and nothing is created.
 func TestRefusals(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -176,8 +175,8 @@ func pointersOf(got answer) (pointers []string) {
 	return pointers
 }
 
-// Following next_cursor shows everything once, from old to new,
-// whatever is added meanwhile.
+// Following next_cursor shows everything once,
+// from old to new, even while more is added.
 func TestPages(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
@@ -204,8 +203,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The same request with the same Idempotency-Key creates nothing
-// more; with another body it is refused.
+// A request with a repeated Idempotency-Key creates
+// nothing more; with another body it is refused.
 func TestIdempotencyKey(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	acme := p.tenant(t, "Acme")

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A sign-in gives a session that starts and ends everywhere. Its cookie can't
-// be read by scripts, sent in plaintext or set by a neighboring host.
+// A sign-in gives a session that starts and ends everywhere. Its cookie
+// can't be read by scripts, sent in plaintext or set by a neighboring host.
 func TestSignInAndOut(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -62,7 +62,7 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-// A session has 12 hours unless it is used, and its expiry is published.
+// An unused session has 12 hours, and its expiry is published.
 func TestSessionExpires(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, operatorToken)
@@ -84,8 +84,7 @@ func TestSessionExpires(t *testing.T) {
 	}
 }
 
-// A session is in force in the process that did not issue it as
-// soon as it is asked for.
+// A session is in force at once in a process that did not issue it.
 func TestSessionCrossesReplicas(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.start(t, operatorToken), w.start(t, operatorToken)

@@ -10,15 +10,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// failuresReported are the lines of the audit about failed sign-ins of
-// an organization's members, oldest first.
+// failuresReported are the lines of the audit about failed
+// sign-ins of an organization's members, oldest first.
 func (p *process) failuresReported(t *testing.T, organization string) []map[string]any {
 	t.Helper()
 	return p.must(t, 200, "GET", "/v1/audit-events?organization="+organization+"&action=member.sign_ins_failed", "").items(t)
 }
 
-// awaitFailures waits until so many lines are there, and returns
-// the newest's failures.
+// awaitFailures waits for so many lines, and returns the newest's failures.
 func (p *process) awaitFailures(t *testing.T, organization string, lines int) map[string]any {
 	t.Helper()
 	var reported []map[string]any
@@ -37,9 +36,9 @@ func (p *process) awaitFailures(t *testing.T, organization string, lines int) ma
 	return nil
 }
 
-// The first failure to sign in as a member is in the organization's audit, and
-// the first that is refused, the others as one line an hour with their number:
-// strangers can't fill it. The log has each, without the address.
+// The first failure to sign in as a member is in the organization's audit,
+// and the first refused one, the others as one line an hour with their
+// number: nobody can fill it. The log has each, without the address.
 func TestFailuresToSignInAreAudited(t *testing.T) {
 	w := newWorld(t)
 	clock := &watch{}
@@ -53,7 +52,7 @@ func TestFailuresToSignInAreAudited(t *testing.T) {
 	if first["member"] != id || first["failed"] != 1.0 || text(first["networks"]) != `["203.0.113.200/32"]` {
 		t.Errorf("the first: %v", first)
 	}
-	p.guess(t, "ada@example.com") // nine more, and one that is refused
+	p.guess(t, "ada@example.com") // nine more, and a refused one
 	p.guess(t, "nobody@example.com")
 	testenv.Eventually(t, timeout, func() error {
 		if strings.Count(w.log.String(), "a sign-in failed") != 20 {

@@ -8,9 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The tier that the ledger publishes takes the place of the one
-// that an organization began with, and the request that created
-// it may come again all the same.
+// The tier that the ledger publishes replaces the original one, and
+// the request that created the organization may still be repeated.
 func TestTierOfTheLedger(t *testing.T) {
 	w := newWorld(t)
 	i, p := w.ingestor(t), w.start(t, operatorToken)

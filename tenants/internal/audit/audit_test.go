@@ -21,11 +21,11 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// perOrganization is how many events furnish appends.
+// perOrganization is how many events the seed appends.
 const perOrganization = 27
 
-// Neither a mistake nor a command that slipped in changes the audit: the
-// application may not, and who may is refused.
+// Neither a mistake nor an injected statement changes the audit: the
+// application lacks the privilege, and those who have it are refused.
 func TestAuditIsOnlyAddedTo(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	for _, statement := range []string{
@@ -51,7 +51,7 @@ func TestAuditIsOnlyAddedTo(t *testing.T) {
 	}
 }
 
-// refused reports whether Postgres did not let somebody do something.
+// refused reports whether Postgres refused something.
 func refused(err error) bool {
 	refusal, ok := err.(*pgconn.PgError) //nolint:errorlint // asSystem wraps nothing
 	return ok && refusal.Code == "42501"
@@ -77,8 +77,8 @@ func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.A
 	return check
 }
 
-// unguard turns off what keeps the audit as it is, as one who
-// owns the table can, and a superuser.
+// unguard disables the triggers that protect the
+// audit, as the table's owner or a superuser can.
 func unguard(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER USER`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
@@ -88,8 +88,8 @@ func unguard(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// Tampering beside the guards is found, whatever it is: lines no longer follow
-// from each other, or, where they were made to, not from the events.
+// Tampering that bypasses the guards is found: lines no longer follow
+// from each other or, where they were made to, from the events.
 func TestTamperingIsFound(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	unguard(t, pool)
@@ -134,8 +134,7 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// repaired stands for making the hashes follow from the lines
-// again, as one could who knows how.
+// repaired recomputes the hashes from the lines, as an expert could.
 const repaired = "repair the chain"
 
 func repair(t *testing.T, pool *pgxpool.Pool) {
@@ -163,8 +162,8 @@ func restore(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// An installation that had no audit gets one that begins at its beginning,
-// the same as if it had always been there.
+// An installation without an audit gets one from
+// its first event on, as if it had always had it.
 func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
@@ -182,8 +181,8 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	}
 }
 
-// A replica without an audit leaves lines out; the next append
-// writes them, in the order of commits.
+// A replica without an audit leaves lines out; the
+// next append writes them, in the order of commits.
 func TestAuditCatchesUp(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
@@ -198,7 +197,7 @@ func TestAuditCatchesUp(t *testing.T) {
 	}
 }
 
-// Concurrent decisions: the lines have no gap and follow from each other.
+// Lines of concurrent decisions have no gap and follow from each other.
 func TestAuditUnderConcurrency(t *testing.T) {
 	pool := tenantstest.Open(t)
 	var group sync.WaitGroup

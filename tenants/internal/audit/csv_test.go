@@ -21,8 +21,8 @@ func line(sequence int64, name string) tenants.AuditEvent {
 	}
 }
 
-// Whatever people called their things, a spreadsheet shows it as
-// text, and any reader of CSV gets it whole.
+// A spreadsheet shows every name as text,
+// and any reader of CSV gets it whole.
 func TestFieldsAreText(t *testing.T) {
 	names := map[string]string{
 		"Shop": "Shop", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'x",
@@ -43,8 +43,8 @@ func TestFieldsAreText(t *testing.T) {
 
 func none(int64) ([]tenants.AuditEvent, error) { return nil, nil }
 
-// All pages come, one behind the other, with the line ends of
-// RFC 4180 and a name to save them under.
+// All pages are served, one after another, with
+// the line ends of RFC 4180 and a file name.
 func TestServeGoesOn(t *testing.T) {
 	var asked []int64
 	next := func(before int64) ([]tenants.AuditEvent, error) {
@@ -63,7 +63,7 @@ func TestServeGoesOn(t *testing.T) {
 	}
 }
 
-// A file that could not be written to its end is no file.
+// A file that could not be written to its end is cut visibly.
 func TestServeBreaksOff(t *testing.T) {
 	defer func() {
 		if got, _ := recover().(error); !errors.Is(got, http.ErrAbortHandler) {

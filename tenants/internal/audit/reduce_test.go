@@ -18,7 +18,7 @@ import (
 
 var doomed = tenants.Deletable{Organization: "org_a", Project: "prj_a"}
 
-// decided appends events about the deletion of the project of org_a.
+// decided appends events about the deletion of org_a's project.
 func decided(t *testing.T, pool *pgxpool.Pool, before int64, events ...tenants.Event) {
 	t.Helper()
 	stream := eventstore.Stream{Organization: "org_a", Name: "deletion/prj_a"}
@@ -27,8 +27,8 @@ func decided(t *testing.T, pool *pgxpool.Pool, before int64, events ...tenants.E
 	}
 }
 
-// reduced has the second stream of org_a, its project, erased,
-// and its lines reduced.
+// reduced erases the second stream of org_a,
+// its project, and reduces its lines.
 func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -51,8 +51,8 @@ func reduced(t *testing.T, pool *pgxpool.Pool) (left tenants.Reduction) {
 	return left
 }
 
-// Lines of what is deleted keep who did what, and the chain holds: while it is
-// erased, and after that by its last event.
+// Lines of what is deleted keep who did what, and the chain
+// holds: during the erasure, and after that by its last event.
 func TestReducedLinesAreAttested(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	decided(t, pool, 0, tenants.DeletionRequested{Deletable: doomed, At: tenantstest.Noon}, tenants.DeletionBegun{Deletable: doomed, At: tenantstest.Noon})
@@ -73,8 +73,8 @@ func TestReducedLinesAreAttested(t *testing.T) {
 	}
 }
 
-// A line that is reduced without a deletion is found out, and so
-// is an event that was erased alone.
+// A line reduced without a deletion is found,
+// and so is an event that was erased alone.
 func TestOtherReductionsAreFound(t *testing.T) {
 	for name, tamper := range map[string]func(pool *pgxpool.Pool) error{
 		"reduced and erased": func(pool *pgxpool.Pool) error {
@@ -98,7 +98,7 @@ func TestOtherReductionsAreFound(t *testing.T) {
 	}
 }
 
-// The database lets a line lose what is to go, once, and nothing else.
+// The database allows a reduction of a line once, and no other change.
 func TestLinesAreOnlyReduced(t *testing.T) {
 	pool := tenantstest.Open(t)
 	for _, statement := range []string{

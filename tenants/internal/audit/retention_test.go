@@ -23,8 +23,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// pruneAudit keeps a year of the audit, as of a time, and returns
-// the streams whose facts are taken back.
+// pruneAudit keeps a year of the audit, as of a time,
+// and returns the streams whose facts are withdrawn.
 func pruneAudit(t *testing.T, pool *pgxpool.Pool, now time.Time) (withdrawn []string) {
 	t.Helper()
 	withdraw := func(_ context.Context, _ pgx.Tx, gone []bus.Gone) error {
@@ -69,8 +69,8 @@ func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, ev
 	}
 }
 
-// openWithProject adds a project and a session to what is furnished, and
-// renames the project half a year later.
+// openWithProject adds a project and a session to the
+// seed, and renames the project half a year later.
 func openWithProject(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, noon := tenantstest.OpenOwned(t), tenantstest.Noon
@@ -83,7 +83,8 @@ func openWithProject(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-// Old lines go and leave an anchor, from which the rest is checked as before.
+// Old lines are removed and leave an anchor,
+// from which the rest is checked as before.
 func TestOldLinesGo(t *testing.T) {
 	pool := openWithProject(t)
 	pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 11, 0))
@@ -113,9 +114,9 @@ func TestOldLinesGo(t *testing.T) {
 	}
 }
 
-// Of repeated events of a thing, only those of the audit's time and the
-// newest before it are kept: after ten years a passkey has no more
-// events than after one, and the same state.
+// Of repeated events of a thing, only those of the audit's time
+// and the newest before it are kept: after ten years a passkey
+// has no more events than after one, and the same state.
 func TestReplacedEventsGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	passkey := tenants.PublicCredential{ID: []byte("credential"), PublicKey: []byte("key")}
@@ -153,8 +154,8 @@ func TestReplacedEventsGo(t *testing.T) {
 	}
 }
 
-// Years of changed passwords and rotated secrets leave no more events than one
-// does; a password that was set by a code stays until a later one is set.
+// Years of changed passwords and rotated secrets leave no more events
+// than one year; a password set by a code stays until a later one is set.
 func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	happen(t, pool, "webhook", "whk_x", 0, tenants.WebhookCreated{
@@ -186,8 +187,8 @@ func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
 	}
 }
 
-// What an operator's token was called is kept while the audit of any
-// organization names it, which may be its newest line for years.
+// The name of an operator's token is kept while the audit of
+// any organization has it, maybe in its newest line for years.
 func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	events, operator := projections.NewEvents(pool), tenants.Origin{Actor: "tok_op", Kind: tenants.ServiceTokenActor}
@@ -220,7 +221,7 @@ func TestOperatorsStayWhileLinesNameThem(t *testing.T) {
 	}
 }
 
-// What is changed behind an anchor is found, and so is an anchor that is none.
+// A change behind an anchor is found, and so is a false anchor.
 func TestTamperingBehindAnAnchorIsFound(t *testing.T) {
 	for name, test := range map[string]struct{ statement, want string }{
 		"a line":           {`UPDATE audit_events SET actor = 'mem_x' WHERE organization = 'org_a'`, "was changed"},
@@ -244,7 +245,7 @@ func TestTamperingBehindAnAnchorIsFound(t *testing.T) {
 	}
 }
 
-// Lines that no anchor stands for stay, and an anchor never goes back.
+// Lines without an anchor stay, and an anchor never moves back.
 func TestLinesGoBehindAnchorsAlone(t *testing.T) {
 	pool := openWithProject(t)
 	pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// reachable finds the organizations that a caller reaches.
+// reachable finds the organizations that a caller may access.
 type reachable struct{}
 
 func (reachable) Organization(_ context.Context, caller tenants.Caller, id string) (tenants.Organization, error) {
@@ -27,7 +27,7 @@ func (reachable) Organization(_ context.Context, caller tenants.Caller, id strin
 	return tenants.Organization{ID: id}, nil
 }
 
-// openRoom returns what asks the room of the audit on a schema of its own.
+// openRoom returns the room of the audit on its own schema.
 func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	service := audit.NewService(audit.NewStore(query.NewReader(tenantstest.Open(t))), reachable{})
@@ -40,8 +40,8 @@ func openRoom(t *testing.T) func(as identity.Principal, path string) *httptest.R
 	}
 }
 
-// The API shows the matching lines of one's own organization, as JSON
-// or as CSV, and refuses unknown filters.
+// The API serves the matching lines of one's own organization,
+// as JSON or as CSV, and refuses unknown filters.
 func TestAPI(t *testing.T) {
 	ask := openRoom(t)
 	got := ask(tenantstest.Token("org_a"), "/v1/audit-events?action=api_key.revoked")
@@ -65,8 +65,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// The page shows the lines as text to those who may read them,
-// and the file has all that match.
+// The page shows the lines as text to those who
+// may read them, and the file has all that match.
 func TestPages(t *testing.T) {
 	ask := openRoom(t)
 	if got := ask(tenantstest.SignedIn("a", tenants.Admin), "/console/settings/audit?action=api_key.revoked"); got.Code != 200 || !strings.Contains(got.Body.String(), "API key revoked") {

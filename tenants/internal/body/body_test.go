@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/body"
 )
 
-// The next handler begins when the body is here, and reads what
-// was sent: all of it, and how it failed.
+// The next handler begins after the body, and
+// reads it as it was sent, with its error.
 func TestWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		body io.Reader
@@ -38,7 +38,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// What is checked behind Whole is checked after the last byte has come.
+// What is checked behind Whole is checked after the last byte.
 func TestWholeComesFirst(t *testing.T) {
 	arrived := false
 	last := iotest.DataErrReader(io.MultiReader(strings.NewReader("name=a"), reader(func([]byte) (int, error) {

@@ -20,8 +20,8 @@ func accountRecord(t *testing.T, account contract.Account) weirbus.Record {
 	}
 }
 
-// The latest state of an account counts, whatever comes again,
-// until the organization is gone.
+// The latest state of an account counts, even if older
+// ones are repeated, until the organization is gone.
 func TestAccountsFollowTheLatestVersion(t *testing.T) {
 	first := accountRecord(t, contract.Account{Organization: "org_1", Tier: "indie", RequestsPerMinute: 60, Version: 1})
 	second := accountRecord(t, contract.Account{Organization: "org_1", Tier: "scale", RequestsPerMinute: 600, Version: 2})

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// A published credential is the domain's state: unitofwork waits
-// for the one to come back as the other.
+// A published credential is the domain's state: unitofwork
+// waits until the one is read back as the other.
 func TestPublishedCredentialsAreTheDomains(t *testing.T) {
 	digest := func(hash string) tenants.SecretDigest {
 		return tenants.SecretDigest{Hash: hash, First: "ab12", Last: "9f3e"}
@@ -49,7 +49,7 @@ func TestPublishedCredentialsAreTheDomains(t *testing.T) {
 	}
 }
 
-// credentialsOf is what events publish, as the domain has it.
+// credentialsOf is what events publish, in the domain's form.
 func credentialsOf(events ...outgoingEvent) (credentials []tenants.Credential) {
 	for _, event := range events {
 		state := event.value.(contract.Credential).State

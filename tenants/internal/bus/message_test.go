@@ -21,8 +21,8 @@ func fold[S any, P eventstore.Folder[S, tenants.Event]](events ...tenants.Event)
 	return state
 }
 
-// What is published has the contract's words: every value, key and
-// header, and an id that is the same each time.
+// Messages follow the contract: every value, key
+// and header, and an id that is the same each time.
 func TestMessages(t *testing.T) {
 	digest := tenants.SecretDigest{Hash: "5e88", First: "ab12", Last: "9f3e"}
 	end := noon.Add(time.Hour)
@@ -140,7 +140,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Who waits for a deletion waits for what is published of it.
+// The wait for a deletion is for what is published of it.
 func TestHolderIsAwaitedAsPublished(t *testing.T) {
 	for _, of := range []tenants.Deletable{{Organization: "org_1"}, {Organization: "org_1", Project: "prj_1"}} {
 		deletion := tenants.Deletion{Deletable: of, RequestedAt: noon}

@@ -23,9 +23,9 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// However history is published again, nothing is in force on its way that is not
-// in force at its end: what is revoked is revoked at once, also by a deletion,
-// and what was forgotten does not come back.
+// However history is published again, only what is in force at its
+// end is in force meanwhile: what is revoked is revoked at once,
+// even by a deletion, and what was forgotten does not return.
 func TestWhatEndedIsNeverInForceAgain(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	events := projections.NewEvents(pool)
@@ -103,7 +103,7 @@ func remove(t *testing.T, pool *pgxpool.Pool, statements ...string) {
 	}
 }
 
-// publishAll is what a relay publishes that begins with the first event.
+// publishAll is what a relay publishes from the first event on.
 func publishAll(t *testing.T, pool *pgxpool.Pool, publication *bus.Publication) (all []relay.Outgoing) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Every event is published, or marked as unpublished: one that can't be
-// published would block all credentials behind it, revocations too.
+// Every event is published, or marked as unpublished: another
+// would block all credentials behind it, even revocations.
 func TestEveryEventIsPublished(t *testing.T) {
 	for _, event := range tenants.Events() {
 		r := recorded{Version: 1, Event: event}
@@ -32,8 +32,7 @@ func TestEveryEventIsPublished(t *testing.T) {
 	}
 }
 
-// What is unpublished changes nothing that is published behind it: who does
-// not know it passes over it.
+// What is unpublished changes nothing published behind it: it is skipped.
 func TestUnpublishedEventsChangeNothing(t *testing.T) {
 	streams := streamsOf(samples(t))
 	for _, stream := range streams {
@@ -72,7 +71,7 @@ func streamsOf(events []tenants.Event) map[reflect.Type]*stream {
 	return streams
 }
 
-// samples are events as they are stored.
+// samples are events as stored.
 func samples(t *testing.T) (events []tenants.Event) {
 	t.Helper()
 	files, err := filepath.Glob("../../testdata/events/*.json")

@@ -21,7 +21,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// However many unpublished events come first, the key after them is published.
+// The key after any number of unpublished events is published.
 func TestPublicationGoesOnBehindSilence(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	store := newEvents(pool)
@@ -55,7 +55,7 @@ func TestPublicationGoesOnBehindSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(messages) == 0 {
-			break // there is nothing to do, as a relay understands it
+			break // nothing to do, for a relay
 		}
 		for _, m := range messages {
 			if after = m.Cursor; m.Message != nil {
@@ -83,7 +83,7 @@ func newEvents(pool *pgxpool.Pool) *unitofwork.Events {
 	return eventstorepg.New(pool, unitofwork.Codec(), nil)
 }
 
-// ofLater is a store of a later version, which stores events by other names.
+// ofLater is the store of a later version, with other names of events.
 func ofLater(pool *pgxpool.Pool) *unitofwork.Events {
 	later := unitofwork.Codec()
 	later.Encode = func(event tenants.Event) (name string, data []byte, err error) {
@@ -93,8 +93,8 @@ func ofLater(pool *pgxpool.Pool) *unitofwork.Events {
 	return eventstorepg.New(pool, later, nil)
 }
 
-// An event of a later version that nobody outside learns of holds no revocation
-// up, not even in the stream of the key itself; one that they should learn of does.
+// An unpublished event of a later version delays no revocation,
+// not even in the stream of the key itself; a published one does.
 func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	store, later := newEvents(pool), ofLater(pool)
@@ -134,7 +134,7 @@ func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 	}
 }
 
-// readOne is what a publication makes of the first event behind a cursor.
+// readOne is what a publication makes of the first event after a cursor.
 func readOne(t *testing.T, pool *pgxpool.Pool, publication *bus.Publication, after relay.Cursor) (messages []relay.Outgoing, err error) {
 	t.Helper()
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// What tenants issues is what the others accept: a secret of each kind has the
-// form that identity demands, and the key by which the contract finds it. Both
-// are written twice, and must not drift apart.
+// Secrets of each kind have the form that identity
+// requires, and the key by which the contract finds
+// them. Both are defined twice, and must not diverge.
 func TestSecretsAreWhatOthersExpect(t *testing.T) {
 	for issued, expected := range map[string]string{
 		tenants.APIKeyPrefix:       identity.APIKeyPrefix,

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
-// A session that is a day past is removed from the topic with every secret that
-// it had. One that may still be used stays, and so do API keys.
+// A session that ended a day ago is removed from the topic
+// with all its secrets. Usable ones and API keys stay.
 func TestSessionsAreForgotten(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	events := newEvents(pool)

@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// What was made or changed after the hour that the database is of is unknown;
-// what it has itself published is not.
+// What was created or changed after the backup is
+// unknown; what the database has published is not.
 func TestUnknownCredentials(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
 	issued := tenants.ServiceTokenIssued{ServiceToken: "tok_1", Organization: tenants.Installation, Name: "operator", Scopes: []string{"tenants:admin"},

@@ -13,8 +13,8 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 )
 
-// Uses and exposures are consumed beside types that a newer
-// version publishes, which are no failure.
+// Uses and exposures are consumed beside types
+// of a newer version, which are no failure.
 func TestUnknownTypesOfUsagePass(t *testing.T) {
 	used, exposed := 0, 0
 	consumer := UsageConsumer{

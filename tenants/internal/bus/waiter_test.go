@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// forever is longer than any test may take.
+// forever exceeds any test.
 const forever = time.Hour
 
 func newCredentialWaiter(patience time.Duration) *CredentialWaiter {
@@ -35,8 +35,7 @@ func ofUnknownType(r weirbus.Record) weirbus.Record {
 
 func awaited(state string) Awaited { return Awaited{Key: "k", State: state, Version: 2} }
 
-// A watch is over when its own credential is in the state, and
-// at the version, that was asked for.
+// A watch ends when its own credential has the expected state and version.
 func TestWatchWaitsForTheState(t *testing.T) {
 	waiter := newCredentialWaiter(forever)
 	watch := waiter.Watch(awaited(contract.CredentialRevoked))
@@ -64,7 +63,7 @@ func TestWatchWaitsForTheState(t *testing.T) {
 	noneWaits(t, waiter)
 }
 
-// What comes back before anybody waits is not missed.
+// What is read back before the wait is not missed.
 func TestWatchDoesNotMissWhatIsQuick(t *testing.T) {
 	waiter := newCredentialWaiter(forever)
 	watch := waiter.Watch(awaited(contract.CredentialActive))
@@ -74,7 +73,8 @@ func TestWatchDoesNotMissWhatIsQuick(t *testing.T) {
 	noneWaits(t, waiter)
 }
 
-// A broker that is away makes an answer late, not wrong: the change is kept.
+// An outage of the broker makes an answer
+// late, not wrong: the change is stored.
 func TestWatchLosesPatience(t *testing.T) {
 	watch := newCredentialWaiter(time.Millisecond).Watch(awaited(contract.CredentialActive))
 	watch.Wait(t.Context())

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// A challenge is answered once, in time, for its purpose and by whom it was put
-// to; a wrong attempt uses it up as well.
+// A challenge is answered once, in time, for its purpose
+// and by its subject; a wrong attempt uses it up, too.
 func TestOneAnswer(t *testing.T) {
 	now := tenantstest.Noon
 	challenges := challenge.New(tenantstest.Open(t), func() time.Time { return now }, rand.Reader)

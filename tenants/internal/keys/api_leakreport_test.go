@@ -30,7 +30,7 @@ import (
 // A scanner finds secrets and signs what it reports.
 type scanner struct {
 	key   *ecdsa.PrivateKey
-	known *leak.Keys // its public key, as it publishes it
+	known *leak.Keys // its published public key
 }
 
 func newScanner(t *testing.T) scanner {
@@ -67,8 +67,8 @@ func (s scanner) sign(t *testing.T, report string) string {
 	return base64.StdEncoding.EncodeToString(signature)
 }
 
-// report sends a signed report to a process that knows some keys
-// of scanners, and that is ready or not.
+// report sends a signed report to a process that
+// has some scanners' keys, and is ready or not.
 func (r room) report(t *testing.T, known *leak.Keys, ready error, report, signature string) *httptest.ResponseRecorder {
 	t.Helper()
 	guard := identity.NewGuard(identity.GuardConfig{Clock: tenantstest.Now, Ready: func() error { return ready }})
@@ -82,8 +82,8 @@ func (r room) report(t *testing.T, known *leak.Keys, ready error, report, signat
 	return recorder
 }
 
-// Who reports learns which texts are keys, by their hashes alone, and the key
-// says where it was found, without any secret.
+// The sender learns which texts are keys, by their hashes alone,
+// and the key shows where it was found, without any secret.
 func TestReport(t *testing.T) {
 	r, s := open(t), newScanner(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -110,7 +110,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Whoever can't sign learns nothing and causes nothing.
+// Without a signature nobody learns or changes anything.
 func TestReportsAreRefused(t *testing.T) {
 	r, s := open(t), newScanner(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)

@@ -22,7 +22,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A room is the room of keys on a schema of its own.
+// A room is the room of keys on its own schema.
 type room struct {
 	work    *unitofwork.Writer
 	service *keys.Service
@@ -43,7 +43,7 @@ func (r room) pages(settings chi.Router) {
 	keys.NewPages(tenantstest.Pages(), r.service).Mount(settings)
 }
 
-// call sends a request to the API as the token of an organization.
+// call sends an organization's token's request to the API.
 func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
@@ -53,7 +53,7 @@ func (r room) call(t *testing.T, organization, method, path, body string) (statu
 	return got.Code, answer
 }
 
-// page sends a request to the pages as a member of org_a.
+// page sends a request of a member of org_a to the pages.
 func (r room) page(t *testing.T, role tenants.Role, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, "/console/settings/api-keys"+path, "", form)
@@ -61,7 +61,7 @@ func (r room) page(t *testing.T, role tenants.Role, method, path string, form ur
 
 const newKey = `{"project":"prj_a","environment":"prod","name":"pods","rate_per_minute":30}`
 
-// A key is shown whole in the answer to its creation, and nowhere after it.
+// A key is shown whole in the answer to its creation alone.
 func TestCreate(t *testing.T) {
 	r := open(t)
 	status, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -78,8 +78,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// What can't be is refused with the field that is wrong, and
-// what belongs to others is not there.
+// Invalid requests are refused by field, and what is foreign is not found.
 func TestRefusals(t *testing.T) {
 	r := open(t)
 	for name, c := range map[string]struct {
@@ -105,8 +104,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A key is changed, rotated into another one, and revoked: each
-// answer shows it as it is then.
+// A key is changed, rotated, and revoked: each answer shows its new state.
 func TestLife(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -122,7 +120,7 @@ func TestLife(t *testing.T) {
 	if status, answer := r.call(t, "org_a", "POST", path+"/rotate", ""); status != 409 || answer["code"] != "api_key_rotated" {
 		t.Errorf("rotated again: %d %v", status, answer)
 	}
-	for range 2 { // the first reason stands
+	for range 2 { // the first reason stays
 		if status, revoked := r.call(t, "org_a", "POST", path+"/revoke", `{"reason":"leaked"}`); status != 200 || revoked["state"] != "revoked" || revoked["revoked_reason"] != "leaked" {
 			t.Errorf("revoked: %d %v", status, revoked)
 		}
@@ -135,7 +133,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// At the limit of keys the reason is shown, but a leaked one can be exchanged.
+// At the limit of keys the reason is shown, but a leaked one can be rotated.
 func TestRoom(t *testing.T) {
 	r := open(t)
 	r.work.Limits.APIKeys = 1
@@ -165,8 +163,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// There is no new key of a project whose deletion is asked for
-// while the request is under way.
+// No key is issued for a project whose
+// deletion is requested during the request.
 func TestDeletedMeanwhile(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -197,8 +195,8 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// The pages show a new key once, then what is kept of it, and
-// revoke it with its reason.
+// The pages show a new key once, then its
+// stored part, and revoke it with a reason.
 func TestPages(t *testing.T) {
 	r := open(t)
 	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"staging"}, "ends": {"90"}, "form": {"form_1"}}
@@ -224,8 +222,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page is for the roles that may do what it is for, as the session
-// has them; what is done, as they are now.
+// A page is for the roles of its action, as in
+// the session; actions check the present role.
 func TestRoles(t *testing.T) {
 	r := open(t)
 	form := url.Values{"name": {"pods"}, "project": {"prj_a"}, "environment": {"prod"}}
@@ -243,8 +241,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// An exposed key is treated by the policy, as the system; an
-// unknown one is ignored.
+// The policy is applied to an exposed key,
+// as the system; an unknown one is ignored.
 func TestLeaks(t *testing.T) {
 	r := open(t)
 	_, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)

@@ -16,7 +16,7 @@ import (
 
 var wholeKey = regexp.MustCompile(`weir_[0-9a-f]{48}`)
 
-// made makes a key of prod, and returns its id.
+// made issues a key of prod, and returns its id.
 func (r room) made(t *testing.T) string {
 	t.Helper()
 	status, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
@@ -26,8 +26,7 @@ func (r room) made(t *testing.T) string {
 	return made["id"].(string)
 }
 
-// The form of a new key offers what the reader may choose, and shows what is
-// wrong with what was typed.
+// The form of a new key offers what the reader may choose, and shows faults.
 func TestFormOfANewKey(t *testing.T) {
 	r := open(t)
 	tenantstest.Want(t, "to an admin", r.page(t, tenants.Admin, "GET", "/new?project=prj_a", nil), 200, `value="prod"`)
@@ -54,7 +53,8 @@ func TestFormOfANewKey(t *testing.T) {
 	}
 }
 
-// A key is changed by its form, by those who may change one of its environment.
+// A key is changed by its form, by those
+// who may change keys of its environment.
 func TestFormOfAChange(t *testing.T) {
 	r := open(t)
 	id := r.made(t)
@@ -98,7 +98,7 @@ func TestFormOfARotation(t *testing.T) {
 	tenantstest.Want(t, "another form", r.page(t, tenants.Admin, "POST", path, form), 409, "another one takes its place")
 }
 
-// The page of a new key learns when its first log has come.
+// The page of a new key shows when its first log has arrived.
 func TestFirstEventIsAwaited(t *testing.T) {
 	r := open(t)
 	id := r.made(t)

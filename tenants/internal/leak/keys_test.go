@@ -67,7 +67,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// Only the very bytes that a known key has signed pass.
+// Only the exact bytes signed by a known key pass.
 func TestVerify(t *testing.T) {
 	key, body := newKey(t), `[{"token": "x"}]`
 	keys, err := leak.ReadKeys(file(t, published(t, "one", &key.PublicKey)))
@@ -93,7 +93,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A file that holds no usable key is refused when the service starts.
+// A file without a usable key is refused at the start.
 func TestReadKeysRefuses(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -113,9 +113,9 @@ func TestReadKeysRefuses(t *testing.T) {
 	}
 }
 
-// Keys are fetched when they are needed, and kept. A new key is found a
-// minute later, and made-up ids cause no more requests. While the publisher
-// is away, the old keys stay valid for a day.
+// Keys are fetched on first use, and cached. A new key is found
+// a minute later, and made-up ids cause no more requests.
+// During an outage, the old keys stay valid for a day.
 func TestFetchKeys(t *testing.T) {
 	first, second := newKey(t), newKey(t)
 	var asked atomic.Int32

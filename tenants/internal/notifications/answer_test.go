@@ -25,7 +25,7 @@ func (r *room) switched(t *testing.T, request unitofwork.Request, of notificatio
 	return changed
 }
 
-// A request that comes again is answered as it was, whatever has happened
+// A repeated request is answered as before, whatever has happened
 // since, and changes nothing; another one with its key is refused.
 func TestChangesHappenOnce(t *testing.T) {
 	to := newReceiver(t, 200)
@@ -61,7 +61,7 @@ func TestChangesHappenOnce(t *testing.T) {
 	}
 }
 
-// Whoever asks twice for something to be sent has it sent once.
+// A repeated request to send something has it sent once.
 func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -102,7 +102,7 @@ func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 	}
 }
 
-// fail has all deliveries failed.
+// fail fails all deliveries.
 func (r *room) fail(t *testing.T) {
 	t.Helper()
 	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; UPDATE deliveries SET state = 'failed'; RESET weir.organization`); err != nil {

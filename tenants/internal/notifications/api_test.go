@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// call sends a request to the API as org_a's token, below its
-// webhooks, and wants a status.
+// call sends a request of org_a's token to the
+// API, below its webhooks, and expects a status.
 func (r *room) call(t *testing.T, want int, method, path, body string) (answer map[string]any) {
 	t.Helper()
 	return r.callOf(t, "org_a", want, method, path, body)
@@ -35,7 +35,7 @@ func (r *room) callOf(t *testing.T, organization string, want int, method, path,
 	return answer
 }
 
-// items are those of a list, below the webhooks of org_a.
+// items are a list's, below the webhooks of org_a.
 func (r *room) items(t *testing.T, path string) (items []map[string]any) {
 	t.Helper()
 	for _, item := range r.call(t, 200, "GET", path, "")["items"].([]any) {
@@ -44,8 +44,8 @@ func (r *room) items(t *testing.T, path string) (items []map[string]any) {
 	return items
 }
 
-// A webhook is made, shown without its secret, changed, rotated and deleted:
-// each answer shows it as it is then.
+// A webhook is created, shown without its secret, changed,
+// rotated and deleted: each answer shows its new state.
 func TestAPI(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -79,7 +79,7 @@ func TestAPI(t *testing.T) {
 	r.call(t, 404, "GET", path, "")
 }
 
-// What is sent to a webhook is listed by its state, and sent again on request.
+// Deliveries to a webhook are listed by state, and replayed on request.
 func TestAPIOfDeliveries(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -122,8 +122,8 @@ func TestAPIOfDeliveries(t *testing.T) {
 	}
 }
 
-// What can't be is refused with what is wrong, and what belongs
-// to others is not there.
+// Invalid requests are refused with the
+// fault, and what is foreign is not found.
 func TestAPIRefuses(t *testing.T) {
 	r := newRoom(t, newReceiver(t, 200).Certificate())
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// However much waits of a project that is to be deleted, which is hidden
-// for days, a claim does not look at it.
+// However many deliveries wait for a project that is to be
+// deleted, which is hidden for days, a claim does not scan them.
 func TestWhatIsHiddenIsNotLookedAt(t *testing.T) {
 	pool, now := tenantstest.OpenOwned(t), tenantstest.Noon
 	err := pg.InTxAsSystem(t.Context(), pool, func(tx pgx.Tx) error {
@@ -47,8 +47,8 @@ func TestWhatIsHiddenIsNotLookedAt(t *testing.T) {
 	}
 }
 
-// mostRows is the largest number of rows that any part of a plan
-// found or passed over.
+// mostRows is the largest number of rows
+// that any part of a plan found or skipped.
 func mostRows(t *testing.T, plan string) (most int) {
 	t.Helper()
 	for _, match := range regexp.MustCompile(`(?:actual rows=|Rows Removed by [^:]*: )(\d+)`).FindAllStringSubmatch(plan, -1) {

@@ -7,28 +7,28 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// DeliveriesForTest keeps fewer deliveries of a webhook than
-// Tables does, and removes fewer at once.
+// DeliveriesForTest keeps fewer deliveries of a
+// webhook than Tables does, and removes fewer at once.
 func DeliveriesForTest(clock func() time.Time, perWebhook, atOnce int) prune.Table {
 	return oldDeliveries{prune.Rows{Table: "deliveries", Age: "created_at", Before: prune.Ago(kept, clock)}, perWebhook, atOnce}
 }
 
-// ClaimForTest claims what is due and does nothing with it, as a
-// process does that is killed then.
+// ClaimForTest claims due deliveries and does
+// nothing, like a process that is killed then.
 func (s *Sender) ClaimForTest(ctx context.Context) (int, error) {
 	claimed, err := s.claim(ctx)
 	return len(claimed), err
 }
 
-// BeginForTest has deliveries of an organization under way.
+// BeginForTest marks deliveries of an organization as under way.
 func (s *Sender) BeginForTest(organization string, n int) {
 	for range n {
 		s.begin([]due{{Delivery: Delivery{Organization: organization}}})
 	}
 }
 
-// MeasureForTest looks at the tables once.
+// MeasureForTest measures the tables once.
 func (s *Sender) MeasureForTest(ctx context.Context) error { return s.measure(ctx) }
 
-// ClaimQueryForTest is how what is due is found.
+// ClaimQueryForTest is the query for due deliveries.
 func ClaimQueryForTest() string { return claim }

@@ -23,7 +23,7 @@ import (
 
 var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
 
-// billed adds a billing member of org_a, and has mail sent from the room.
+// billed adds a billing member of org_a, and configures mail.
 func (r *room) billed(t *testing.T, office *mailtest.Server, email string) {
 	t.Helper()
 	added := tenants.MemberAdded{Member: "mem_bill", Organization: "org_a", Email: email, Name: "Bill", Role: tenants.Billing, PasswordHash: "x", At: r.clock()}
@@ -33,7 +33,7 @@ func (r *room) billed(t *testing.T, office *mailtest.Server, email string) {
 	r.mailed, r.sender.Mailer = true, &notifications.Mailer{Server: office.Server(t, mailtest.Password), Origin: "https://weir.example", Links: links}
 }
 
-// mails are the states of what goes to the billing member.
+// mails are the states of the billing member's mails.
 func (r *room) mails(t *testing.T) (states []notifications.State) {
 	t.Helper()
 	err := pg.ReadAs(t.Context(), r.pool, "org_a", func(tx pgx.Tx) error {
@@ -64,7 +64,7 @@ func (r *room) untilMailed(t *testing.T, want notifications.State, attempted boo
 	})
 }
 
-// Whoever pays gets mail when nothing is left, once, and admins get none.
+// Those who pay get mail when nothing is left, once, and admins get none.
 func TestMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
@@ -84,7 +84,7 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// Mail about a budget names whose it is.
+// Mail about a budget names its project.
 func TestMailOfABudget(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
@@ -111,7 +111,8 @@ func TestMailOfABudget(t *testing.T) {
 	}
 }
 
-// What the server never takes is given up, what it may take later comes again.
+// What the server refuses for ever is given
+// up, what it may accept later is retried.
 func TestMailThatIsNotTaken(t *testing.T) {
 	for email, want := range map[string]notifications.State{
 		"nobody@example.com": notifications.Failed, "busy@example.com": notifications.Pending, "verbose@example.com": notifications.Failed,
@@ -141,7 +142,7 @@ func TestMailOfAWebhookThatIsOff(t *testing.T) {
 	}
 }
 
-// chooses has the billing member go without some kinds of mail.
+// chooses unsubscribes the billing member from some kinds of mail.
 func (r *room) chooses(t *testing.T, without ...tenants.MailKind) {
 	t.Helper()
 	chosen := tenants.MemberMailsChosen{Member: "mem_bill", Without: without, At: r.clock()}
@@ -150,7 +151,7 @@ func (r *room) chooses(t *testing.T, without ...tenants.MailKind) {
 	}
 }
 
-// facts are some of each type that goes by mail, by the kind that it is.
+// facts are some of each type sent by mail, by kind.
 func (r *room) facts(t *testing.T) map[tenants.MailKind][]bus.Record {
 	t.Helper()
 	return map[tenants.MailKind][]bus.Record{
@@ -167,8 +168,8 @@ func (r *room) facts(t *testing.T) map[tenants.MailKind][]bus.Record {
 	}
 }
 
-// Each mail about the account has the link that ends its kind for its
-// reader, in the headers and in the text.
+// Each mail about the account has the link that ends its
+// kind for its reader, in the headers and in the text.
 func TestMailsCanBeEnded(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
@@ -195,7 +196,7 @@ func TestMailsCanBeEnded(t *testing.T) {
 	}
 }
 
-// Who goes without a kind of mail gets none of it, and all others.
+// An unsubscribed kind of mail is not sent, all others are.
 func TestUnwantedMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
@@ -209,7 +210,7 @@ func TestUnwantedMail(t *testing.T) {
 	}
 }
 
-// A mail that waits while its reader unsubscribes is not sent.
+// A waiting mail is not sent after its reader unsubscribes.
 func TestMailThatIsUnwantedMeanwhile(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
@@ -223,7 +224,7 @@ func TestMailThatIsUnwantedMeanwhile(t *testing.T) {
 	}
 }
 
-// Nobody gets mail of what is long past, nor of what has no text.
+// Old facts, and those without a text, are not sent by mail.
 func TestNoMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
@@ -236,7 +237,7 @@ func TestNoMail(t *testing.T) {
 	}
 }
 
-// Each fact that goes by mail has a text that its event fills, and one subject.
+// Each fact sent by mail has a text that its event fills, and one subject.
 func TestMailTexts(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())

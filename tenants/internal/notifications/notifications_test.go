@@ -25,7 +25,7 @@ var noPosition query.Position
 
 func errNot(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// until waits until a delivery to a webhook is as it should be.
+// until waits until a delivery to a webhook is as expected.
 func (r *room) until(t *testing.T, of notifications.Listed, ok func(notifications.Delivery) bool) notifications.Delivery {
 	t.Helper()
 	var last notifications.Delivery
@@ -40,8 +40,8 @@ func (r *room) until(t *testing.T, of notifications.Listed, ok func(notification
 	return last
 }
 
-// A fact goes to each webhook of its organization that wants it, once, however
-// often it is published, with its data and a right signature.
+// A fact goes to each subscribed webhook of its organization, once,
+// however often it is published, with its data and a valid signature.
 func TestAFactIsSent(t *testing.T) {
 	to := newReceiver(t, 204)
 	r := newRoom(t, to.Certificate())
@@ -70,7 +70,7 @@ func TestAFactIsSent(t *testing.T) {
 	}
 }
 
-// What is not taken comes again with the same id, later and later.
+// What is not accepted is retried with the same id, later and later.
 func TestFailuresComeAgain(t *testing.T) {
 	to := newReceiver(t, 503)
 	r := newRoom(t, to.Certificate())
@@ -101,7 +101,7 @@ func TestFailuresComeAgain(t *testing.T) {
 	}
 }
 
-// A sender that dies with what it has claimed leaves it to others.
+// The claims of a sender that dies are taken over by others.
 func TestAClaimRunsOut(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -120,8 +120,8 @@ func TestAClaimRunsOut(t *testing.T) {
 	}
 }
 
-// flood has more to be sent to org_a than may be under way, and
-// later something to org_b.
+// flood queues more for org_a than may be
+// under way, and later something for org_b.
 func (r *room) flood(t *testing.T, url string) (busy, quiet notifications.Listed) {
 	t.Helper()
 	busy, _ = r.create(t, "org_a", url)
@@ -145,8 +145,8 @@ func (r *room) begun(t *testing.T, of notifications.Listed) (n int) {
 	return n
 }
 
-// However much one organization has to be sent, another one is claimed with it,
-// and no organization ever has more under way than its turns.
+// Another organization's deliveries are claimed beside those
+// of a flood, and no organization ever exceeds its share.
 func TestOrganizationsComeInTurn(t *testing.T) {
 	for underWay, most := range map[int]int{0: 4, 3: 1, 4: 0} {
 		to := newReceiver(t, 200)
@@ -164,7 +164,8 @@ func TestOrganizationsComeInTurn(t *testing.T) {
 	}
 }
 
-// What comes free goes to whoever has fewest under way, not to the older backlog.
+// A free worker takes a delivery of whoever has
+// fewest under way, not of the older backlog.
 func TestNewcomersComeFirst(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -176,8 +177,8 @@ func TestNewcomersComeFirst(t *testing.T) {
 	}
 }
 
-// Three days without success switch a webhook off, in the audit too. What is to
-// be sent then has failed, until somebody switches it on and sends it again.
+// Three days without success switch a webhook off, and the audit has it. What
+// is queued then has failed, until somebody switches it on and replays it.
 func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 	to := newReceiver(t, 500)
 	r := newRoom(t, to.Certificate())
@@ -220,8 +221,8 @@ func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 	to.await(t, webhook.Attempts+2)
 }
 
-// One that takes something meanwhile stays on, whatever becomes of a
-// single message; 410 switches it off at once.
+// A webhook that accepts something meanwhile stays on, whatever
+// the fate of a single message; 410 switches it off at once.
 func TestWhatSwitchesOff(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -263,8 +264,8 @@ func TestRotation(t *testing.T) {
 	verify(t, fresh, got)
 }
 
-// createBefore makes a webhook of org_a whose secret follows
-// from a key that is configured no more.
+// createBefore creates a webhook of org_a whose secret
+// is derived from a key that is no longer configured.
 func (r *room) createBefore(t *testing.T, url string) notifications.Listed {
 	t.Helper()
 	created := tenants.WebhookCreated{
@@ -276,7 +277,7 @@ func (r *room) createBefore(t *testing.T, url string) notifications.Listed {
 	return notifications.Listed{Webhook: tenants.Webhook{Organization: "org_a", ID: "whk_before"}}
 }
 
-// asSystem runs statements on all organizations.
+// asSystem runs statements as the system.
 func (r *room) asSystem(t *testing.T, statements string) {
 	t.Helper()
 	if _, err := r.pool.Exec(t.Context(), `SET weir.organization = '*'; `+statements+`; RESET weir.organization`); err != nil {
@@ -284,8 +285,8 @@ func (r *room) asSystem(t *testing.T, statements string) {
 	}
 }
 
-// A webhook whose key is gone sends again as soon as it is
-// rotated, and is not switched off for it.
+// A webhook whose key is gone sends again after
+// a rotation, and is not switched off for it.
 func TestAKeyThatIsGone(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -307,7 +308,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	verify(t, secret, to.await(t, 1)[0])
 }
 
-// A delivery that is not taken shows no address of the network.
+// A refused delivery shows no address of the network.
 func TestFailuresShowNoAddress(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -321,8 +322,8 @@ func TestFailuresShowNoAddress(t *testing.T) {
 	}
 }
 
-// Nothing is sent of what is to be deleted, nor of a fact that is older than
-// the webhook, and a record that nobody can read is parked.
+// Nothing is sent of what is to be deleted, nor of a fact that
+// is older than the webhook, and an unreadable record is parked.
 func TestWhatIsNotSent(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -341,7 +342,7 @@ func TestWhatIsNotSent(t *testing.T) {
 	}
 }
 
-// Members of other organizations, and addresses that lead home, get nowhere.
+// Members of other organizations, and private addresses, are refused.
 func TestWhoAndWhere(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())
@@ -361,7 +362,7 @@ func TestWhoAndWhere(t *testing.T) {
 	}
 }
 
-// Attempts are counted by what became of them, and what is late is measured.
+// Attempts are counted by outcome, and lateness is measured.
 func TestMetrics(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())

@@ -25,8 +25,8 @@ func (r *room) browse(t *testing.T, method, path string, form url.Values) *httpt
 
 const webhooksPath = "/console/settings/webhooks"
 
-// A member creates a webhook, sees its secret once, tries it,
-// and sends again what failed.
+// A member creates a webhook, sees its secret
+// once, tests it, and replays what failed.
 func TestPages(t *testing.T) {
 	to := newReceiver(t, 500)
 	r := newRoom(t, to.Certificate())
@@ -74,8 +74,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The forms show what there is, refuse what can't be with what was
-// typed, and one delivery is sent again.
+// The forms show the present state, refuse invalid
+// input but keep it, and one delivery is replayed.
 func TestForms(t *testing.T) {
 	to := newReceiver(t, 500)
 	r := newRoom(t, to.Certificate())
@@ -105,7 +105,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Without keys nobody is offered what can't be made.
+// Without keys, webhooks are not offered.
 func TestPagesWithoutKeys(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())

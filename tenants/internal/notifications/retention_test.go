@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/notifications"
 )
 
-// The oldest of what a webhook has too much go, a few in each
-// transaction; those of other webhooks stay.
+// The oldest deliveries of a webhook with too many are removed,
+// a few in each transaction; those of other webhooks stay.
 func TestCrowdedWebhooks(t *testing.T) {
 	to := newReceiver(t, 200)
 	r := newRoom(t, to.Certificate())

@@ -69,8 +69,8 @@ func (organizations) Organization(_ context.Context, caller tenants.Caller, id s
 	return tenants.Organization{ID: id}, nil
 }
 
-// newRoom makes a room whose messages trust the certificate of a
-// server on this machine.
+// newRoom makes a room that trusts the
+// certificate of a server on this machine.
 func newRoom(t *testing.T, trusted *x509.Certificate) *room {
 	t.Helper()
 	r := &room{pool: tenantstest.Open(t), now: time.Now().UTC().Truncate(time.Microsecond), metrics: prometheus.NewRegistry()}
@@ -91,7 +91,7 @@ func (r *room) newSender(client *webhook.Client) *notifications.Sender {
 	})
 }
 
-// run runs the sender until the test ends, or until stop is called.
+// run runs the sender until the test ends, or stop is called.
 func (r *room) run(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +115,7 @@ func by(organization string) unitofwork.Request {
 	return unitofwork.Request{Caller: caller(organization)}
 }
 
-// create makes a webhook of an organization for everything there is.
+// create creates a webhook of an organization for all facts.
 func (r *room) create(t *testing.T, organization, url string) (notifications.Listed, httpapi.Secret) {
 	t.Helper()
 	var events []string
@@ -129,7 +129,7 @@ func (r *room) create(t *testing.T, organization, url string) (notifications.Lis
 	return notifications.Listed{Webhook: created}, secret
 }
 
-// record is a fact as its topic has it.
+// record is a fact as on its topic.
 func (r *room) record(t *testing.T, id, eventType, organization string, value any) bus.Record {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -164,7 +164,7 @@ func (r *room) tryConsume(t *testing.T, records ...bus.Record) error {
 	})
 }
 
-// sent lists the deliveries to a webhook, the newest first.
+// sent lists the deliveries to a webhook, newest first.
 func (r *room) sent(t *testing.T, of notifications.Listed) []notifications.Delivery {
 	t.Helper()
 	found, err := r.deliveries.List(t.Context(), caller(of.Organization), of.Ref(), "", noPosition, 100)
@@ -174,8 +174,8 @@ func (r *room) sent(t *testing.T, of notifications.Listed) []notifications.Deliv
 	return found
 }
 
-// A receiver is an endpoint on this machine. It answers with
-// answer, and keeps what it was sent.
+// A receiver is an endpoint on this machine. It
+// responds with answer, and keeps what it was sent.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -216,7 +216,7 @@ func (r *receiver) received() []request {
 	return append([]request(nil), r.got...)
 }
 
-// await waits until so many messages have come.
+// await waits for so many messages.
 func (r *receiver) await(t *testing.T, n int) []request {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {

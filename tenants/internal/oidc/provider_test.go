@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// Who leaves waits no longer for a provider that does not answer, and those who
-// come right after a failure do not ask again.
+// A caller who leaves stops waiting for a provider that does not
+// answer, and those right after a failure do not call it again.
 func TestProviderThatIsAway(t *testing.T) {
 	var times atomic.Int32
 	asked, answer := make(chan struct{}), make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/pages"
 )
 
-// Who is refused again and again is answered at a pace, on
-// whatever page; another network at once.
+// Repeated refusals of one network are delayed, on
+// any page; another network is answered at once.
 func TestRefusedAttemptsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kit := pages.NewKit(pages.Config{Clock: time.Now})

@@ -18,7 +18,7 @@ func TestDeeds(t *testing.T) {
 	}
 }
 
-// A refusal names whom to ask.
+// A refusal names the roles that may.
 func TestWhoMay(t *testing.T) {
 	for permission, want := range map[tenants.Permission]string{
 		tenants.OwnersManage:  "Ask an owner",

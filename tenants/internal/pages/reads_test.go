@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants"
 )
 
-// What a role may look at is defined twice: here, and in the
-// other modules. Both must agree.
+// What a role may read is defined twice: here,
+// and in the other modules. Both must agree.
 func TestReadsAreThoseOfOtherModules(t *testing.T) {
 	for _, role := range append(tenants.Roles(), "unknown") {
 		for _, read := range identity.Reads() {

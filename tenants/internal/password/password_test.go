@@ -67,7 +67,7 @@ func TestNoHash(t *testing.T) {
 	}
 }
 
-// Whoever gives up waiting for a turn makes no work.
+// An asker who gives up waiting causes no work.
 func TestHashGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -22,8 +22,8 @@ func testHasher(t *testing.T) *Hasher {
 	return h
 }
 
-// flood lets as many as possible from ever new keys hold and
-// wait for a turn, until ctx ends.
+// flood makes as many askers as possible, with ever
+// new keys, hold and wait for a turn, until ctx ends.
 func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	for i := range 1000 {
 		go func() {
@@ -35,8 +35,9 @@ func flood(ctx context.Context, h *Hasher, asker func(string) Asker) {
 	synctest.Wait()
 }
 
-// However many networks guess at once, known askers are served at once, and a
-// stranger is refused at once: no memory or time grows with their number.
+// While many networks guess at once, known askers are
+// served at once, and anonymous ones are refused at
+// once: no memory or time grows with their number.
 func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)
@@ -61,8 +62,8 @@ func TestStrangersDoNotDelayTheKnown(t *testing.T) {
 	})
 }
 
-// Strangers who guess without a pause leave their slots at rest three
-// quarters of the time; the known wait for no rest.
+// Anonymous askers who guess without a pause leave their slots at
+// rest three quarters of the time; known ones wait for no rest.
 func TestStrangersRest(t *testing.T) {
 	const hash = 33 * time.Millisecond
 	for _, line := range []struct {
@@ -82,7 +83,7 @@ func TestStrangersRest(t *testing.T) {
 	}
 }
 
-// takeAll holds each slot of a line once, for as long as a hash takes.
+// takeAll takes each slot of a queue once, for as long as a hash takes.
 func takeAll(t *testing.T, lines turns, asker func(string) Asker, hash time.Duration) {
 	t.Helper()
 	var hashing sync.WaitGroup
@@ -100,7 +101,7 @@ func takeAll(t *testing.T, lines turns, asker func(string) Asker, hash time.Dura
 	hashing.Wait()
 }
 
-// One organization's members take no turns from another's.
+// Members of one organization take no turns from another's.
 func TestOneOrganizationLeavesTurnsToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)
@@ -137,7 +138,7 @@ func TestOneOrganizationLeavesTurnsToOthers(t *testing.T) {
 	})
 }
 
-// Nobody waits for longer than patience; then they are refused for now.
+// Nobody waits longer than waitTimeout; then they are refused.
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHasher(t)
@@ -162,7 +163,7 @@ func TestPatienceEnds(t *testing.T) {
 	})
 }
 
-// What strangers and known hash at once fits into memory.
+// What anonymous and known askers hash at once fits into memory.
 func TestMemoryIsBounded(t *testing.T) {
 	const budget = 80 << 20 // of 512 MiB for everything
 	if most := 2 * maxSlots * int(Slow().Memory) << 10; most > budget {

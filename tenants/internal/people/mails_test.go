@@ -20,8 +20,8 @@ const mailsPath = "/console/settings/account/mails"
 
 var links = unsubscribe.NewLinks("https://weir.example", []byte("key"))
 
-// without are the kinds of mail that a member of org_a, or a former one, does
-// not get.
+// without are the kinds of mail that a member
+// of org_a, even a former one, does not get.
 func (r room) without(t *testing.T, id string) []tenants.MailKind {
 	t.Helper()
 	found, err := people.NewStore(r.Members.Work.Views).MemberEver(t.Context(), "org_a", id)
@@ -31,7 +31,7 @@ func (r room) without(t *testing.T, id string) []tenants.MailKind {
 	return found.WithoutMails
 }
 
-// mails sends a request to the page of one's mail, as a member of org_a.
+// mails sends a member of org_a's request to the page of their mail.
 func (r room) mails(t *testing.T, member string, role tenants.Role, method string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	as := tenantstest.SignedIn("a", role)
@@ -39,13 +39,14 @@ func (r room) mails(t *testing.T, member string, role tenants.Role, method strin
 	return tenantstest.Call(t, r.pages, as, method, mailsPath, "", form)
 }
 
-// follow sends a request without a session to where a link leads.
+// follow sends a request without a session to a link.
 func (r room) follow(t *testing.T, method, link string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	return tenantstest.Call(t, r.pages, identity.Principal{}, method, strings.TrimPrefix(link, "https://weir.example"), "", form)
 }
 
-// Who gets mail about the account chooses which, and others have no such page.
+// Members who get mail about the account
+// choose which; others have no such page.
 func TestChooseMails(t *testing.T) {
 	r := open(t)
 	bill := r.add(t, "org_a", "bill@example.com", tenants.Billing)
@@ -82,8 +83,8 @@ func TestMailsPage(t *testing.T) {
 	}
 }
 
-// A link ends its kind of mail once it is sent, not when it is looked at,
-// and as often as somebody sends it.
+// A link ends its kind of mail when it is submitted, not
+// when it is opened, and as often as that is repeated.
 func TestUnsubscribe(t *testing.T) {
 	r := open(t)
 	bill := r.add(t, "org_a", "bill@example.com", tenants.Billing)
@@ -101,8 +102,8 @@ func TestUnsubscribe(t *testing.T) {
 	}
 }
 
-// Links of those who are gone change nothing and say nothing else; what is no
-// link of ours is refused.
+// Links of removed members change nothing and
+// show nothing else; forged links are refused.
 func TestUnsubscribeNobody(t *testing.T) {
 	r := open(t)
 	for member, organization := range map[string]string{"mem_gone_a": "org_a", "mem_b": "org_a", "mem_none": "org_none"} {
@@ -118,7 +119,7 @@ func TestUnsubscribeNobody(t *testing.T) {
 	}
 }
 
-// A network that follows too many links waits.
+// A network that opens too many links waits.
 func TestLinksAreCounted(t *testing.T) {
 	r := open(t)
 	router := chi.NewRouter()

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// Holders of a code are asked for what the code is for, without
-// having signed in, and nothing of the code is said.
+// Holders of a code get its form without a
+// session, and nothing of the code is shown.
 func TestFormsForCodes(t *testing.T) {
 	r := open(t)
 	for path, fields := range map[string][]string{
@@ -58,8 +58,7 @@ func TestFormOfARemoval(t *testing.T) {
 	}
 }
 
-// A member's code for another password is shown once, to those
-// who manage them, and works.
+// A member's reset code is shown once, to their managers, and works.
 func TestFormOfAReset(t *testing.T) {
 	r := open(t)
 	bob, ada := r.add(t, "org_a", "bob@example.com", tenants.Developer), r.add(t, "org_a", "ada@example.com", tenants.Owner)
@@ -76,8 +75,8 @@ func TestFormOfAReset(t *testing.T) {
 	}
 }
 
-// An invitation that is sent again has another code, and the one of before
-// lets nobody in.
+// An invitation that is sent again has another
+// code, and the previous one is refused.
 func TestInvitationsAreSentAgain(t *testing.T) {
 	r := open(t)
 	invited, before := r.invite(t, "bob@example.com", tenants.Developer)

@@ -28,8 +28,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A room is the room of people on a schema of its own, with what
-// it asked signing in for.
+// A room is the room of people on its own schema, with its calls of sign-in.
 type room struct {
 	people.Services
 	asked *signIns
@@ -40,7 +39,7 @@ func open(t *testing.T) room {
 	return openOn(t, tenantstest.Open(t))
 }
 
-// openOn is open on a schema of the caller's.
+// openOn is open on a given schema.
 func openOn(t *testing.T, pool *pgxpool.Pool) room {
 	t.Helper()
 	passwords, err := password.NewHasher(password.ForTests(), rand.Reader)
@@ -58,7 +57,7 @@ func openOn(t *testing.T, pool *pgxpool.Pool) room {
 	}, asked}
 }
 
-// signIns keeps what it was asked for.
+// signIns records its calls.
 type signIns struct{ asked []string }
 
 func (s *signIns) ask(format string, a ...any) error {
@@ -82,8 +81,7 @@ func (s *signIns) RemovePasskeys(_ context.Context, _ *unitofwork.Unit, m tenant
 	return s.ask("no passkeys of %s", m.ID)
 }
 
-// An entrance lets one attempt pass under each name, and leads
-// whoever is let in to a page.
+// An entrance allows one attempt under each name, and redirects who signs in.
 type entrance struct{ tried map[string]bool }
 
 func (e entrance) Limit(_ *http.Request, name string) time.Duration {
@@ -122,8 +120,8 @@ func (r room) pages(router chi.Router) {
 	shown.MountLinks(router, links)
 }
 
-// call sends a request to the API as the token of an
-// organization, or of the installation.
+// call sends a request of an organization's
+// token, or the installation's, to the API.
 func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
@@ -133,7 +131,7 @@ func (r room) call(t *testing.T, organization, method, path, body string) (statu
 	return got.Code, answer
 }
 
-// page sends a request to the pages as a member of org_a.
+// page sends a request of a member of org_a to the pages.
 func (r room) page(t *testing.T, role tenants.Role, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, path, "", form)
@@ -165,7 +163,7 @@ const (
 	chosen      = "seven quiet herons wade"
 )
 
-// The API answers with what is there, and with nothing of others.
+// The API returns one's own, and nothing of others.
 func TestAPI(t *testing.T) {
 	r := open(t)
 	dev := r.add(t, "org_a", "dev@example.com", tenants.Developer)
@@ -205,8 +203,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// Whoever gets another role has it in their sessions; who is
-// removed is signed out; the only owner stays.
+// A member's new role is in their sessions; a
+// removed one is signed out; the only owner stays.
 func TestSessionsFollowTheirMember(t *testing.T) {
 	r := open(t)
 	ada, bob := r.add(t, "org_a", "ada@example.com", tenants.Owner), r.add(t, "org_a", "bob@example.com", tenants.Developer)
@@ -226,7 +224,7 @@ func TestSessionsFollowTheirMember(t *testing.T) {
 	}
 }
 
-// What somebody could not invite to any more is taken back with their role.
+// Open invitations beyond a member's new role are revoked.
 func TestInvitationsGoWithTheirMaker(t *testing.T) {
 	r := open(t)
 	eve := r.add(t, "org_a", "eve@example.com", tenants.Admin)
@@ -249,7 +247,7 @@ func TestInvitationsGoWithTheirMaker(t *testing.T) {
 	}
 }
 
-// codeIn is the code that a page or an answer shows.
+// codeIn is the code in a page or an answer.
 func codeIn(t *testing.T, prefix, text string) string {
 	t.Helper()
 	code := regexp.MustCompile(prefix + `_[0-9a-f]{48}`).FindString(text)
@@ -259,8 +257,7 @@ func codeIn(t *testing.T, prefix, text string) string {
 	return code
 }
 
-// Somebody is invited on a page, and joins with the code, once
-// and with the address that was invited.
+// An invited person joins with the code, once and with the invited address.
 func TestInviteAndJoin(t *testing.T) {
 	r := open(t)
 	if got := r.page(t, tenants.Admin, "POST", membersPath+"/invitations", url.Values{"email": {"a@example.com"}, "role": {"viewer"}}); got.Code != 422 {
@@ -292,8 +289,7 @@ func TestInviteAndJoin(t *testing.T) {
 	}
 }
 
-// A code for another password works once, and nothing of before
-// lets anybody in as the member.
+// A reset code works once, and removes all other access of the member.
 func TestReset(t *testing.T) {
 	r := open(t)
 	bob := r.add(t, "org_a", "bob@example.com", tenants.Developer)
@@ -310,7 +306,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// There is a first owner only where nobody is a member yet.
+// There is a first owner only while there are no members.
 func TestFirstOwner(t *testing.T) {
 	r := open(t)
 	if _, _, err := r.Codes.IssueOwnerCode(t.Context(), unitofwork.AtStart()); err == nil {
@@ -321,7 +317,7 @@ func TestFirstOwner(t *testing.T) {
 	}
 }
 
-// Attempts are counted by code, and who tried too often waits.
+// Attempts are counted by code, and limited.
 func TestAttemptsAreCounted(t *testing.T) {
 	r := open(t)
 	router := chi.NewRouter()
@@ -335,8 +331,8 @@ func TestAttemptsAreCounted(t *testing.T) {
 	}
 }
 
-// The pages show people to those who may see them, and change
-// those whom their reader manages.
+// The pages show people to those who may read them,
+// and change those whom their reader manages.
 func TestPages(t *testing.T) {
 	r := open(t)
 	for path, want := range map[string]string{"": "a@example.com", "/invitations": "again@example.com", "/invitations/new": "Developer", "/mem_a/reset": "new password"} {

@@ -31,9 +31,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// Every table with data of an organization has row level security,
-// forced on its owner too, and a key led by the organization. A table
-// that is added without that fails here.
+// Every table with data of an organization has row level
+// security, forced on its owner too, and a key led by
+// the organization. A new table without that fails here.
 func TestEveryTableIsRowSecured(t *testing.T) {
 	pool := tenantstest.Open(t)
 	rows, err := pool.Query(t.Context(), `
@@ -60,8 +60,8 @@ func TestEveryTableIsRowSecured(t *testing.T) {
 	}
 }
 
-// A query that forgets its WHERE shows nothing foreign, and a connection
-// that acts as nobody shows nothing at all.
+// A query without its WHERE shows nothing foreign, and
+// a connection without an organization shows nothing.
 func TestRowsOfOthersAreInvisible(t *testing.T) {
 	pool := tenantstest.Open(t)
 	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events", "events"} {
@@ -86,8 +86,8 @@ func TestRowsOfOthersAreInvisible(t *testing.T) {
 	}
 }
 
-// Queries name the organization themselves: where row level security does not
-// hold, they show nothing foreign either.
+// Queries name the organization themselves: without
+// row level security they still show nothing foreign.
 func TestQueriesNameTheOrganization(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	for _, table := range []string{"organizations", "projects", "api_keys", "service_tokens", "members", "invitations", "sessions", "passkeys", "webhooks", "audit_events"} {
@@ -104,7 +104,7 @@ func TestQueriesNameTheOrganization(t *testing.T) {
 	}
 }
 
-// asked asks every question about org_b and returns how much of it each finds.
+// asked runs every query about org_b and returns how much of it each finds.
 func asked(t *testing.T, reader *query.Reader, as string) map[string]int {
 	t.Helper()
 	found, start := make(map[string]int), query.Position{}
@@ -169,8 +169,8 @@ func asked(t *testing.T, reader *query.Reader, as string) map[string]int {
 	return found
 }
 
-// No organization can write into another, and no key can belong to
-// one and be for a project of the other.
+// No organization can write into another, and no key
+// can belong to one and be for a project of the other.
 func TestWritesStayAtHome(t *testing.T) {
 	pool := tenantstest.Open(t)
 	digest := tenants.SecretDigest{Hash: strings.Repeat("c", 64), First: "ab12", Last: "9f3e"}
@@ -184,7 +184,7 @@ func TestWritesStayAtHome(t *testing.T) {
 	}
 }
 
-// The tables can be made again from the events, and are the same then.
+// The tables can be rebuilt from the events, and are the same then.
 func TestProjectionsCanBeRebuilt(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	before := contents(t, pool)
@@ -236,8 +236,8 @@ func contents(t *testing.T, pool *pgxpool.Pool) string {
 	return all
 }
 
-// Whoever is signed in while an installation is brought up to
-// date can still be signed out by others.
+// Members who are signed in during an
+// upgrade can still be signed out by others.
 func TestSessionsOfBeforeAreKnown(t *testing.T) {
 	sets, before := schema.Migrations(), fstest.MapFS{}
 	own := &sets[len(sets)-1]

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/projections"
 )
 
-// Every event is projected, or marked as unprojected; and nothing else is.
+// Every event is projected, or marked as unprojected; and no other is.
 func TestEveryEventIsProjected(t *testing.T) {
 	all := projections.All()
 	for _, event := range tenants.Events() {

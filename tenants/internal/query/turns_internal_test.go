@@ -17,9 +17,9 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// An organization that asks without pause has half of the places and a
-// bounded queue; beyond it gets 429. Another organization and the
-// process's own work are served at once.
+// An organization that reads without pause has half of the
+// slots and a bounded queue; beyond that it gets 429. Another
+// organization and the process's own work are served at once.
 func TestReadersTakeTurns(t *testing.T) {
 	reader := NewReader(pgtest.Open(t, "tenants")).InTurns(turns.New(turns.Reads(4, "weir_tenants"), prometheus.NewRegistry()))
 	as := func(organization string) context.Context {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Who runs the installation deletes and restores organizations
-// and projects; a token of the organization does neither.
+// Operators delete and restore organizations and
+// projects; an organization's token does neither.
 func TestAPIOfDeletions(t *testing.T) {
 	r := open(t, 1)
 	r.services.Deletions = r.services.Deletions.Within(time.Hour)

@@ -22,7 +22,7 @@ func (r room) owned(t *testing.T) {
 	}
 }
 
-// A project is renamed by its form, which shows what is wrong with a name.
+// A project is renamed by its form, which shows faults of a name.
 func TestFormOfAProject(t *testing.T) {
 	r := open(t, 1)
 	_, made := r.call(t, "org_a", "POST", "/v1/projects", `{"organization":"org_a","name":"Shop"}`)
@@ -36,8 +36,8 @@ func TestFormOfAProject(t *testing.T) {
 	tenantstest.Want(t, "after that", r.page(t, tenants.Admin, "GET", "/projects", nil), 200, "Store")
 }
 
-// Owners delete a project by typing its name, see what becomes of
-// it, and bring it back while that can be.
+// Owners delete a project by typing its name, see
+// its progress, and restore it while they can.
 func TestFormsOfDeletions(t *testing.T) {
 	r := open(t, 1)
 	r.services.Deletions = r.services.Deletions.Within(time.Hour)
@@ -58,7 +58,7 @@ func TestFormsOfDeletions(t *testing.T) {
 	tenantstest.Want(t, "once restored", r.page(t, tenants.Owner, "GET", "/projects/prj_a", nil), 200, "prj_a")
 }
 
-// Who deletes the organization is signed out with everybody else.
+// The deletion of an organization signs its members out, the caller included.
 func TestFormOfAnOrganizationsDeletion(t *testing.T) {
 	r := open(t, 1)
 	r.owned(t)
@@ -75,8 +75,8 @@ func TestFormOfAnOrganizationsDeletion(t *testing.T) {
 	}
 }
 
-// The form of a service token gives no scope beyond the reader's role,
-// shows the token once, and another form ends it.
+// The form of a service token offers no scope beyond the
+// reader's role, shows the token once, and another form ends it.
 func TestFormsOfServiceTokens(t *testing.T) {
 	r := open(t, 1)
 	tenantstest.Want(t, "the form", r.page(t, tenants.Admin, "GET", "/service-tokens/new", nil), 200, `value="billing:read"`)
@@ -102,7 +102,8 @@ func TestFormsOfServiceTokens(t *testing.T) {
 	tenantstest.Want(t, "after that", r.page(t, tenants.Admin, "GET", "/service-tokens", nil), 200, "moved")
 }
 
-// The form of the organization is for those who may change it, and asks for a name.
+// The form of the organization is for those
+// who may change it, and requires a name.
 func TestFormOfTheOrganization(t *testing.T) {
 	r := open(t, 1)
 	tenantstest.Want(t, "the form", r.page(t, tenants.Viewer, "GET", "/organization", nil), 200, "Acme")
@@ -122,8 +123,7 @@ func TestFormOfTheOrganization(t *testing.T) {
 	}
 }
 
-// The form of the security policy sets it, and keeps what was
-// chosen where it can't be.
+// The form of the security policy sets it, and keeps refused input.
 func TestFormOfTheSecurityPolicy(t *testing.T) {
 	r := open(t, 0)
 	r.owned(t)

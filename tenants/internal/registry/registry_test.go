@@ -28,13 +28,13 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// A room is the registry on a schema of its own. Of its members
-// so many can sign in without a password.
+// A room is the registry on its own schema, with
+// members who can sign in without a password.
 type room struct {
 	work     *unitofwork.Writer
 	services registry.Services
 	pool     *pgxpool.Pool
-	tiers    map[string]tenants.Tier // that organizations subscribe to now
+	tiers    map[string]tenants.Tier // present ones of organizations
 }
 
 func open(t *testing.T, able members) room {
@@ -68,8 +68,8 @@ func (r room) pages(settings chi.Router) {
 	registry.NewPages(tenantstest.Pages(), r.services).Mount(settings)
 }
 
-// call sends a request to the API as the token of an
-// organization, or of the installation.
+// call sends a request of an organization's
+// token, or the installation's, to the API.
 func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
@@ -79,14 +79,14 @@ func (r room) call(t *testing.T, organization, method, path, body string) (statu
 	return got.Code, answer
 }
 
-// page sends a request to the pages as a member of org_a.
+// page sends a request of a member of org_a to the pages.
 func (r room) page(t *testing.T, role tenants.Role, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	return tenantstest.Call(t, r.pages, tenantstest.SignedIn("a", role), method, "/console/settings"+path, "", form)
 }
 
-// An organization shows the tier that the ledger has published, and
-// before that the one that it began with.
+// An organization shows the tier published by
+// the ledger, and before that the original one.
 func TestTierIsThatInForce(t *testing.T) {
 	r := open(t, 1)
 	_, created := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
@@ -108,7 +108,7 @@ func TestTierIsThatInForce(t *testing.T) {
 	}
 }
 
-// The API answers with what is there, and with nothing of others.
+// The API returns one's own, and nothing of others.
 func TestAPI(t *testing.T) {
 	r := open(t, 1)
 	_, created := r.call(t, "", "POST", "/v1/organizations", `{"name":"Acme","tier":"indie"}`)
@@ -158,8 +158,8 @@ func TestServiceTokens(t *testing.T) {
 	}
 }
 
-// Passwords are switched off only where an owner can come in
-// without one, and by an owner.
+// Passwords are switched off only by an owner,
+// and where an owner can sign in without one.
 func TestPasswordsOff(t *testing.T) {
 	const path, off = "/v1/organizations/org_a/security-policy", `{"leaked_keys":"notify","plain_http_keys":"flag","passwords":"off"}`
 	if status, answer := open(t, 0).call(t, "", "PUT", path, off); status != 400 {
@@ -180,7 +180,8 @@ func TestPasswordsOff(t *testing.T) {
 	}
 }
 
-// The pages show what there is to those who may see it, and carry out their forms.
+// The pages show the present state to those
+// who may read it, and execute their forms.
 func TestPages(t *testing.T) {
 	r := open(t, 3)
 	for path, want := range map[string]string{"/organization": "Acme", "/projects": "a", "/service-tokens": "Service tokens"} {
@@ -207,8 +208,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The operator's token of the configuration is registered once, a new one
-// revokes it, and it does not come back.
+// The configured operator's token is registered once,
+// a new one revokes it, and it does not return.
 func TestOperator(t *testing.T) {
 	r := open(t, 1)
 	first, second := secretOf(t, "a"), secretOf(t, "b")
@@ -222,8 +223,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Deletions of which a module does not report keep no other from its beginning,
-// nor from its end, and are counted, however many they are.
+// Deletions that a module does not report delay neither
+// the beginning nor the end of others, and are counted.
 func TestDeletionsOvertake(t *testing.T) {
 	r, metrics := open(t, 1), prometheus.NewRegistry()
 	loop := registry.NewDeletionLoop(r.services.Deletions, metrics, slog.New(slog.DiscardHandler))
@@ -259,8 +260,7 @@ func TestDeletionsOvertake(t *testing.T) {
 	}
 }
 
-// passes has a loop go on, and checks in which state it leaves
-// the deletion of prj_a.
+// passes runs the loop once, and checks the state of prj_a's deletion.
 func (r room) passes(t *testing.T, loop *registry.DeletionLoop, want tenants.DeletionState) {
 	t.Helper()
 	if err := loop.RunOnce(t.Context()); err != nil {

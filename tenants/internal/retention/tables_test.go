@@ -25,7 +25,7 @@ import (
 
 const day = 24 * time.Hour
 
-// pruneAt keeps the tables within their bounds, as of a time.
+// pruneAt prunes the tables as of a time.
 func pruneAt(t *testing.T, pool *pgxpool.Pool, now time.Time, forget retention.Forget) error {
 	t.Helper()
 	tables := func(clock func() time.Time) []prune.Table {
@@ -57,7 +57,7 @@ func as(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) {
 	}
 }
 
-// furnish adds what furnished organizations do not have.
+// seed adds what the organizations of tenantstest lack.
 func seed(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	as(t, pool, func(tx pgx.Tx) error {
@@ -83,8 +83,8 @@ func seed(t *testing.T, pool *pgxpool.Pool) {
 	})
 }
 
-// Each table keeps what is past for its time and no longer, and
-// of what is in force everything.
+// Each table keeps what has ended for its time
+// and no longer, and all that is in force.
 func TestTables(t *testing.T) {
 	pool := tenantstest.Open(t)
 	seed(t, pool)
@@ -114,7 +114,7 @@ func TestTables(t *testing.T) {
 	if err := pruneAt(t, pool, tenantstest.Noon.Add(120*day), forget); err != nil {
 		t.Fatal(err)
 	}
-	if err := pruneAt(t, pool, tenantstest.Noon.Add(121*day), forget); err != nil { // members go after what refers to them
+	if err := pruneAt(t, pool, tenantstest.Noon.Add(121*day), forget); err != nil { // members are removed after what refers to them
 		t.Fatal(err)
 	}
 	want := map[string]int{"members": 2, "passkeys": 2, "organizations": 2, "projects": 2}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A name gets its burst at once, then so many a minute; waiting as long as
-// returned always suffices, and one name takes nothing from another.
+// A name gets its burst at once, then so many a minute; waiting as long
+// as returned always suffices, and names do not affect each other.
 func TestAttempts(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	tries := newAttempts(func() time.Time { return now }, 3, 6)

@@ -42,13 +42,13 @@ const (
 	signInPage   = identity.SignInPath
 	confirmPage  = "/console/confirm"
 	accountPage  = "/console/settings/account"
-	passwordPage = accountPage + "/password" // needs a proof that is not old
+	passwordPage = accountPage + "/password" // needs a recent proof
 	wrong        = "wrong horse battery staple"
 )
 
-// A site serves the pages of signing in for members of org_a:
-// ada@example.com and bob@example.com, whose password is secret.
-// What it publishes is in force at once.
+// A site serves the pages of signing in for members of
+// org_a: ada@example.com and bob@example.com, whose password
+// is secret. What it publishes is in force at once.
 type site struct {
 	pool        *pgxpool.Pool
 	events      *unitofwork.Events
@@ -58,9 +58,9 @@ type site struct {
 	handler     http.Handler
 }
 
-// openSite opens a site whose passwords cost so much, with an
-// identity provider unless that is nil. The test runs in parallel:
-// most of its time it waits for its database.
+// openSite opens a site whose passwords have that cost,
+// with an identity provider unless that is nil. The test
+// runs in parallel: it mostly waits for its database.
 func openSite(t *testing.T, cost password.Cost, provider *oidc.Provider) *site {
 	t.Helper()
 	t.Parallel()
@@ -114,7 +114,7 @@ func (s *site) now() time.Time { return tenantstest.Now().Add(time.Duration(s.ah
 
 func (s *site) pass(d time.Duration) { s.ahead.Add(int64(d)) }
 
-// publish brings the credentials forward by what has been decided since.
+// publish applies new decisions to the credentials.
 func (s *site) publish(t *testing.T) {
 	t.Helper()
 	err := pg.InTx(t.Context(), s.pool, func(tx pgx.Tx) error {
@@ -143,17 +143,17 @@ func (s *site) browser(address string) *browser {
 	return &browser{s: s, address: address, cookies: map[string]*http.Cookie{}}
 }
 
-// A page is what a browser was shown.
+// A page is a response as the browser got it.
 type page struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// text is the page as its reader sees it, more or less: with the entities resolved.
+// text is the page's text, with entities resolved.
 func (p page) text() string { return html.UnescapeString(p.body) }
 
-// at is where the page leads.
+// at is the page's redirect.
 func (p page) at() string { return p.header.Get("Location") }
 
 func (b *browser) send(t *testing.T, method, path string, form map[string]string) page {
@@ -190,8 +190,7 @@ func (b *browser) post(t *testing.T, path string, form map[string]string) page {
 	return b.send(t, "POST", path, form)
 }
 
-// visit looks at a page as a person does: what leads elsewhere
-// is followed, at most five times.
+// visit follows at most five redirects, as a browser does.
 func (b *browser) visit(t *testing.T, path string) (page, string) {
 	t.Helper()
 	for range 5 {
@@ -215,7 +214,7 @@ func (b *browser) confirm(t *testing.T, password string) page {
 	return b.post(t, confirmPage, map[string]string{"password": password})
 }
 
-// signedIn is a browser in which a member has signed in.
+// signedIn is a browser with a member's session.
 func (s *site) signedIn(t *testing.T, name string) *browser {
 	t.Helper()
 	b := s.browser("192.0.2.7")
@@ -225,7 +224,7 @@ func (s *site) signedIn(t *testing.T, name string) *browser {
 	return b
 }
 
-// secret is that of the browser's session, "" where it has none.
+// secret is that of the browser's session, "" if it has none.
 func (b *browser) secret() string {
 	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
 		return cookie.Value

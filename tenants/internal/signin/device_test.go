@@ -43,9 +43,8 @@ func asA(t *testing.T, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 
 func deviceHash(number int) string { return fmt.Sprintf("%064x", number) }
 
-// Only the last used devices of a member are kept, each until it
-// is unused for long. A browser has one place among them however
-// often its member signs in there.
+// Only the last used devices of a member are kept, each until it is unused
+// for long. A browser counts once, however often its member signs in there.
 func TestDevicesAreBounded(t *testing.T) {
 	pool := tenantstest.Open(t)
 	views := signin.NewStore(query.NewReader(pool))

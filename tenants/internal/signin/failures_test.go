@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// Failed sign-ins of an organization that is to be deleted are not
-// due: they would take the places of others.
+// Failed sign-ins of an organization that is to be
+// deleted are not due: they would delay others.
 func TestFailuresOfTheHiddenAreNotDue(t *testing.T) {
 	pool := tenantstest.Open(t)
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// What concerns who gets in needs a recent proof of identity. A form
-// that was shown in time can be sent; a late one is not carried out, and
-// its sender reads how to send it again.
+// Changes of who can sign in need a recent proof of identity.
+// A form that was shown in time can be sent; a late one is
+// refused, and its sender reads how to send it again.
 func TestConfirmation(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
@@ -58,9 +58,9 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
-// Guesses at the confirmation are limited as at the sign-in. A thief of a
-// session who guesses does not keep its member from signing in, and guesses at
-// the sign-in do not keep members from confirming.
+// Confirmations are limited like sign-ins. A thief of a session
+// who guesses does not keep its member from signing in, and
+// guesses at the sign-in do not keep members from confirming.
 func TestAttemptsToConfirmAreLimited(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	stolen, own := s.signedIn(t, "ada"), s.signedIn(t, "bob")

@@ -17,7 +17,7 @@ const (
 	confirmPasskey = confirmPage + "/passkey"
 )
 
-// asked returns the question that a browser is put at an address.
+// asked returns the challenge that an address responds with.
 func (b *browser) asked(t *testing.T, path string) string {
 	t.Helper()
 	got := b.post(t, path+"/options", nil)
@@ -27,7 +27,7 @@ func (b *browser) asked(t *testing.T, path string) string {
 	return got.body
 }
 
-// register adds a passkey to the account of whoever has signed in.
+// register adds a passkey to the signed-in member.
 func (b *browser) register(t *testing.T) *passkeytest.Device {
 	t.Helper()
 	d, answer := passkeytest.New(t, b.asked(t, passkeysPage))
@@ -37,7 +37,7 @@ func (b *browser) register(t *testing.T) *passkeytest.Device {
 	return d
 }
 
-// A passkey that was added signs its member in, with an answer that counts once.
+// An added passkey signs its member in, with an answer that counts once.
 func TestSignInByPasskey(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	owner := s.signedIn(t, "ada")
@@ -63,8 +63,8 @@ func TestSignInByPasskey(t *testing.T) {
 	}
 }
 
-// A passkey proves who sends what needs a recent proof, its own removal
-// included; after that it lets nobody in.
+// A passkey is a recent proof, even for its
+// own removal; after that it is refused.
 func TestConfirmByPasskey(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
@@ -95,7 +95,8 @@ func TestConfirmByPasskey(t *testing.T) {
 	}
 }
 
-// Questions are limited: who signs in, by network; who confirms, by member.
+// Challenges are limited: for sign-ins by
+// network, for confirmations by member.
 func TestQuestionsAreLimited(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	ada := s.signedIn(t, "ada")

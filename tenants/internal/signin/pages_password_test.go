@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// Whoever shows the password of before sets another one: it counts from then
-// on, and all other sessions have ended.
+// A member who shows the previous password sets another one:
+// it counts from then on, and all other sessions have ended.
 func TestPasswordIsChanged(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b, elsewhere := s.signedIn(t, "ada"), s.signedIn(t, "ada")

@@ -30,8 +30,7 @@ func openSiteWithProvider(t *testing.T) (*site, *mockoidc.MockOIDC) {
 	})), provider
 }
 
-// atProvider goes to the identity provider as somebody, and returns
-// the address that it sends them back to.
+// atProvider signs in at the identity provider, and returns its redirect.
 func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email string, verified bool) string {
 	t.Helper()
 	provider.QueueUser(&mockoidc.MockUser{Subject: "x", Email: email, EmailVerified: verified})
@@ -52,8 +51,8 @@ func (b *browser) atProvider(t *testing.T, provider *mockoidc.MockOIDC, email st
 	return back
 }
 
-// The first time members read what the provider's identity means,
-// and that there is a password beside it.
+// The first time, members read what the provider's
+// identity means, and that there is a password beside it.
 func TestFirstSignInByProvider(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	b := s.browser("192.0.2.1")
@@ -71,8 +70,8 @@ func TestFirstSignInByProvider(t *testing.T) {
 	}
 }
 
-// Whoever is no member here, or whose address nobody has
-// verified, reads that, and is not let in.
+// Somebody who is no member, or whose address
+// is not verified, reads that, and is refused.
 func TestProviderLetsOnlyMembersIn(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	for name, c := range map[string]struct {
@@ -93,8 +92,8 @@ func TestProviderLetsOnlyMembersIn(t *testing.T) {
 	}
 }
 
-// What the provider sends back is good once, for the browser that went
-// there, and nothing can be put in its place.
+// What the provider returns counts once, for the
+// browser that went there, and can't be forged.
 func TestProviderAnswersAreForOneBrowser(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	for name, forge := range map[string]func(b *browser, back string) string{
@@ -139,7 +138,7 @@ func replaceIn(address, parameter, value string) string {
 	return parsed.Path + "?" + query.Encode()
 }
 
-// A provider that is away keeps nobody from signing in otherwise.
+// An outage of the provider stops no other way to sign in.
 func TestProviderAway(t *testing.T) {
 	away := oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", ClientID: "weir", ClientSecret: "s", Name: "Acme Id", Clock: time.Now})
 	s := openSite(t, password.ForTests(), away)

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// Whoever has signed in is led on, and signs out for good.
+// A signed-in member is redirected, and signs out for good.
 func TestSignInAndOut(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
@@ -40,8 +40,8 @@ func TestSignInAndOut(t *testing.T) {
 	}
 }
 
-// A cookie that was there before the sign-in means nothing after
-// it, and a session of before has ended.
+// A cookie from before the sign-in means nothing
+// after it, and the previous session has ended.
 func TestSignInStartsANewSession(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	planted := s.signedIn(t, "bob").cookies[identity.SessionCookie]
@@ -64,16 +64,16 @@ func TestSignInStartsANewSession(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes this process has ever allocated.
+// allocated is how many bytes this process has allocated so far.
 func allocated() uint64 {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	return memory.TotalAlloc
 }
 
-// A wrong password and an unknown address get the same page, and both compare a
-// password with a hash, which takes nearly all of the time and 19 MiB. Other
-// tests may allocate meanwhile, but not that much each time.
+// A wrong password and an unknown address get the same page, and both
+// compare a password with a hash, which takes nearly all of the time
+// and 19 MiB. Other tests may allocate meanwhile, but less each time.
 func TestSignInDisclosesNoMember(t *testing.T) {
 	s := openSite(t, password.Slow(), nil)
 	try := func(email string, address int) (page, uint64) {
@@ -106,8 +106,8 @@ func TestSignInDisclosesNoMember(t *testing.T) {
 	}
 }
 
-// Guessing ends soon, for one address of a member and for one network, also
-// when the right password comes at last.
+// Guesses are limited, for one address of a member and for
+// one network, even if the right password comes at last.
 func TestAttemptsToSignInAreLimited(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	attempts := func(email func(i int) string, address func(i int) string) (allowed int, last page) {
@@ -135,7 +135,7 @@ func TestAttemptsToSignInAreLimited(t *testing.T) {
 	}
 }
 
-// The pages that anybody may see are limited by network.
+// Pages without a session are limited by network.
 func TestOpenPagesAreLimited(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	ask := func(address string) int { return s.browser(address).get(t, "/console/sign-in").status }
@@ -150,8 +150,8 @@ func TestOpenPagesAreLimited(t *testing.T) {
 	}
 }
 
-// A session that is not used ends by itself, and its member
-// comes back to the page that they wanted.
+// An unused session ends by itself, and its
+// member returns to the page they wanted.
 func TestIdleSessionEnds(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
@@ -162,9 +162,9 @@ func TestIdleSessionEnds(t *testing.T) {
 	}
 }
 
-// A session in use continues with another secret. All tabs that send the old
-// one get the same new one, however often the answer is lost. A moment later
-// the old one is worthless; at once where the session ends.
+// A session in use continues with another secret. All tabs that send the
+// old one get the same new one, however often the answer is lost. A
+// moment later the old one is worthless; at once where the session ends.
 func TestRenewalsAreTheSameForAllTabs(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
@@ -198,7 +198,7 @@ func TestRenewalsAreTheSameForAllTabs(t *testing.T) {
 	}
 }
 
-// Nobody leads a member out of the console by what stands in an address.
+// No address redirects a member out of the console.
 func TestDetoursLeadBackOnly(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/password"
 )
 
-// The console leads whoever has signed in on, others to the sign-in; what no
-// module has is not found.
+// The console redirects signed-in members to their start,
+// others to the sign-in; an unknown page is not found.
 func TestTheConsolesStart(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	stranger, ada := s.browser("192.0.2.9"), s.signedIn(t, "ada")

@@ -27,7 +27,7 @@ import (
 
 const secret = "seven green ladders hum"
 
-// member is the one whom everybody finds.
+// member is everybody's member.
 type member tenants.Member
 
 func (m member) Member(_ context.Context, as pg.Organization, id string) (tenants.Member, error) {
@@ -57,7 +57,7 @@ func (m member) MemberByIdentity(context.Context, tenants.ProviderIdentity) (ten
 	return tenants.Member{}, tenants.ErrNotFound
 }
 
-// A room is signing in on a schema of its own.
+// A room is signing in on its own schema.
 type room struct {
 	work *unitofwork.Writer
 	signin.Services
@@ -99,15 +99,16 @@ func (r room) signIn(t *testing.T) tenants.SignInResult {
 
 func (r room) api(admin chi.Router) { signin.NewAPI(tenantstest.API(), r.Sessions).Mount(admin) }
 
-// page sends a request to the pages as the member of org_a, from the session ses_a.
+// page sends a request of org_a's member
+// to the pages, from the session ses_a.
 func (r room) page(t *testing.T, method, path string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	mount := signin.NewPages(tenantstest.Pages(), r.Services, prometheus.NewRegistry()).Mount
 	return tenantstest.Call(t, mount, tenantstest.SignedIn("a", tenants.Admin), method, "/console/settings/account"+path, "", form)
 }
 
-// Whoever has the password gets in, in a device that is known
-// from then on; nobody else does.
+// The holder of the password signs in, in a device
+// that is known from then on; nobody else does.
 func TestSignIn(t *testing.T) {
 	r := open(t)
 	entry := r.signIn(t)
@@ -121,7 +122,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// Where an organization has switched passwords off, the right one lets nobody in.
+// Where an organization has switched passwords off, the right one is refused.
 func TestPasswordsOff(t *testing.T) {
 	r := open(t)
 	u, err := r.work.Begin(t.Context(), "org_a", unitofwork.BySystem("test"))
@@ -147,8 +148,8 @@ func TestPasswordsOff(t *testing.T) {
 	}
 }
 
-// The API lists and ends the sessions of an organization's
-// members, and finds none of others.
+// The API lists and ends the sessions of an
+// organization's members, and finds none of others.
 func TestSessionsAPI(t *testing.T) {
 	r := open(t)
 	entry := r.signIn(t)
@@ -176,8 +177,8 @@ func TestSessionsAPI(t *testing.T) {
 	}
 }
 
-// The account shows the sessions and passkeys of whoever looks,
-// and ends the other sessions.
+// The account shows its reader's sessions
+// and passkeys, and ends the other sessions.
 func TestAccount(t *testing.T) {
 	r := open(t)
 	r.signIn(t)
@@ -195,7 +196,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// Passkeys are one's own only, and without a ticket nobody answers anything.
+// Passkeys are one's own only, and answers need a ticket.
 func TestPasskeys(t *testing.T) {
 	r := open(t)
 	if got := r.page(t, "POST", "/passkeys/options", url.Values{}); got.Code != 200 || !strings.Contains(got.Body.String(), "publicKey") ||

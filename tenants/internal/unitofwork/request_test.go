@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/unitofwork"
 )
 
-// With an event is kept who decided it and from where, in a form that
-// is data, and nothing that is not known.
+// An event is stored with who decided it and from
+// where, in a stored form without unknown parts.
 func TestMetadata(t *testing.T) {
 	address := netip.MustParseAddr("2001:db8::7")
 	member := tenants.Member{ID: "mem_1", Organization: "org_1", Role: tenants.Admin}

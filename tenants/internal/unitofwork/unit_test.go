@@ -15,7 +15,7 @@ func create(name string) func(tenants.Project) ([]tenants.Event, error) {
 	}
 }
 
-// All of a unit is kept, or nothing; and what it keeps, it sees itself at once.
+// All of a unit is committed, or nothing; and it reads its own writes.
 func TestUnitIsKeptOrDropped(t *testing.T) {
 	work := tenantstest.NewWriter(tenantstest.Open(t))
 	stream := unitofwork.Stream("org_a", "project", "prj_new")
@@ -76,7 +76,7 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-// An event that two tables would show is a mistake that shows at once.
+// An event projected to two tables is a mistake that panics.
 func TestJoinRefusesTwoProjections(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -21,8 +21,8 @@ func queryOf(t *testing.T, link string) url.Values {
 	return parsed.Query()
 }
 
-// A link leads to the configured origin, is the same each time,
-// and reads as what it was made for.
+// A link has the configured origin, is the same
+// each time, and reads back as its mailing.
 func TestLink(t *testing.T) {
 	links := unsubscribe.NewLinks("https://weir.example", []byte("key"))
 	link := links.To(mailing)
@@ -34,7 +34,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// Nobody makes one link of another, and none without the key.
+// Nobody can derive one link from another, nor make one without the key.
 func TestForgedLinks(t *testing.T) {
 	links := unsubscribe.NewLinks("https://weir.example", []byte("key"))
 	for name, change := range map[string]func(url.Values){
