@@ -350,7 +350,7 @@ func (g *Grouper) rootCause() span {
 
 func (g *Grouper) outermost() span { return g.trace.spans[len(g.trace.spans)-1] }
 
-// faulty reports whether the innermost own frame alone locates the error.
+// isFault reports whether the innermost own frame alone locates the error.
 func (g *Grouper) isFault() bool {
 	first := g.trace.site[0]
 	name := g.trace.identity(first)

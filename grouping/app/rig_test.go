@@ -253,7 +253,7 @@ type page struct {
 	Errors     []struct{ Pointer, Fix string }
 }
 
-// ask reads path into an answer and returns the status.
+// get reads path into an answer and returns the status.
 func get(t testing.TB, process *app.App, key, path string, into any) int {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodGet, path, nil)

@@ -22,7 +22,7 @@ import (
 	schema "github.com/weirlog/weir/tenants/internal"
 )
 
-// others publishes the other modules' reports of their erasure.
+// erased publishes the other modules' reports of their erasure.
 func (i *ingestor) erased(of tenants.Deletable) {
 	for _, module := range []string{"grouping", "ingest", "ledger"} {
 		i.publish(contract.TopicErasures, contract.TypeErased, of.ID()+"/"+module, contract.Erased{

@@ -20,7 +20,7 @@ func (p *process) guess(t *testing.T, email string) {
 			return
 		}
 	}
-	t.Fatalf("strangers may guess at %s without end", email)
+	t.Fatalf("anybody may guess at %s without end", email)
 }
 
 // signOut ends a browser's session. The browser stays known.
@@ -50,7 +50,7 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 		p.browser(b.address).signIn(t, fmt.Sprintf("user%d@example.com", i), "wrong horse battery staple")
 	}
 	if got := p.browser(b.address).signIn(t, "other@example.com", password); got.status != 429 {
-		t.Fatalf("a stranger in that network: %d", got.status)
+		t.Fatalf("an unknown device in that network: %d", got.status)
 	}
 	if got := b.signIn(t, ownerOf(acme), password); got.status != 303 || b.cookies[deviceCookie].Value == cookie.Value {
 		t.Fatalf("the known device: %d %s; its secret is another one: %t", got.status, got.body, b.cookies[deviceCookie].Value != cookie.Value)
