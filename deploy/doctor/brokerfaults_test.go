@@ -37,6 +37,9 @@ var brokerFaults = []fault{
 	{"short retention", func(t *testing.T, i *installation, _ *Config) {
 		i.set(t, contract.TopicLedger, "retention.ms", "60000", "2592000000")
 	}, Finding{Check: "topic", Subject: contract.TopicLedger, Level: Fail, Seen: "retention.ms is 60000"}},
+	{"leader that may lack records", func(t *testing.T, i *installation, _ *Config) {
+		i.set(t, contract.TopicLogs, "unclean.leader.election.enable", "true", "false")
+	}, Finding{Check: "topic", Subject: contract.TopicLogs, Level: Fail, Seen: "unclean.leader.election.enable is true"}},
 	{"clock of a producer that is ahead", func(_ *testing.T, _ *installation, c *Config) {
 		c.Machine.Clock = func() time.Time { return time.Now().Add(-time.Hour) }
 	}, Finding{Check: "clock", Subject: "producers", Level: Fail, Seen: "in the future"}},

@@ -34,6 +34,7 @@ func (e *examination) databases(ctx context.Context) {
 		e.replica(ctx, o)
 		e.databaseClock(ctx, o)
 		e.role(ctx, o, users)
+		e.limits(ctx, o)
 		e.restored(ctx, o)
 		if e.migrations(ctx, o) {
 			e.contents(ctx, o)

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-var topicSettings = []string{"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas"}
+var topicSettings = []string{"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable"}
 
 // A topicLook compares one topic with how it should be.
 type topicLook struct {
@@ -34,6 +34,7 @@ func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted er
 	}
 	l.partitions()
 	l.copies()
+	l.leaders()
 	l.policy()
 	l.retention()
 	if len(l.findings) == 0 {
@@ -113,6 +114,14 @@ func (l *topicLook) copies() {
 	if replicas > 1 && inSync >= replicas {
 		l.add(Warn, fmt.Sprintf("min.insync.replicas is %d of %d replicas: without one nothing can be written", inSync, replicas),
 			l.alter("min.insync.replicas="+strconv.Itoa(replicas-1)))
+	}
+}
+
+// leaders looks whether only brokers lead that have all records.
+func (l *topicLook) leaders() {
+	const unclean = "unclean.leader.election.enable"
+	if l.seen.Settings[unclean] == "true" {
+		l.add(Fail, unclean+" is true: a broker that lacks records may lead, and they are lost", l.alter(unclean+"=false"))
 	}
 }
 
