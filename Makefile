@@ -150,7 +150,7 @@ SEQUENTIAL = ingest ingest/internal/console ingest/internal/gap ledger ledger/in
 	shared/bus/cluster shared/bus/consumer/internal/deferred shared/bus/consumer/internal/lanes shared/bus/consumer/internal/transaction \
 	shared/contract/calendar shared/cursorkey shared/mail shared/service shared/ui deploy/acls deploy/apireference deploy/backup deploy/compose deploy/doctor deploy/errorcodes deploy/gateway/app deploy/images \
 	deploy/migrate deploy/prometheus deploy/provision deploy/resume deploy/settings shared/testenv/wholerun
-RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture e2e isolation soak))
+RACELESS = $(addprefix github.com/weirlog/weir/,$(SEQUENTIAL) $(addprefix deploy/,architecture bench e2e isolation soak))
 
 test: ## unit and integration tests: a local PostgreSQL, the embedded broker
 	$(BACKENDS) -slowest=10 -- env $(UNRACED) $(LISTED)
