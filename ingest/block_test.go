@@ -16,8 +16,8 @@ var received = time.Date(2026, 11, 21, 12, 0, 0, 123, time.UTC)
 
 var vocabulary = strings.Fields("cart checkout payment Zürich failed timeout 東京 retry order42 ok")
 
-// someStored makes an entry out of few possible values, so that
-// equal times and words are common.
+// someStored returns a random entry from few values, so that times and
+// words repeat.
 func someStored(random *rand.Rand) (ingest.Stored, string) {
 	message := fmt.Sprintf("%s, %s!", vocabulary[random.IntN(len(vocabulary))], vocabulary[random.IntN(len(vocabulary))])
 	entry := ingest.Stored{
@@ -31,13 +31,13 @@ func someStored(random *rand.Rand) (ingest.Stored, string) {
 	return entry, message
 }
 
-// blocks makes blocks of n entries; every entry's text is its message.
+// blocks returns blocks of n entries; each entry's text is its message.
 func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block) {
 	var builder ingest.Builder
 	perBlock := 1 + random.IntN(7)
 	for i := range n {
 		entry, message := someStored(random)
-		entry.Index = i // an entry's place is its own
+		entry.Index = i // places are unique
 		all = append(all, entry)
 		builder.Add(entry, []byte(message))
 		if random.IntN(perBlock) == 0 {
@@ -50,8 +50,7 @@ func blocks(random *rand.Rand, n int) (all []ingest.Stored, list []ingest.Block)
 	return all, list
 }
 
-// What is read of a block's stored form is what was put in, byte
-// for byte and in the order of places.
+// A stored block is read as it was written, byte for byte and in order.
 func TestBlockSurvivesItsStoredForm(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	_, list := blocks(random, 500)
@@ -89,8 +88,7 @@ func FuzzParseEntries(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ingest.ParseEntries(data) })
 }
 
-// The filter of a block never denies a word that is there, and
-// seldom affirms one that is not.
+// A block's filter has no false negatives and few false positives.
 func TestWordFilter(t *testing.T) {
 	var builder ingest.Builder
 	for i := range 2000 {

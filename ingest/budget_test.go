@@ -22,9 +22,9 @@ func newBudgets(a ingest.Account) *ingest.Budgets {
 	return b
 }
 
-// A request passes while the budgets of its project and of its
-// key cover it. The first that one does not cover exhausts that
-// one, and takes nothing of the other.
+// A request passes while the budgets of its project and its key have
+// enough left. The first that exceeds one exhausts it and takes nothing
+// from the other.
 func TestBudgetsExhaust(t *testing.T) {
 	now := november.Add(time.Hour)
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100, Used: 40}, ingest.Budget{Spender: key, Limit: 50}))
@@ -53,7 +53,7 @@ func TestBudgetsExhaust(t *testing.T) {
 	}
 }
 
-// What one budget refuses, the other does not hold.
+// A request that one budget refuses reserves nothing of the other.
 func TestRefusedByOneBudget(t *testing.T) {
 	now := november.Add(time.Hour)
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100}, ingest.Budget{Spender: key, Limit: 50}))
@@ -67,8 +67,8 @@ func TestRefusedByOneBudget(t *testing.T) {
 	}
 }
 
-// Budgets follow the account: one is raised, one goes, one that the ledger has
-// latched refuses; what is under way stays held.
+// Budgets follow the account: raised, removed, or exhausted by the
+// ledger. Requests under way stay reserved.
 func TestBudgetsFollowTheAccount(t *testing.T) {
 	now := november.Add(time.Hour)
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100}, ingest.Budget{Spender: key, Limit: 50, Exhausted: true}))
@@ -94,8 +94,8 @@ func TestBudgetsFollowTheAccount(t *testing.T) {
 	}
 }
 
-// What is found in the log counts in the budgets of its sender until the ledger
-// has counted it; what has no outcome yet, until it is resolved.
+// A request found in the log counts in its sender's budgets until the
+// ledger has counted it; one of unknown outcome until it is resolved.
 func TestBudgetsCountTheLog(t *testing.T) {
 	now := november.Add(time.Hour)
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100}))
@@ -120,8 +120,8 @@ func TestBudgetsCountTheLog(t *testing.T) {
 	}
 }
 
-// A budget that was removed and set again is another one: what the one before
-// has refused does not exhaust it, also where both came with one account.
+// A budget that was removed and set again is a new one: refusals by the
+// old don't exhaust it, even in one account.
 func TestBudgetSetAgain(t *testing.T) {
 	now := november.Add(time.Hour)
 	b := newBudgets(budgeted(1, ingest.Budget{Spender: shop, Limit: 100, Used: 40, Since: 1}))

@@ -9,12 +9,11 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// A shelf is blocks in memory. How much a search may do is drawn
-// anew for each page.
+// A shelf is blocks in memory. Each page draws a new share.
 type shelf struct {
 	list    []ingest.Candidate // in the order of the search, behind Start.Seen
 	entries map[[16]byte][]ingest.Stored
-	share   int // how many blocks may be looked at
+	share   int // how many blocks may be read
 	looked  int
 	reads   int
 }
@@ -23,7 +22,7 @@ func newShelf(list []ingest.Block, search *ingest.Search, share int) *shelf {
 	s := &shelf{entries: map[[16]byte][]ingest.Stored{}, share: share}
 	for i, block := range list {
 		c := ingest.Candidate{Header: block.Header, Ref: ingest.Ref{Project: "prj"}}
-		binary.BigEndian.PutUint64(c.ID[:], uint64(i)*7919%1009) // not in the order of the list
+		binary.BigEndian.PutUint64(c.ID[:], uint64(i)*7919%1009) // in random order
 		s.entries[c.ID] = block.List
 		if seen := search.Start.Seen; seen == nil || search.Sooner(*seen, search.Key(&c)) {
 			s.list = append(s.list, c)
@@ -57,9 +56,9 @@ func (s *shelf) Message(text []byte) ([]byte, error) { return text, nil }
 
 func (s *shelf) Spent() bool { return s.looked > s.share }
 
-// A search that pages through blocks finds exactly what a filter over all
-// entries finds, in order, each once: whatever the criteria, the page size, the
-// overlap of blocks, and where each page has used up its share.
+// A paged search finds exactly the entries that a filter over all
+// finds, once and in order: for any criteria, page size, overlap of
+// blocks and share.
 func TestSearchFindsWhatAFilterFinds(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -104,9 +103,8 @@ func naive(all []ingest.Stored, search ingest.Search) []ingest.Stored {
 	return wanted
 }
 
-// Blocks that all overlap the window are read once each, beside those that a
-// page has to read again for what they hold, however many pages that takes, and
-// at whichever end of them the window lies.
+// Overlapping blocks are read once each, except those that a page has
+// to read again, over any number of pages, at both ends of the window.
 func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
 	const many, share = 200, 50
 	var list []ingest.Block
@@ -135,8 +133,7 @@ func TestAWindowPassesOverEachBlockOnce(t *testing.T) {
 	}
 }
 
-// A position that names blocks of other projects, from a page of
-// whoever may read them, shows nothing of them.
+// A position with blocks of other projects shows nothing of them.
 func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 	var builder ingest.Builder
 	builder.Add(ingest.Stored{Level: ingest.SeverityInfo}, nil)
@@ -156,7 +153,7 @@ func TestLeadsOfOtherProjectsAreLeftOut(t *testing.T) {
 	}
 }
 
-// pageThrough takes page after page, each with another share.
+// pageThrough reads page after page, each with another share.
 func pageThrough(t *testing.T, list []ingest.Block, search ingest.Search, random *rand.Rand) (found []ingest.Stored) {
 	t.Helper()
 	most := 1 + random.IntN(40)
@@ -189,8 +186,8 @@ func page(t *testing.T, list []ingest.Block, search ingest.Search, share int) (i
 	return result, on
 }
 
-// A page of large entries ends at its bytes, with a cursor, and holds no more
-// memory than its texts: nothing of the blocks.
+// A page of large entries ends at its size with a cursor, and holds its
+// texts but not their blocks.
 func TestAPageEndsAtItsBytes(t *testing.T) {
 	search := ingest.Search{Limit: 1000}
 	page := ingest.NewPage(&search)
@@ -217,7 +214,7 @@ func TestAPageEndsAtItsBytes(t *testing.T) {
 	}
 }
 
-// Blocks of hidden projects are passed over, whatever else is wanted.
+// Blocks of hidden projects are skipped, whatever the criteria.
 func TestHiddenProjectsAreLeftOut(t *testing.T) {
 	search := ingest.Search{Hidden: map[string]bool{"gone": true}}
 	for project, want := range map[string]bool{"gone": false, "kept": true} {

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// Every calendar day of the years 0000 to 9999 reads as the standard library
-// has it, and its neighbours do not exist.
+// Every calendar day of the years 0000 to 9999 parses as in the
+// standard library, and others do not.
 func TestParseInstantKnowsTheCalendar(t *testing.T) {
 	for day := time.Date(0, 1, 1, 23, 59, 58, 0, time.UTC); day.Year() < 10000; day = day.AddDate(0, 0, 1) {
 		text := day.Format(time.RFC3339)
@@ -28,7 +28,7 @@ func TestParseInstantKnowsTheCalendar(t *testing.T) {
 	}
 }
 
-// Only the one form is a timestamp; a fraction has 1 to 9 digits.
+// Only one form is a timestamp; a fraction has 1 to 9 digits.
 func TestParseInstantForms(t *testing.T) {
 	for text, nanos := range map[string]uint32{
 		"2026-01-31T12:00:00Z":           0,

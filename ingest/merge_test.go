@@ -13,15 +13,16 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// small is a header of a block that was received at a time and has that much
-// text; its entries are of the second of their receipt.
+// small is the header of a block received at a time with so much text;
+// its entries are of that second.
 func small(id int, at time.Time, size int) ingest.Candidate {
 	c := ingest.Candidate{Ref: ingest.Ref{ReceivedAt: at}, Header: ingest.Header{Min: ingest.InstantOf(at), Max: ingest.InstantOf(at), Bytes: size}}
 	binary.BigEndian.PutUint64(c.ID[:], uint64(id)) //nolint:gosec // a test's
 	return c
 }
 
-// merge is what becomes of blocks, and how much text is written.
+// merge returns the blocks after all merges and how much text was
+// written.
 func merge(blocks []ingest.Candidate, dayEnds, now time.Time) (left []ingest.Candidate, written int) {
 	for {
 		var candidates []ingest.Candidate
@@ -48,13 +49,13 @@ func merge(blocks []ingest.Candidate, dayEnds, now time.Time) (left []ingest.Can
 	}
 }
 
-// Blocks that trickle in become few, and each entry is written again a
-// few times, whatever size they come in.
+// Small blocks become few, and each entry is rewritten a few times,
+// whatever their size.
 func TestATrickleIsWrittenAgainAFewTimes(t *testing.T) {
 	begins := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	ends := begins.AddDate(0, 0, 1)
 	for _, size := range []int{65, 250, 3000, 60_000} {
-		for _, every := range []int{1, 40, 900} { // blocks between two looks
+		for _, every := range []int{1, 40, 900} { // blocks between two merges
 			random, blocks, kept, written := rand.New(rand.NewPCG(1, 1)), []ingest.Candidate(nil), 0, 0
 			for i := range 4000 {
 				at := begins.Add(time.Duration(i) * time.Second)
@@ -75,8 +76,8 @@ func TestATrickleIsWrittenAgainAFewTimes(t *testing.T) {
 	}
 }
 
-// Only blocks of one span are merged: those of odd years stay apart, and those
-// of before there were spans as they are.
+// Only blocks of one span are merged: unusual years and blocks without
+// a span stay apart.
 func TestSpansAreMergedApart(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var blocks []ingest.Candidate
@@ -105,8 +106,8 @@ func TestSpansAreMergedApart(t *testing.T) {
 	}
 }
 
-// In a span that is closed, what comes all the same does not have a large
-// block written again for each few bytes.
+// Late entries of a closed span don't rewrite a large block for every
+// few bytes.
 func TestALateBlockWritesLittleAgain(t *testing.T) {
 	begins := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	var blocks []ingest.Candidate
@@ -122,7 +123,7 @@ func TestALateBlockWritesLittleAgain(t *testing.T) {
 	}
 }
 
-// What is merged is what was there, in order, with the filters of all of it.
+// A merge keeps all entries in order, with the filters of all.
 func TestMergedBlocksHoldTheSame(t *testing.T) {
 	var builder ingest.Builder
 	var all, entries []ingest.Stored

@@ -8,9 +8,9 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// The parser and the oracle agree on tens of thousands of bodies put together
-// from pieces that are legal, almost legal and broken, with and without white
-// space. The seed makes every run the same.
+// The parser and the oracle agree on tens of thousands of bodies of
+// legal, nearly legal and broken pieces, with and without white space.
+// The seed is fixed.
 func TestParseAgreesWithOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(20260314, 1))
 	parser := ingest.NewParser(smallLimits)

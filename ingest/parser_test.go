@@ -20,8 +20,8 @@ func parse(t *testing.T, body string) (*ingest.Batch, *ingest.BodyError) {
 	return batch, refusal
 }
 
-// A body that is not JSON, or not a batch, is refused whole,
-// with the code and the place.
+// A body that is not JSON, or not a batch, is refused with code and
+// place.
 func TestParseRefusesBody(t *testing.T) {
 	deep := func(n int) string {
 		return `{"logs":[` + strings.TrimSuffix(goodEntry, "}") + `,"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}]}`
@@ -100,7 +100,7 @@ func manyMembers(n int) string {
 	return b.String() + `"logs":[` + goodEntry + `]}`
 }
 
-// The error for invalid JSON names the byte at which it breaks.
+// The error for invalid JSON has the byte at which it breaks.
 func TestParseTellsOffset(t *testing.T) {
 	for body, offset := range map[string]int{
 		`{"logs":[1}`:               10,
@@ -114,8 +114,8 @@ func TestParseTellsOffset(t *testing.T) {
 	}
 }
 
-// An entry that breaks a rule is rejected alone, with index, pointer
-// and code; the entry beside it is kept.
+// An invalid entry is rejected alone, with index, pointer and code; its
+// neighbour is kept.
 func TestParseRejectsEntry(t *testing.T) {
 	with := func(member string) string { return strings.TrimSuffix(goodEntry, "}") + "," + member + "}" }
 	stamp := func(at string) string {
@@ -188,8 +188,8 @@ func TestParseRejectsEntry(t *testing.T) {
 	}
 }
 
-// A legal entry is kept as it was sent, without white space
-// outside of strings; limits are inclusive.
+// A valid entry is kept as sent, without white space outside strings;
+// limits are inclusive.
 func TestParseKeepsEntry(t *testing.T) {
 	with := func(member string) string { return strings.TrimSuffix(goodEntry, "}") + "," + member + "}" }
 	for _, c := range []struct{ name, entry, want string }{
@@ -246,8 +246,8 @@ func TestParseCapsFaults(t *testing.T) {
 	}
 }
 
-// The deprecated key is found wherever it stands, also when the body is refused
-// before or behind it, and is never kept.
+// The deprecated key is found anywhere in the body, even in a refused
+// one, and is never kept.
 func TestParseFindsAPIKey(t *testing.T) {
 	for _, c := range []struct {
 		body, key string
@@ -275,7 +275,8 @@ func TestParseFindsAPIKey(t *testing.T) {
 	}
 }
 
-// What is kept can be read back: time, level, decoded message and environment.
+// A kept entry can be read back: time, level, decoded message and
+// environment.
 func TestReadEntry(t *testing.T) {
 	parser := ingest.NewParser(ingest.DefaultLimits())
 	entry, err := parser.ReadEntry([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
@@ -293,8 +294,8 @@ func TestReadEntry(t *testing.T) {
 	}
 }
 
-// Parts cover the batch in order, keep to the limit, and add up
-// to the whole charge.
+// Parts cover the batch in order, within the limit, and add up to the
+// charge.
 func TestBatchParts(t *testing.T) {
 	batch, refusal := parse(t, string(sampleBody(1000, ", ")))
 	if refusal != nil {

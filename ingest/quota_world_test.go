@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// world is a log of three partitions, a ledger that counts it at its own
-// pace, and one process that admits requests.
+// A world is a log of three partitions, a ledger that counts it at its
+// own pace, and one process that admits requests.
 type world struct {
 	random *rand.Rand
 	now    time.Time
@@ -23,10 +23,10 @@ type world struct {
 	marker  ingest.Positions // as published last
 
 	quota    *ingest.Quota
-	requests []request // admitted, and not yet answered
+	requests []request // admitted and not yet answered
 	admitted int
-	spent    map[time.Time]bool // periods of which a request was refused rightly
-	wrong    string             // a refusal as exhausted where the quota is not
+	spent    map[time.Time]bool // periods with a correct refusal
+	wrong    string             // a wrong refusal as exhausted
 }
 
 type logged struct {
@@ -44,10 +44,10 @@ type request struct {
 	offset    int64
 }
 
-// One process never admits a byte over the quota of a period, and never calls
-// one exhausted that covers the request, whatever the order of requests,
-// repeats, acknowledgements, lost answers, failures, progress and silence of
-// the ledger, ends of periods, and restarts.
+// One process never admits a byte over a period's quota and never
+// refuses one wrongly as exhausted, for any order of requests, repeats,
+// acknowledgements, lost answers, failures, ledger progress, period
+// ends and restarts.
 func TestQuotaNeverOvershoots(t *testing.T) {
 	admitted := 0
 	for seed := range uint64(500) {
@@ -78,7 +78,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// overshoot reports which period holds more than its quota in the log.
+// overshoot names the period with more than its quota in the log.
 func (w *world) overshoot() string {
 	sums := map[time.Time]int64{}
 	for _, partition := range w.log {
@@ -102,8 +102,8 @@ func (l logged) charged() int64 {
 	return l.bytes
 }
 
-// charged is what the ledger will have charged of the log in the
-// period of an instant.
+// charged returns what the ledger will charge of the log in an
+// instant's period.
 func (w *world) charged(at time.Time) (bytes int64) {
 	period := calendar.PeriodAt(at, 1)
 	for _, partition := range w.log {
@@ -116,7 +116,7 @@ func (w *world) charged(at time.Time) (bytes int64) {
 	return bytes
 }
 
-// send is a request, and sometimes one that may repeat another.
+// send sends a request, sometimes one that may be a repeat.
 func (w *world) send() {
 	bytes, repeatable := 1+w.random.Int64N(60), w.random.IntN(3) == 0
 	ask := w.quota.Reserve
@@ -133,8 +133,8 @@ func (w *world) send() {
 	}
 }
 
-// judge notes a refusal as exhausted that is wrong. One that is right holds for
-// the period, unless the request may have been a repeat.
+// judge records a wrong refusal as exhausted. A correct one holds for
+// the period, unless the request may be a repeat.
 func (w *world) judge(bytes int64, repeatable bool) {
 	start, charged := calendar.PeriodAt(w.now, 1).Start, w.charged(w.now)
 	switch covered := charged+bytes <= w.account.Limit; {
@@ -185,8 +185,8 @@ func (w *world) land() {
 	w.log[r.partition] = append(w.log[r.partition], logged{r.r.At, r.bytes, r.repeat})
 }
 
-// answer reports the outcome of a request to the process: where
-// it is, nowhere, or unknown.
+// answer reports a request's outcome to the process: its place, absent
+// or unknown.
 func (w *world) answer() {
 	i := w.pick()
 	if i < 0 {
@@ -212,9 +212,9 @@ func (w *world) count() {
 	}
 }
 
-// publish is a round of the ledger: the account out of a snapshot, then
+// publish is a round of the ledger: the account from a snapshot, then
 // perhaps the marker. The ledger opens a period when it counts
-// something in it or by the clock, or later.
+// something in it, by the clock, or later.
 func (w *world) publish() {
 	period, open := w.account.Period, w.random.IntN(4) > 0
 	if w.random.IntN(2) == 0 && period.Start.Before(calendar.PeriodAt(w.now, 1).Start) {
@@ -244,7 +244,7 @@ func (w *world) publish() {
 	}
 }
 
-// resolve reads the ends of the log for what was lost long enough ago.
+// resolve reads the ends of the log for requests lost long enough ago.
 func (w *world) resolve() {
 	if before := w.now.Add(-time.Minute); w.quota.Incomplete(before) {
 		w.quota.Resolve(before, w.ends())
@@ -259,8 +259,8 @@ func (w *world) ends() ingest.Positions {
 	return ends
 }
 
-// restart forgets everything but what the ledger published; the new
-// process reads the log from the marker on.
+// restart keeps only what the ledger published; the new process reads
+// the log from the marker on.
 func (w *world) restart() {
 	w.requests = nil
 	w.quota = newQuota(w.account)

@@ -8,9 +8,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// The spans of a receipt are few, whatever the event times; those
-// near it are an hour wide, and no span holds the past and the
-// future, or what is near and what is far.
+// The spans of a receipt are few for any event times. Near ones are an
+// hour wide; none mixes past and future, or near and far.
 func TestSpans(t *testing.T) {
 	type ends struct{ min, max int64 }
 	spans := map[ingest.Span]ends{}

@@ -6,8 +6,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// However many stretches come, in the end few runs hold them all, and
-// none has more than two shares of them.
+// Any number of stretches ends in few runs, none with more than two
+// shares.
 func TestFoldAt(t *testing.T) {
 	const most = 64
 	var runs []ingest.StretchRun

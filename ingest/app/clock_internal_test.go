@@ -10,9 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A process whose clock is a month ahead accepts nothing, and so opens
-// no period, until the clock is right again. One that is slightly
-// ahead, or without a database, accepts.
+// A process with a clock a month ahead accepts nothing, and so opens no
+// period, until the clock is right. One slightly ahead, or without a
+// database, accepts.
 func TestAClockThatRunsAheadAcceptsNothing(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	ahead := 30 * 24 * time.Hour

@@ -9,8 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/service"
 )
 
-// A stop waits for whatever is being published, as it is set by
-// default and otherwise.
+// A stop waits for the slowest publish, by default and as configured.
 func TestDrainIsLongerThanAPublish(t *testing.T) {
 	for _, test := range []struct {
 		name    string

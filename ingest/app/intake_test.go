@@ -37,7 +37,8 @@ func zlibbed(w io.Writer) (io.WriteCloser, error)  { return zlib.NewWriter(w), n
 func deflated(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, 5) }
 func zstded(w io.Writer) (io.WriteCloser, error)   { return zstd.NewWriter(w) }
 
-// Every status and code of the interface, over HTTPS, on a real broker.
+// Every status and code of the interface, over HTTPS, with a real
+// broker.
 func TestPostStatuses(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -140,8 +141,8 @@ func TestPostStatuses(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// The answers to a good, a mixed and a strict request state exactly
-// what was accepted, charged and refused.
+// Answers to a good, a mixed and a strict request have the exact counts
+// accepted, charged and refused.
 func TestPostAnswers(t *testing.T) {
 	r := newRig(t)
 	account := r.account("org_a", func(a *contract.Account) { a.Quota, a.Used = 1000, 100 })
@@ -173,7 +174,7 @@ func TestPostAnswers(t *testing.T) {
 	}
 }
 
-// A change of a credential or an account is in force soon.
+// A changed credential or account soon applies.
 func TestPostFollowsState(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -199,8 +200,8 @@ func TestPostFollowsState(t *testing.T) {
 	within("revoked", 401, "api_key_revoked")
 }
 
-// A repeated Idempotency-Key has the effect of one request: on
-// the same replica, and on another one.
+// A repeated Idempotency-Key has the effect of one request, on the same
+// replica and on another.
 func TestIdempotency(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

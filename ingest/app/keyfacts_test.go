@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// keyFacts are the facts of keys that ingest has published.
+// keyFacts are the published facts about keys.
 type keyFacts struct {
 	mu      sync.Mutex
 	used    []contract.KeyUsed
@@ -50,7 +50,7 @@ func (r *rig) keyFacts() *keyFacts {
 	return n
 }
 
-// until waits until what was published holds.
+// until waits until the published facts satisfy holds.
 func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -63,8 +63,8 @@ func (n *keyFacts) until(t *testing.T, holds func() bool) {
 	})
 }
 
-// The first use of a key is published at once, and the rest when the process
-// ends; the sums are those of the answers.
+// A key's first use is published at once, the rest at the end of the
+// process, with the sums of the answers.
 func TestKeyUsesArePublished(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
@@ -94,8 +94,8 @@ func TestKeyUsesArePublished(t *testing.T) {
 	}
 }
 
-// A key that comes over plain HTTP is reported as exposed; one that only a
-// proxy reports, as that; unknown ones never.
+// A key sent over plain HTTP, even if only a proxy reports that, is
+// published as exposed; an unknown key never.
 func TestExposedKeysAreSaid(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
@@ -139,8 +139,7 @@ func TestExposedKeysAreSaid(t *testing.T) {
 	})
 }
 
-// Who reads uses the key, too: reads are counted apart, also
-// those that are refused.
+// Reads count as uses of the key, separately, even refused ones.
 func TestReadsAreUses(t *testing.T) {
 	r := newRig(t)
 	r.account("org_1", nil)
@@ -159,7 +158,7 @@ func TestReadsAreUses(t *testing.T) {
 			sum := sums[used.APIKey]
 			sums[used.APIKey] = [4]int64{sum[0] + used.Accepted, sum[1] + used.Rejected, sum[2] + used.Refused, sum[3] + used.Read}
 			if used.FirstAcceptedAt != nil {
-				t.Errorf("a read is told as a first event: %+v", used)
+				t.Errorf("a read is published as a first event: %+v", used)
 			}
 		}
 		id := func(secret string) string { return "id_" + secret[5:13] }

@@ -10,8 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// The headers show the tightest level: what is left, and when it is full again;
-// the 1st request too many is refused with Retry-After, and takes no token.
+// The headers have the tightest level: what is left, and when it is
+// full again. The first request beyond it is refused with Retry-After
+// and takes no token.
 func TestPostRateLimits(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", func(a *contract.Account) { a.RequestsPerMinute = 60 })
@@ -47,8 +48,8 @@ func TestPostRateLimits(t *testing.T) {
 	}
 }
 
-// Requests without a valid key are limited per client address; a valid key is
-// not touched by that, in header or body.
+// Requests without a valid key are limited by client address; valid
+// keys, in header or body, are not.
 func TestPostLimitsAnonymousClients(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was accepted, rejected and refused is in the metrics, without any tenant.
+// The metrics count accepted, rejected and refused requests without
+// naming tenants.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -29,7 +30,7 @@ func TestMetrics(t *testing.T) {
 		text := recorder.Body.String()
 		for _, tenant := range []string{"org_a", "prj_a", key[:13], "secret-name"} {
 			if strings.Contains(text, tenant) {
-				t.Fatalf("the metrics tell of %q:\n%s", tenant, text)
+				t.Fatalf("the metrics name %q:\n%s", tenant, text)
 			}
 		}
 		for _, line := range []string{

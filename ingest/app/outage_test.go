@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// While the ledger is silent, a process admits exactly the quota; a new process
-// reads from the log what the old one took.
+// Without the ledger a process admits exactly the quota, and a new
+// process reads the old one's charges from the log.
 func TestQuotaSurvivesRestart(t *testing.T) {
 	r := newRig(t)
 	one := entry("12345678")
@@ -29,7 +29,7 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 	}
 }
 
-// Without a broker nothing is accepted: 500, and the client may send again.
+// Without a broker nothing is accepted: 500, and the client may retry.
 func TestPostWithoutBroker(t *testing.T) {
 	broker, err := kafka.Start(kafka.Config{Open: true, Dir: t.TempDir(), Logger: testenv.Logger(t)})
 	if err != nil {
@@ -50,8 +50,8 @@ func TestPostWithoutBroker(t *testing.T) {
 	}
 }
 
-// Without a database entries are accepted too: the log holds them until it
-// can be written. Searching answers 500.
+// Without a database entries are accepted and stay in the log until
+// they can be stored. Searches answer 500.
 func TestPostWithoutDatabase(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What was accepted is found again byte for byte, once, in
-// order, whatever its spelling.
+// Accepted entries are found byte for byte, once, in order, whatever
+// their spelling.
 func TestReadBack(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -47,7 +47,7 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// entriesOf are the texts of a page's entries, byte for byte.
+// entriesOf returns the texts of a page's entries, byte for byte.
 func entriesOf(t *testing.T, text []byte) (entries []string) {
 	t.Helper()
 	var page struct {
@@ -62,7 +62,7 @@ func entriesOf(t *testing.T, text []byte) (entries []string) {
 	return entries
 }
 
-// A request larger than a record is cut into parts and comes back whole.
+// A request larger than a record is cut into parts and found whole.
 func TestReadBackLargeRequest(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -100,9 +100,8 @@ func TestReadBackLargeRequest(t *testing.T) {
 	})
 }
 
-// A project's key reads that project and nothing else, which
-// looks as if it were not there; a write-only key reads nothing
-// and gets the reason. Both write as any other.
+// A project's key reads only that project; others look missing. A
+// write-only key reads nothing and gets the reason. Both write.
 func TestKeysThatReadLess(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)
@@ -136,7 +135,7 @@ func TestKeysThatReadLess(t *testing.T) {
 	if hidden.status != 404 || unknown.status != 404 || hidden.code() != unknown.code() {
 		t.Errorf("another project: %d %s; an unknown one: %d %s", hidden.status, hidden.text, unknown.status, unknown.text)
 	}
-	for _, key := range []string{write, newer} { // what a newer version may think of reads nothing here
+	for _, key := range []string{write, newer} { // an access of a newer version reads nothing here
 		if got := p.get(key, "/v1/logs"); got.status != 403 || got.code() != "forbidden" {
 			t.Errorf("a key that may only write reads: %d %s", got.status, got.text)
 		}

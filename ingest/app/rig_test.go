@@ -33,11 +33,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits.
 const patience = 60 * time.Second
 
-// A rig is a broker, a database, and what tenants and ledger would
-// publish; replicas of ingest are started on it.
+// A rig is a broker, a database, and the records of tenants and ledger;
+// it starts replicas of ingest.
 type rig struct {
 	*contracttest.Others
 	t       testing.TB
@@ -93,7 +93,8 @@ func certificate(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) 
 	return certFile, keyFile, roots
 }
 
-// account is the ledger's account of an organization; change may be nil.
+// account publishes the ledger's account of an organization; change may
+// be nil.
 func (r *rig) account(organization string, change func(*contract.Account)) contract.Account {
 	r.t.Helper()
 	r.version++
@@ -109,7 +110,7 @@ func (r *rig) account(organization string, change func(*contract.Account)) contr
 	return account
 }
 
-// key is a new API key as tenants publishes it; change may be nil.
+// key publishes a new API key as tenants does; change may be nil.
 func (r *rig) key(organization, project string, change func(*contract.Credential)) string {
 	r.t.Helper()
 	credential := contract.Credential{Kind: contract.CredentialAPIKey, Organization: organization, Project: project, Environment: "prod"}
@@ -130,7 +131,7 @@ type replica struct {
 	stop   func()
 }
 
-// start runs one more ingest, and waits until it is ready.
+// start starts one more ingest and waits until it is ready.
 func (r *rig) start(change func(*app.Config)) *replica {
 	r.t.Helper()
 	config := r.config
@@ -153,7 +154,7 @@ func (r *rig) start(change func(*app.Config)) *replica {
 	return &replica{App: ingest, t: r.t, url: "https://" + ingest.Addr(), client: &http.Client{Transport: checked}, stop: stop}
 }
 
-// An answer is a response that was read.
+// An answer is a response with its body.
 type answer struct {
 	status int
 	header http.Header
@@ -163,7 +164,7 @@ type answer struct {
 
 func (a answer) code() string { return fmt.Sprint(a.body["code"]) }
 
-// number is a member of the body that has to be a number.
+// number returns a numeric member of the body.
 func (a answer) number(member string) int64 {
 	n, _ := a.body[member].(float64)
 	return int64(n)
@@ -221,7 +222,7 @@ func (p *replica) send(method, path, key string, body io.Reader, headers ...stri
 	return got
 }
 
-// checkProblem checks what every error has.
+// checkProblem checks the members of every error.
 func checkProblem(t testing.TB, a answer) {
 	t.Helper()
 	for _, member := range []string{"type", "title", "status", "detail", "code", "message", "request_id"} {
@@ -237,7 +238,8 @@ func checkProblem(t testing.TB, a answer) {
 	}
 }
 
-// entry is a valid entry; more are further members, each with a comma before it.
+// entry returns a valid entry; more are further members, each with a
+// comma before it.
 func entry(message string, more ...string) string {
 	return `{"timestamp":"2026-11-20T10:00:00.000000001Z","level":"info","message":"` + message + `"` + strings.Join(more, "") + `}`
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// emptyBlock is a deflate block without content: it keeps a
-// stream going and brings nothing.
+// emptyBlock is an empty deflate block: it continues a stream without
+// content.
 var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
 
 // neverEnding sends a gzip body that inflates to size bytes of white
@@ -54,7 +54,7 @@ func (p *replica) neverEnding(ctx context.Context, key string, size int) {
 	_ = reader.Close()
 }
 
-// gauge adds up what the metrics show under a name.
+// gauge adds up the metrics of a name.
 func gauge(registry *telemetry.Registry, name string) (sum int) {
 	recorder := httptest.NewRecorder()
 	registry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -84,7 +84,7 @@ func TestNeverEndingBodiesStarveNobody(t *testing.T) {
 	for size := 4 << 20; size >= 64<<10; size /= 2 {
 		sizes = append(sizes, size, size)
 	}
-	var ended atomic.Int64 // some are refused: there is no more memory for their organization
+	var ended atomic.Int64 // some are refused: their organization's memory is full
 	for i, size := range sizes {
 		attacks.Go(func() {
 			p.neverEnding(ctx, noisy, size-1000)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/service"
 )
 
-// deadlines counts the statements, and those that had to be done by some time.
+// deadlines counts statements, and those with a deadline.
 type deadlines struct{ all, limited int }
 
 func (d *deadlines) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -27,8 +27,8 @@ func (d *deadlines) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trac
 
 func (*deadlines) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A start does not wait for a long migration. The log store does, however long
-// it takes: one that ended would begin anew for ever.
+// A start does not wait for a long migration. The log store does,
+// however long: an ended migration would start again forever.
 func TestTheLogStoreMigratesWithoutADeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		migrate func(*App, context.Context) error

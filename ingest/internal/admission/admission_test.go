@@ -21,8 +21,8 @@ func account(limit int64) ingest.Account {
 	return ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: limit, NextLimit: limit, Version: 1}
 }
 
-// Concurrent requests never get more than the quota and the rate
-// allow, while the ledger counts along.
+// Concurrent requests never exceed quota and rate while the ledger
+// counts.
 func TestGateUnderConcurrency(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Apply("org", 500, account(1000))
@@ -60,7 +60,7 @@ func TestGateUnderConcurrency(t *testing.T) {
 	}
 }
 
-// An organization that appears after the marker knows it.
+// An organization added after the marker has the marker too.
 func TestGateMarksNewcomers(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Mark(ingest.Positions{0: 10})
@@ -92,8 +92,8 @@ func TestGateResolves(t *testing.T) {
 	}
 }
 
-// A key stands for its first attempt for the window, unless that
-// failed or was crowded out.
+// A key stands for its first attempt during the window, unless that
+// failed or was evicted.
 func TestReplays(t *testing.T) {
 	replays := admission.NewReplays(time.Hour, 3)
 	key := func(n byte) admission.Digest { return admission.Digest{n} }
@@ -123,7 +123,7 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// Who sends many keys crowds out its own, and nobody else's.
+// An organization with many keys evicts only its own.
 func TestReplaysOfOthersStay(t *testing.T) {
 	replays := admission.NewReplays(time.Hour, 4)
 	key := func(n byte) admission.Digest { return admission.Digest{n} }
@@ -151,8 +151,7 @@ func TestReplaysOfOthersStay(t *testing.T) {
 	}
 }
 
-// However many clients come, the memory for them is bounded, and
-// each is still limited.
+// The memory for clients is bounded, and each is limited.
 func TestClients(t *testing.T) {
 	clients := admission.NewClients(2)
 	now := start.UnixNano()

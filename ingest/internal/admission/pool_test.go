@@ -22,7 +22,7 @@ func newPool(limits admission.PoolLimits) *admission.Pool {
 	return admission.NewPool(limits, time.Now)
 }
 
-// borrow opens a lease of a body that gives up at once when it is ended.
+// borrow opens a lease of a body that stops at once when evicted.
 func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (lease *admission.Lease, over chan struct{}) {
 	t.Helper()
 	over = make(chan struct{})
@@ -40,8 +40,8 @@ func borrow(t *testing.T, pool *admission.Pool, holder string, bytes int64) (lea
 	return lease, over
 }
 
-// While bytes are short, the slowest body of the holder with most is ended for
-// whoever would still hold less, and nobody else's is.
+// While bytes are short, the slowest body of the largest holder is
+// evicted for a holder that would still hold less, and no other.
 func TestPoolEndsTheGreediest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Wait: time.Minute})
@@ -61,10 +61,10 @@ func TestPoolEndsTheGreediest(t *testing.T) {
 	})
 }
 
-// recheck is more than a waiter needs to see that something has come back.
+// recheck exceeds the time until a waiter sees freed memory.
 const recheck = time.Second
 
-// A holder never gets another's bytes to hold more than that one.
+// A holder never gets another's bytes to hold more than it.
 func TestPoolEndsNobodyForTheGreedy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Wait: time.Minute})
@@ -77,7 +77,7 @@ func TestPoolEndsNobodyForTheGreedy(t *testing.T) {
 	})
 }
 
-// For its grace a body is safe; one that is whole is safe for ever.
+// A body is safe during its grace; a complete one always.
 func TestPoolGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Grace: 10 * time.Second, Wait: 15 * time.Second})
@@ -97,8 +97,8 @@ func TestPoolGrace(t *testing.T) {
 	})
 }
 
-// Bodies that wait for each other do not wait in vain: the one whose holder has
-// most is ended at once, or the youngest refused.
+// A deadlock of bodies ends: one of the largest holder is evicted at
+// once, or the youngest refused.
 func TestPoolIsNeverStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, Grace: time.Hour, Wait: time.Hour})
@@ -133,7 +133,8 @@ func TestPoolIsNeverStuck(t *testing.T) {
 	})
 }
 
-// A holder has at most its part and so many leases; others don't notice.
+// A holder has at most its share and so many leases; others are
+// unaffected.
 func TestPoolPerHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 50, Leases: 3, Wait: time.Second})
@@ -157,7 +158,7 @@ func TestPoolPerHolder(t *testing.T) {
 	})
 }
 
-// Under any interleaving no limit is passed, and everything comes back.
+// No interleaving exceeds a limit, and all bytes are returned.
 func TestPoolConcurrently(t *testing.T) {
 	pool := newPool(admission.PoolLimits{Bytes: 1000, PerHolder: 700, Leases: 6, Wait: 20 * time.Millisecond})
 	var held atomic.Int64
@@ -192,8 +193,8 @@ func TestPoolConcurrently(t *testing.T) {
 	}
 }
 
-// A lease keeps its place among those of its holder when one before it ends,
-// and the next one comes after them all.
+// A lease keeps its place when an earlier one of its holder ends; the
+// next comes last.
 func TestLeasesBefore(t *testing.T) {
 	pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 100, Leases: 10})
 	var leases []*admission.Lease

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 )
 
-// A holder's large bodies come as fast as they can while nobody else sends, and
-// at its share while others do, whatever came before.
+// A holder's large bodies are unlimited while it is alone, and limited
+// to its share while others send.
 func TestThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)
@@ -38,8 +38,8 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
-// Ordinary bodies of a holder come at its share while others send: one that is
-// over it waits before the next is read, and nobody else does.
+// Ordinary bodies of a holder are limited to its share while others
+// send: beyond it only its own next body waits.
 func TestOrdinaryBodiesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{Ordinary: 100}, time.Now)
@@ -72,7 +72,8 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 	})
 }
 
-// A holder over its share may not begin more bodies than the limit; others may.
+// A holder over its share may begin no more bodies than the limit;
+// others may.
 func TestThrottleFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)
@@ -94,7 +95,7 @@ func TestThrottleFull(t *testing.T) {
 	})
 }
 
-// Whoever leaves does not wait on, and what was waited for is counted.
+// A client that leaves no longer waits, and its wait is counted.
 func TestThrottleEndsWithItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2, Ordinary: 100}, time.Now)

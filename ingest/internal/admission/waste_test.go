@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A sender over its limit of waste waits until it has refilled;
-// others don't, and no token is taken.
+// A sender over its limit of waste waits until it has refilled; others
+// don't, and no token is taken.
 func TestGateLimitsWaste(t *testing.T) {
 	now := start
 	gate := admission.NewGate(func() time.Time { return now })

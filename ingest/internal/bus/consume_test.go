@@ -22,8 +22,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A rig is a log store on a real Postgres, without the broker:
-// the test hands the records over itself.
+// A rig is a log store on PostgreSQL without a broker: the test passes
+// the records.
 type rig struct {
 	t     *testing.T
 	pool  *pgxpool.Pool
@@ -34,7 +34,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig { return newRigOf(t, postgres.DefaultLimits()) }
 
-// newRigOf has a store whose pages are bounded by limits.
+// newRigOf returns a rig with limits of a page.
 func newRigOf(t *testing.T, limits postgres.Limits) *rig {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
@@ -97,8 +97,8 @@ func (r *rig) recordOf(logs contract.LogsAccepted) bus.Record {
 	return record
 }
 
-// Every entry comes back once and byte for byte, whatever its JSON holds,
-// however many blocks it takes, page by page.
+// Every entry is found once and byte for byte, for any JSON, number of
+// blocks and pages.
 func TestEveryEntryComesBackByteForByte(t *testing.T) {
 	r := newRig(t)
 	odd := []string{`"\u0000"`, `"\ud83d\ude00 \u00e9 é"`, `""`, `"a\\\"b\/"`, `"` + strings.Repeat("long ", 2000) + `"`}
@@ -121,8 +121,8 @@ func TestEveryEntryComesBackByteForByte(t *testing.T) {
 	}
 }
 
-// A request of several parts is found once all of them came, and no
-// part of one that was published in part.
+// A request of several parts is found once all have come; an incomplete
+// one never.
 func TestRequestsAreStoredWhole(t *testing.T) {
 	r := newRig(t)
 	parts := func(entries ...string) (records []bus.Record) {
@@ -148,8 +148,8 @@ func TestRequestsAreStoredWhole(t *testing.T) {
 	}
 }
 
-// The newest comes first, to the nanosecond; years that 64 bits of
-// nanoseconds can't hold have their place too.
+// The newest comes first, to the nanosecond, even in years beyond 64
+// bits of nanoseconds.
 func TestOrder(t *testing.T) {
 	r := newRig(t)
 	times := []string{"0001-01-01T00:00:00Z", "1969-12-31T23:59:59.5Z", "2026-11-21T12:00:00Z", "2026-11-21T12:00:00.000000001Z", "9999-12-31T23:59:59.999999999Z"}
@@ -200,8 +200,8 @@ func TestCriteria(t *testing.T) {
 	}
 }
 
-// A search that has looked through its share ends with a cursor, also with
-// an empty page, and finds all in the end.
+// A search that has used its share ends with a cursor, even on an empty
+// page, and finds all in the end.
 func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	r := newRigOf(t, postgres.Limits{Bytes: 1, Time: time.Minute})
 	rare := entry(-1000, "info", `"needle"`)
@@ -221,9 +221,9 @@ func TestASearchForSomethingRareGoesOnByItsCursor(t *testing.T) {
 	}
 }
 
-// Times from the year 0 to 9999 in one request make few blocks, none
-// of which mixes common and odd times: the project's newest page is
-// found as if the odd ones were not there.
+// Times from the year 0 to 9999 in one request make few blocks, none of
+// which mixes common and unusual times: the newest page is found as
+// fast as without them.
 func TestOddTimesLieApart(t *testing.T) {
 	r := newRig(t)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -254,9 +254,8 @@ func TestOddTimesLieApart(t *testing.T) {
 	}
 }
 
-// A store that was behind reads the log's partitions at different places in
-// one transaction. A window of a second is in few blocks all the same:
-// those of other times do not overlap it.
+// A lagging store reads partitions at different places in one
+// transaction. A window of a second is in few blocks all the same.
 func TestAWindowIsInFewBlocksAfterALag(t *testing.T) {
 	r := newRig(t)
 	at := func(second int) bus.Record {
@@ -290,7 +289,7 @@ func TestAWindowIsInFewBlocksAfterALag(t *testing.T) {
 	}
 }
 
-// Copies and replays leave one effect.
+// Duplicates and replays apply once.
 func TestCopiesAreKeptOnce(t *testing.T) {
 	r := newRig(t)
 	first := r.record("org_1", "prj_1", entry(0, "info", `"once"`))
@@ -303,8 +302,8 @@ func TestCopiesAreKeptOnce(t *testing.T) {
 	}
 }
 
-// A record that differs from its headers is named, so that the
-// bus can park it and keep the others.
+// A record that differs from its headers is a permanent error, so that
+// the bus parks it alone.
 func TestABrokenRecordIsNamed(t *testing.T) {
 	r := newRig(t)
 	broken := map[string]bus.Record{
@@ -321,8 +320,7 @@ func TestABrokenRecordIsNamed(t *testing.T) {
 	}
 }
 
-// No search of one organization finds what belongs to another,
-// not even when it names its project.
+// No search finds another organization's entries, even by its project.
 func TestOrganizationsDoNotSeeEachOther(t *testing.T) {
 	r := newRig(t)
 	r.mustConsume(r.record("org_1", "prj_1", entry(0, "info", `"mine"`)), r.record("org_2", "prj_2", entry(0, "info", `"theirs"`)))

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Who is behind makes blocks on several processors: of two projects at once.
-// One after the other, the first would wait here in vain.
+// A lagging store builds blocks on several processors: here of two
+// projects at once, or the first would wait forever.
 func TestGathersOnSeveralProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	var both sync.WaitGroup

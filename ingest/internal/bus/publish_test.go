@@ -31,7 +31,7 @@ func acceptance(batch, parts int) (accepted ingest.Acceptance) {
 
 // While all places for large requests are taken, small ones are
 // published at once. A large one waits; if it gives up it is absent. A
-// published one is where its last part is.
+// published one is at its last part.
 func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(2, 0)); err != nil {
@@ -70,8 +70,8 @@ func TestLargeRequestsLeaveTheWayFree(t *testing.T) {
 	}
 }
 
-// Of a request whose later part can't be published no more is expected: it is
-// absent, though its first parts are in the log.
+// A request with an unpublished part is absent, though its first parts
+// are in the log.
 func TestRequestsThatFailHalfway(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {

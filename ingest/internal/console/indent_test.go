@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// What fits is indented as encoding/json does it.
+// A text that fits is indented like encoding/json.
 func TestIndent(t *testing.T) {
 	for _, text := range []string{
 		`{"level":"info","message":"a \"quoted\" {text}, [with]: all\\","metadata":{"a":[],"b":{},"c":[1,-2.5e3,null,true,{"d":["ö"]}]}}`, `[]`, `""`, `7`,
@@ -24,8 +24,8 @@ func TestIndent(t *testing.T) {
 	}
 }
 
-// A text of half a megabyte that is nested to the limit would be 50 MB of
-// spaces: what is made of it stays near the limit.
+// A deeply nested text of half a megabyte would be 50 MB indented: the
+// result stays near the limit.
 func TestIndentStopsAtItsLimit(t *testing.T) {
 	nested := strings.Repeat("[", 118) + strings.Repeat("[1],", 100_000) + "1" + strings.Repeat("]", 118)
 	long := `{"long":"` + strings.Repeat("ö", 200_000) + `"}`

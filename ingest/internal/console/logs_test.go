@@ -25,8 +25,8 @@ import (
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
-// A shelf is a store that finds what it was given, by
-// organization, and remembers what was asked.
+// A shelf is a store with results by organization that records the last
+// search.
 type shelf struct {
 	found map[string]ingest.Result
 	asked ingest.Search
@@ -88,8 +88,7 @@ func get(t *testing.T, handler http.Handler, secret, query string) (status int, 
 	return answer.Code, answer.Body.String()
 }
 
-// Entries stay texts, whatever stands in them, and a long one
-// does not make the page long.
+// Entries are escaped, and a long one is shortened.
 func TestEntriesAreShownAsTheyAre(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{
 		entry(t, map[string]any{"message": hostile + "\u0000\u202e", "environment": hostile, "error": map[string]any{"type": hostile}, hostile: hostile}),
@@ -110,7 +109,7 @@ func TestEntriesAreShownAsTheyAre(t *testing.T) {
 	}
 }
 
-// The filters are those of the API, and stay as they were set.
+// The filters are those of the API and keep their values.
 func TestFilters(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Next: &ingest.Position{After: &ingest.Place{}}}}}
 	handler := router(t, store)
@@ -136,8 +135,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Members see entries and projects of their own organization; a
-// foreign project looks like an unknown one.
+// Members see their organization's entries and projects; a foreign
+// project looks missing.
 func TestIsolation(t *testing.T) {
 	store := &shelf{found: map[string]ingest.Result{"org_1": {Found: []ingest.Found{entry(t, nil)}}}}
 	handler := router(t, store)
@@ -166,7 +165,7 @@ func TestEmptyPagesTeach(t *testing.T) {
 	}
 }
 
-// What a page refers to is served beside it.
+// The page's assets are served.
 func TestAssets(t *testing.T) {
 	handler := router(t, &shelf{})
 	_, page := get(t, handler, session("1"), "")

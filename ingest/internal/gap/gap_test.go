@@ -26,8 +26,8 @@ import (
 
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// fill publishes requests of one byte each, of two organizations in turn, half
-// of them before midnight and half after it.
+// fill publishes requests of one byte each, of two organizations in
+// turn, half before midnight and half after.
 func fill(t testing.TB, brokers []string, requests int, value []byte) {
 	t.Helper()
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -57,7 +57,8 @@ func fill(t testing.TB, brokers []string, requests int, value []byte) {
 	}
 }
 
-// owed adds up charges by organization and by whether they are of the day before.
+// owed adds up charges by organization and whether they are of the day
+// before.
 func owed(charges []ingest.Charge) map[string]int64 {
 	sums := map[string]int64{}
 	for _, c := range charges {
@@ -66,7 +67,7 @@ func owed(charges []ingest.Charge) map[string]int64 {
 	return sums
 }
 
-// owedFrom is what is owed for the requests of fill from one on.
+// owedFrom returns the sums of fill's requests from one on.
 func owedFrom(first int64, requests int) map[string]int64 {
 	sums := map[string]int64{}
 	for i := int(first); i < requests; i++ {
@@ -81,8 +82,8 @@ func newGap(t testing.TB, brokers []string) (*gap.Gap, *pgxpool.Pool) {
 	return &gap.Gap{Log: &bus.Log{Brokers: brokers}, Pool: pool, Logger: testenv.Logger(t)}, pool
 }
 
-// What is summed up is what the log holds, from wherever the ledger stands; it
-// is not read again, and goes when it is counted.
+// Sums equal the log, from wherever the ledger is; they replace reading
+// it and go once counted.
 func TestGap(t *testing.T) {
 	const requests = 3*ingest.StretchOffsets + 1000
 	brokers := kafkatest.Brokers(t)
@@ -121,10 +122,9 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// However far the ledger is behind, a start finds a bounded number of runs,
-// which come to what the log holds: exactly, where the ledger is between two
-// runs or near the end of one; with all of a run, where it is within. A process
-// that is killed in between changes nothing.
+// A start reads a bounded number of runs, however large the gap. They
+// equal the log if the ledger is between two runs or near the end of
+// one; inside a run all of it counts. A killed process changes nothing.
 func TestGapInFewRuns(t *testing.T) {
 	const requests, most = 7*ingest.StretchOffsets + 1000, 3
 	brokers := kafkatest.Brokers(t)
@@ -175,8 +175,8 @@ func TestGapInFewRuns(t *testing.T) {
 	check(3 * ingest.StretchOffsets)
 }
 
-// startOf is where what is read begins of which the ledger has
-// counted what is before an offset.
+// startOf returns where reading begins if the ledger has counted below
+// an offset.
 func startOf(runs []ingest.StretchRun, offset int64) int64 {
 	for _, r := range runs {
 		if r.From() < offset && r.To() > offset+ingest.StretchOffsets {
@@ -200,8 +200,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Nothing is summed while the ledger is as close as it usually is, and
-// without the database the log itself is read.
+// Nothing is summed while the ledger's lag is usual; without the
+// database the log is read.
 func TestGapIsReadWhereNothingIsSummed(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
 	fill(t, brokers, 100, nil)

@@ -27,7 +27,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// addOrganization makes an organization known, and returns a key of it.
+// addOrganization adds an organization and returns one of its keys.
 func addOrganization(tb testing.TB, in *Intake, name string) string {
 	tb.Helper()
 	key := fmt.Sprintf("weir_%048x", []byte(name))
@@ -39,7 +39,7 @@ func addOrganization(tb testing.TB, in *Intake, name string) string {
 	return key
 }
 
-// packed is text as gzip, without the end of the stream.
+// packed is text as gzip without the stream's end.
 func packed(text []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -56,8 +56,8 @@ func zipped(text []byte) []byte {
 	return out.Bytes()
 }
 
-// A drip is a body of which a piece comes each second, the last one for ever.
-// It fails the test if it is read too long.
+// A drip is a body that sends a piece each second, the last one
+// forever. It fails the test if it is read too long.
 type drip struct {
 	t      *testing.T
 	now    *time.Time
@@ -80,8 +80,8 @@ func (d *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// However a body is kept alive, without useful bytes it ends
-// within the patience that every body has.
+// A body without useful bytes ends within its idle time, however it is
+// kept alive.
 func TestBodiesThatBringNothingEnd(t *testing.T) {
 	white := packed(bytes.Repeat([]byte(" "), 2<<20))
 	for name, c := range map[string]struct {
@@ -114,8 +114,8 @@ func TestBodiesThatBringNothingEnd(t *testing.T) {
 	}
 }
 
-// A body that comes slowly and steadily is read to its end, and time for which
-// the service lets it wait does not count.
+// A slow and steady body is read whole, and the service's own delays do
+// not count.
 func TestSlowBodiesPass(t *testing.T) {
 	p := newPace(start)
 	now := start
@@ -142,7 +142,7 @@ func TestSlowBodiesPass(t *testing.T) {
 	}
 }
 
-// A body holds what came of it, whatever it announces.
+// A body holds the memory of what came, not of its announced length.
 func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -167,8 +167,8 @@ func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	})
 }
 
-// The window of a zstd stream is counted before it is there; a small
-// body needs none, whatever it declares.
+// The window of a zstd stream is counted before it is allocated; a
+// small body needs none, whatever it declares.
 func TestZstdWindowsAreCounted(t *testing.T) {
 	noise := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
@@ -207,7 +207,7 @@ func TestZstdWindowsAreCounted(t *testing.T) {
 	}
 }
 
-// A body of zstd comes out the same whatever its size and its frames.
+// A zstd body is decompressed the same for any size and frames.
 func TestZstdBodies(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	for _, size := range []int{1, 100, 5000, 8 << 10, 64 << 10, 65<<10 + 1, 300 << 10, 1 << 20, 1<<20 + 1, 2 << 20, 9 << 20} {
@@ -234,8 +234,8 @@ func TestZstdBodies(t *testing.T) {
 	}
 }
 
-// Waste is charged to its organization, which is refused unread
-// over its limit; others are not.
+// Waste is charged to its organization, which is refused unread over
+// its limit; others are not.
 func TestWasteIsCharged(t *testing.T) {
 	const perSecond = 1000
 	valid, invalid := sampleEntry(1), `{"level":"loud","message":"`+strings.Repeat("x", 50_000)+`"}`
@@ -301,7 +301,7 @@ func TestWasteIsCharged(t *testing.T) {
 	}
 }
 
-// What is sent in vain without a key is charged to the client's network.
+// Waste without a key is charged to the client's network.
 func TestWasteOfAnonymousClients(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	in.Clients.LimitWaste(admission.WasteLimit{Bytes: 1000, PerSecond: 100})
@@ -322,8 +322,8 @@ func TestWasteOfAnonymousClients(t *testing.T) {
 	}
 }
 
-// An organization at its limit of requests under way is refused
-// at once, and no other.
+// An organization at its limit of concurrent requests is refused at
+// once, and no other.
 func TestRequestsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -402,8 +402,8 @@ func TestLargeBodiesGiveWay(t *testing.T) {
 	}
 }
 
-// standStill sends a body of size bytes that stops before its
-// end, and returns the answer.
+// standStill sends a body of size bytes that stalls before its end, and
+// returns the answer.
 func standStill(ctx context.Context, client *http.Client, url string, size int) *http.Response {
 	reader, writer := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(context.Canceled) })

@@ -15,9 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// A project or key that has spent its budget is answered 429 with
-// its id, what it may use and what it has; the outcome names the
-// budget. Those without it go on.
+// A project or key with an exhausted budget gets 429 with its id, limit
+// and use; the outcome names the budget. Others continue.
 func TestBudgetRefuses(t *testing.T) {
 	other := "weir_" + strings.Repeat("ef", 24)
 	for _, c := range []struct {

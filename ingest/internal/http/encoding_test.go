@@ -13,8 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A body is one compressed stream: data behind it is refused in every
-// encoding, and so is a stream that is cut off.
+// A body is one compressed stream: data after it, or a truncated
+// stream, is refused in every encoding.
 func TestEncodedBodyIsTheStreamAlone(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -52,7 +52,7 @@ func TestEncodedBodyIsTheStreamAlone(t *testing.T) {
 	}
 }
 
-// An endless is a piece that comes again and again.
+// An endless repeats a piece forever.
 type endless struct {
 	head, piece []byte
 	came        int
@@ -68,8 +68,8 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Blocks, frames and members that bring nothing are work all the same: a
-// body of little else ends long before its limit, however fast it comes.
+// Empty blocks, frames and members cost work: a body of mostly these
+// ends far below its limit, however fast it comes.
 func TestPaddedBodiesEnd(t *testing.T) {
 	gzipHead := packed(nil)[:10]
 	for name, c := range map[string]struct {

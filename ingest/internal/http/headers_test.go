@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Only a preference of its own asks for a handling, not a text
-// inside of another one's quoted value.
+// Only a preference of its own sets the handling, not text inside
+// another's quoted value.
 func TestPrefer(t *testing.T) {
 	for _, c := range []struct {
 		values  []string

@@ -36,7 +36,7 @@ var (
 	start  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
-// memoryLog takes what is published and answers as configured.
+// A memoryLog records what is published and answers as configured.
 type memoryLog struct {
 	mu       sync.Mutex
 	accepted []ingest.Acceptance // without their lines
@@ -84,7 +84,8 @@ func newIntake(tb testing.TB, log intake.Publisher, account ingest.Account) *Int
 	}
 }
 
-// testBodies are bodies that take so much memory, the largest of them max bytes.
+// testBodies returns bodies with so much memory, the largest of max
+// bytes.
 func testBodies(memory int64, max int, clock func() time.Time) *Bodies {
 	return NewBodies(BodyLimits{Bytes: memory, Max: max, Requests: 256, LargeBodies: 8}, clock)
 }
@@ -107,7 +108,7 @@ func serve(in *Intake, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// untouchable fails the test when it is read.
+// An untouchable fails the test when it is read.
 type untouchable struct{ t *testing.T }
 
 func (u untouchable) Read([]byte) (int, error) {
@@ -115,8 +116,7 @@ func (u untouchable) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// What is refused by a header, the key, the rate or the quota is
-// refused without reading the body.
+// A refusal by header, key, rate or quota does not read the body.
 func TestRefusalsDoNotRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		account ingest.Account
@@ -150,8 +150,8 @@ func TestRefusalsDoNotRead(t *testing.T) {
 	}
 }
 
-// The event carries who sent it, the trace, and what stands for the
-// idempotency key; a malformed trace is left out.
+// The event has the sender, the trace and the hash of the idempotency
+// key; a malformed trace is left out.
 func TestPostDescribesTheRequest(t *testing.T) {
 	log := &memoryLog{}
 	in := newIntake(t, log, plenty)
@@ -167,8 +167,8 @@ func TestPostDescribesTheRequest(t *testing.T) {
 	}
 }
 
-// Two requests with one idempotency key at the same time have the effect of
-// one; after a failure the next one counts.
+// Two concurrent requests with one idempotency key apply once; after a
+// failure the next one counts.
 func TestIdempotencyAtTheSameTime(t *testing.T) {
 	log := &memoryLog{hold: make(chan struct{})}
 	in := newIntake(t, log, plenty)
@@ -207,9 +207,9 @@ func TestIdempotencyAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A request under an Idempotency-Key that the quota does not cover is
-// refused, but exhausts nothing: it may repeat one that was charged
-// elsewhere. Without a key the quota is exhausted for all.
+// A request with an Idempotency-Key over the quota is refused but
+// exhausts nothing, as it may repeat a charged one. Without a key it
+// exhausts the quota.
 func TestQuotaRefusesARepetitionAlone(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, ingest.Account{Limit: 1500})
 	for i, c := range []struct {
@@ -230,8 +230,8 @@ func TestQuotaRefusesARepetitionAlone(t *testing.T) {
 	}
 }
 
-// Over the memory of its organization a request waits for earlier ones, and is
-// refused if that takes too long; what was lent comes back.
+// Over its organization's memory a request waits for earlier ones and
+// is refused after too long; all memory is returned.
 func TestOverloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -262,8 +262,8 @@ func TestOverloaded(t *testing.T) {
 	})
 }
 
-// Bodies of 192 MB in all, eight at a time, do not make the process larger
-// than a few times what may be lent at once.
+// Bodies of 192 MB in all, eight at a time, grow the process by a few
+// times the lent memory at most.
 func TestMemoryStaysFlat(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // tests collect garbage less often
 	in := newIntake(t, &memoryLog{}, plenty)
@@ -290,8 +290,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// Without a key in the header only smaller bodies are read, out
-// of memory of their own.
+// Without a key in the header only smaller bodies are read, with memory
+// of their own.
 func TestAnonymousBodiesGetLess(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	post := func(padding int) *httptest.ResponseRecorder {
@@ -314,8 +314,8 @@ func TestAnonymousBodiesGetLess(t *testing.T) {
 	}
 }
 
-// The members of a body have no order: with the key in it a body is refused for
-// the same reason wherever the key stands.
+// Members of a body are unordered: with the key in it the refusal is
+// the same wherever the key stands.
 func TestKeyInBodyStandsAnywhere(t *testing.T) {
 	in := newIntake(t, &memoryLog{}, plenty)
 	for _, c := range []struct{ logs, code string }{
@@ -341,8 +341,8 @@ func TestKeyInBodyStandsAnywhere(t *testing.T) {
 	}
 }
 
-// The answer to a key in the body leads to the document that every way in
-// serves: a gateway knows no other path of it.
+// The answer to a key in the body links the document that all listeners
+// serve: a gateway has no other path of it.
 func TestDeprecationLeadsToTheDocument(t *testing.T) {
 	r := newPost(strings.NewReader(`{"api_key":"` + secret + `","logs":[` + sampleEntry(0) + `]}`))
 	r.Header.Del("X-Api-Key")
@@ -376,8 +376,8 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// BenchmarkPost shows what a request of 100 entries costs from its headers to
-// its answer, without network and broker.
+// BenchmarkPost measures a request of 100 entries from headers to
+// answer, without network and broker.
 func BenchmarkPost(b *testing.B) {
 	in := newIntake(b, nothing{}, plenty)
 	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: &outcomesLog{}})

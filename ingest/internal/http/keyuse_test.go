@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Every request with a key is counted once, by what became of it; one
-// without a key that is known is nobody's use.
+// Every request with a known key is counted once by its outcome; others
+// are not.
 func TestUsesAreCounted(t *testing.T) {
 	log := &memoryLog{}
 	in := newIntake(t, log, plenty)

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// Whether the quota covers a request is known once the ledger has counted what
-// may be charged to nobody. The later it is, the later it is asked again.
+// A contended quota is decided once the ledger has counted. The larger
+// its lag, the longer the client waits.
 func TestContendedRequestsWaitForTheLedger(t *testing.T) {
 	for lag, want := range map[time.Duration]string{0: "1", 200 * time.Millisecond: "1", 12 * time.Second: "12", time.Hour: "30"} {
 		for stage, found := range map[string]int64{"before the body": 1000, "behind it": 999} {

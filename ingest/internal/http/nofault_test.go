@@ -12,14 +12,14 @@ import (
 	"github.com/weirlog/weir/ingest/internal/admission"
 )
 
-// strictly has the smallest waste put off the next request.
+// strictly has the smallest waste delay the next request.
 func strictly(in *Intake) *Intake {
 	in.Gate.LimitWaste(admission.WasteLimit{Bytes: 1, PerSecond: 1000})
 	return in
 }
 
-// checkCharged reports whether the last request was charged as sent in
-// vain, from what becomes of the next one.
+// checkCharged reports whether the last request was charged as waste,
+// by the next one.
 func checkCharged(t *testing.T, in *Intake, want bool) {
 	t.Helper()
 	w := serve(in, newPost(bytes.NewReader(body(1))))
@@ -28,8 +28,8 @@ func checkCharged(t *testing.T, in *Intake, want bool) {
 	}
 }
 
-// A request that repeats an earlier one is not sent in vain, however often it
-// comes; the same key with another body is.
+// A repeated request is no waste, however often it comes; the same key
+// with another body is.
 func TestReplaysAreNotCharged(t *testing.T) {
 	in := strictly(newIntake(t, &memoryLog{}, plenty))
 	for i := range 3 {
@@ -45,7 +45,7 @@ func TestReplaysAreNotCharged(t *testing.T) {
 	checkCharged(t, in, true)
 }
 
-// The white space of a repetition is as much in vain as that of the first.
+// The white space of a repeat is as much waste as that of the first.
 func TestReplaysAreChargedForWhiteSpace(t *testing.T) {
 	in := strictly(newIntake(t, &memoryLog{}, plenty))
 	padded := append(bytes.Repeat([]byte(" "), 3*freeWaste), body(1)...)
@@ -59,8 +59,8 @@ func TestReplaysAreChargedForWhiteSpace(t *testing.T) {
 	checkCharged(t, in, true)
 }
 
-// A request that waits in vain for the first one under its key
-// is refused, and not charged.
+// A request that waits too long for the first of its key is refused and
+// not charged as waste.
 func TestWaitingForAnotherIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -80,8 +80,7 @@ func TestWaitingForAnotherIsNotCharged(t *testing.T) {
 	})
 }
 
-// A request that the quota covers only once it is known what becomes
-// of another is refused, and not charged.
+// A request with a contended quota is refused and not charged as waste.
 func TestContentionIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -101,8 +100,8 @@ func TestContentionIsNotCharged(t *testing.T) {
 	})
 }
 
-// A body for which no more memory comes free while it is read is
-// refused, and what came of it is not charged.
+// A body without more memory while it is read is refused and not
+// charged as waste.
 func TestFullMemoryIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}
@@ -127,8 +126,8 @@ func TestFullMemoryIsNotCharged(t *testing.T) {
 	})
 }
 
-// A body that grows large beside as many large ones as its
-// organization may have is refused, and not charged.
+// A body that grows large beyond its organization's number of large
+// ones is refused and not charged as waste.
 func TestTooManyLargeBodiesAreNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{hold: make(chan struct{})}

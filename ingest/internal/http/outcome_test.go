@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// outcomesLog keeps what is published of outcomes.
+// An outcomesLog records published outcomes.
 type outcomesLog struct {
 	counts  []outcomes.Count
 	refused []outcomes.Refusal
@@ -40,8 +40,8 @@ const (
 	badEntry  = `{"timestamp":"2026-11-20T10:00:00Z","level":"loud","message":"m"}`
 )
 
-// What becomes of each request is counted, with the reason, what it
-// brought, and whether its key was in the body.
+// Each request's outcome is counted with its reason, size, and whether
+// its key was in the body.
 func TestOutcomesAreCounted(t *testing.T) {
 	const good, mixed = `{"logs":[` + goodEntry + `]}`, `{"logs":[` + goodEntry + `,` + badEntry + `]}`
 	few := ingest.Account{Limit: 100, NextLimit: 100}
@@ -100,8 +100,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-// Rates are counted by the level that was met; a key that has ended is counted
-// too, one that nobody knows is nobody's.
+// Rate limits are counted by level. Ended keys count too, unknown ones
+// don't.
 func TestOutcomesOfRefusedKeys(t *testing.T) {
 	in, to := newIntake(t, &memoryLog{}, plenty), &outcomesLog{}
 	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: to})
@@ -131,8 +131,8 @@ func TestOutcomesOfRefusedKeys(t *testing.T) {
 	}
 }
 
-// A refusal by quota is published with what was left, and exhausts the quota
-// unless it may be the repetition of what was charged.
+// A refusal by quota is published with what was left, and exhausts the
+// quota unless it may be a repeat.
 func TestRefusalsArePublished(t *testing.T) {
 	for _, c := range []struct {
 		name     string

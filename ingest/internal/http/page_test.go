@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// An entry stands in the answer byte for byte: nothing is
-// escaped that was not, sixfold or otherwise.
+// An entry is answered byte for byte: nothing is escaped again.
 func TestEntriesAreWrittenAsTheyAre(t *testing.T) {
 	texts := []string{`{"message":"<&> \u2028 \/ ` + "\u2028" + `","metadata":{"a":1.50e1,"a":-0}}`, `{"message":"` + strings.Repeat("<", 20<<10) + `"}`}
 	var out memory
@@ -47,8 +46,8 @@ type memory struct{ bytes.Buffer }
 
 func (m *memory) Flush() error { return nil }
 
-// Writing a page takes no memory that grows with it: six clients that
-// read nothing hold six pages, not twelve.
+// Writing a page allocates nothing that grows with it: six idle clients
+// hold six pages, not twelve.
 func TestAPageIsNotCopied(t *testing.T) {
 	p := page{found: make([]ingest.Found, 16)}
 	text := []byte(`{"message":"` + strings.Repeat("<", 500<<10) + `"}`)

@@ -39,8 +39,8 @@ func TestParseSearch(t *testing.T) {
 	}
 }
 
-// What is not understood is refused with its name: an ignored
-// filter would show too much.
+// An invalid parameter is refused with its name: an ignored filter
+// would show too much.
 func TestParseSearchRefuses(t *testing.T) {
 	for _, c := range []struct{ name, value, pointer, code string }{
 		{"from", "yesterday", "?from", "invalid_timestamp"},
@@ -61,8 +61,7 @@ func TestParseSearchRefuses(t *testing.T) {
 	}
 }
 
-// A query of which a part would be dropped, or one of two
-// values, is refused as well.
+// A query with a malformed part or a repeated value is refused too.
 func TestParseSearchOverlooksNothing(t *testing.T) {
 	for query, pointer := range map[string]string{
 		"level=fatal;x=1":                 "?",

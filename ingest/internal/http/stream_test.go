@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A tape finds entries 0 to n-1, a few at a time, and fails at
-// one of them if fail is set.
+// A tape finds entries 0 to n-1, a few at a time, and fails at one if
+// fail is set.
 type tape struct {
 	n      int
 	failAt int // 0: never
@@ -51,7 +51,7 @@ func (f *tape) Page(_ context.Context, _ string, search ingest.Search) (*searche
 	return &searches.Answer{Result: result}, nil
 }
 
-// read asks for lines over a connection and reads them to their end.
+// read reads the lines of a request to the end.
 func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines []string, answer *http.Response, err error) {
 	t.Helper()
 	credentials := identity.NewCredentials(time.Now)
@@ -82,8 +82,8 @@ func (f *tape) read(t *testing.T, query string, clock func() time.Time) (lines [
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), answer, err
 }
 
-// All matches come, a line an entry, page by page, and the
-// trailers mark the answer as complete.
+// All matches come, one a line, page by page, and the trailers mark the
+// answer as complete.
 func TestLinesToTheEnd(t *testing.T) {
 	f := &tape{n: 30}
 	lines, answer, err := f.read(t, "", time.Now)
@@ -95,7 +95,7 @@ func TestLinesToTheEnd(t *testing.T) {
 	}
 }
 
-// A limit that is given ends the lines, and the cursor goes on behind them.
+// A given limit ends the lines, and the cursor continues after them.
 func TestLinesToALimit(t *testing.T) {
 	lines, answer, err := (&tape{n: 30}).read(t, "?limit=10", time.Now)
 	cursor := answer.Trailer.Get("Weir-Next-Cursor")
@@ -108,8 +108,8 @@ func TestLinesToALimit(t *testing.T) {
 	}
 }
 
-// An answer that ends early marks that where it can, and is cut where
-// it can't: a part is never taken for all.
+// An answer that ends early is marked or cut, so that a part never
+// looks complete.
 func TestLinesThatEndEarly(t *testing.T) {
 	overloaded := httpapi.NewProblem(http.StatusTooManyRequests, "overloaded", "Too much.")
 	lines, answer, err := (&tape{n: 30, failAt: 14, fail: overloaded}).read(t, "", time.Now)

@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// every does something at once, and then after each period until stop is closed.
+// every calls do at once and then each period until stop is closed.
 func every(period time.Duration, stop <-chan struct{}, do func()) {
 	for {
 		do()
@@ -30,8 +30,8 @@ func every(period time.Duration, stop <-chan struct{}, do func()) {
 	}
 }
 
-// Ordinary bodies of one organization come in at its share while another sends,
-// too: none is refused, and the other's do not wait.
+// Ordinary bodies of one organization are limited to its share while
+// another sends: none is refused, and the other's don't wait.
 func TestOrdinaryBodiesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -73,7 +73,7 @@ func TestOrdinaryBodiesAreThrottled(t *testing.T) {
 	})
 }
 
-// What comes in pieces of a byte takes as much of the share as it takes work.
+// A body in pieces of a byte is charged for its work.
 func TestPiecesOfBodiesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -93,9 +93,9 @@ func TestPiecesOfBodiesAreThrottled(t *testing.T) {
 	})
 }
 
-// While another organization sends, large bodies of one come in at its share,
-// and only so many at once; beyond they are refused without being charged.
-// Small ones, and an organization that is alone, have no such limit.
+// While another organization sends, one's large bodies are limited to
+// its share and number; beyond, they are refused without charge. Small
+// ones, and an organization that is alone, are not limited.
 func TestLargeBodiesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newIntake(t, &memoryLog{}, plenty)
@@ -143,8 +143,8 @@ func TestLargeBodiesAreThrottled(t *testing.T) {
 	})
 }
 
-// A body whose client leaves while it waits for its
-// organization's share is not taken in.
+// A body whose client leaves while it waits for its organization's
+// share is not accepted.
 func TestWhoLeavesWaitsForNoShare(t *testing.T) {
 	for _, protocol := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", protocol), func(t *testing.T) {

@@ -16,26 +16,26 @@ import (
 // maxPartBytes is how many bytes of lines go into one record.
 const maxPartBytes = 900 << 10
 
-// publishPace is how many bytes win a request a second more to
-// be published, as large ones take turns.
+// publishPace is how many bytes give a request another second to be
+// published, as large ones take turns.
 const publishPace = 4 << 20
 
 // replayTimeout is how long a request waits for an earlier one
 // with the same idempotency key.
 const replayTimeout = 5 * time.Second
 
-// Why a batch is not accepted, beside a Refusal.
+// Errors of a batch besides a Refusal.
 var (
 	ErrKeyReused    = errors.New("the idempotency key was used with another body")
 	ErrReplayOpen   = errors.New("the first request with the idempotency key has not ended")
 	ErrNotPublished = errors.New("the log can't be written")
 )
 
-// A Refusal is why the quota does not let a request pass.
+// A Refusal is a request that the quota refuses.
 type Refusal struct {
 	Verdict ingest.Verdict
 	Quota   ingest.QuotaStatus
-	Budget  *ingest.BudgetStatus // that does not cover the request; nil: none
+	Budget  *ingest.BudgetStatus // the refusing budget; nil: none
 	At      time.Time
 }
 
@@ -57,10 +57,11 @@ type Receipt struct {
 	Batch    string // its id, by which the ledger knows it
 	Bytes    int64
 	Quota    ingest.QuotaStatus // zero where the batch is a replay
-	Replayed bool               // an earlier request with the same key took it in
+	Replayed bool               // accepted by an earlier request with the key
 }
 
-// Admit takes the request's tokens and looks whether any quota is left.
+// Admit takes the request's tokens and checks whether any quota is
+// left.
 func (s *Service) Admit(who identity.Principal) admission.Admission { return s.Gate.Enter(who) }
 
 // Accept accepts the valid entries of a batch, once per idempotency
@@ -125,8 +126,8 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	return Receipt{Batch: accepted.Batch, Bytes: bytes, Quota: quota}, nil
 }
 
-// PublishTimeout is how long a request of so many bytes may take to be
-// published, where a small one has timeout.
+// PublishTimeout returns how long publishing so many bytes may take,
+// where a small request has timeout.
 func PublishTimeout(timeout time.Duration, bytes int64) time.Duration {
 	return timeout + time.Duration(bytes/publishPace)*time.Second
 }

@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// answering is a publisher that answers with what became of the request.
+// An answering publisher answers with an outcome.
 type answering struct {
 	outcome ingest.Outcome
 	err     error
@@ -42,8 +42,8 @@ func submission(bytes int64, idempotency string) *intake.Submission {
 	}
 }
 
-// The quota keeps a request that is in the log and one that may
-// be, and gets back what can't be whole.
+// The quota keeps a request that is or may be in the log, and releases
+// one that can't be whole.
 func TestAcceptSettles(t *testing.T) {
 	down := errors.New("no broker")
 	for _, test := range []struct {
@@ -73,8 +73,8 @@ func (p *published) Publish(_ context.Context, accepted ingest.Acceptance) (inge
 	return ingest.Outcome{Status: ingest.Published}, nil
 }
 
-// A batch has the retention of its organization's account at acceptance;
-// a changed account holds for later ones.
+// A batch has the retention of its account at acceptance; a changed
+// account applies to later ones.
 func TestAcceptStampsRetention(t *testing.T) {
 	log := &published{}
 	s := newService(log)
@@ -86,7 +86,8 @@ func TestAcceptStampsRetention(t *testing.T) {
 	}
 }
 
-// A batch under an idempotency key is taken in once; what failed may be sent again.
+// A batch with an idempotency key is accepted once; a failed one may be
+// sent again.
 func TestAcceptOnce(t *testing.T) {
 	failing := newService(answering{err: errors.New("no broker")})
 	for range 2 {

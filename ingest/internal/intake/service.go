@@ -20,7 +20,7 @@ type Publisher interface {
 	Publish(ctx context.Context, accepted ingest.Acceptance) (ingest.Outcome, error)
 }
 
-// A Service takes in entries. It is safe for concurrent use.
+// A Service accepts entries. It is safe for concurrent use.
 type Service struct {
 	Credentials *identity.Credentials
 	Gate        *admission.Gate
@@ -58,8 +58,7 @@ func (s *Service) AdmitClient(network netip.Prefix) rate.Result {
 	return s.Clients.Take(network, s.Clock().UnixNano())
 }
 
-// WaitOf is how long a network has to wait before another body,
-// because of its waste.
+// WaitOf returns how long a network's waste delays its next body.
 func (s *Service) WaitOf(network netip.Prefix) time.Duration {
 	return s.Clients.Wait(network, s.Clock().UnixNano())
 }

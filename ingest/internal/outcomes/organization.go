@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// A counter is what is counted apart of an organization's requests.
+// A counter identifies what is counted separately of an organization's
+// requests.
 type counter struct{ project, key, environment, outcome, reason string }
 
-// An organization is what is not yet published of its requests.
+// An organization is what is unpublished of its requests.
 type organization struct {
 	id string
 
@@ -17,7 +18,7 @@ type organization struct {
 	keyed    int                // of counts: with a key
 	since    time.Time          // of the first in counts
 	refusals refusals
-	dropped  bool // nobody publishes what is added
+	dropped  bool // no longer published
 
 	unsent *Counts // was perhaps published; nil: nothing. Of the goroutine that publishes
 }
@@ -74,8 +75,8 @@ type refusals struct {
 	unsent []Refusal           // was perhaps published; of the goroutine that publishes
 }
 
-// refuse takes a refusal, and reports whether to publish it at once: the first
-// of its key for a while, or the first that exhausts the quota.
+// refuse adds a refusal and reports whether to publish it at once: the
+// first of its key for a while, or the first that exhausts the quota.
 func (o *organization) refuse(refused Refusal) (first bool) {
 	refused.Requests = 1
 	gathered, known := o.refusals.byKey[refused.APIKey]
@@ -106,13 +107,14 @@ func sameAllowance(a, b Refusal) bool {
 	return a.Quota == b.Quota && a.Since == b.Since && a.PeriodStart.Equal(b.PeriodStart) && a.Reason == b.Reason
 }
 
-// takeRefusals takes what is to be published now, and what failed before. With
-// the gathered ones, idle keys are dropped: their next refusal is a first one.
+// takeRefusals returns the refusals to publish now and those that
+// failed before. With the gathered ones, idle keys are dropped: their
+// next refusal is a first one.
 func (o *organization) takeRefusals(all bool) []Refusal {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := &o.refusals
-	all = all && len(r.unsent) == 0 // while the brokers are away no more is kept than a fact for each key
+	all = all && len(r.unsent) == 0 // without brokers at most one fact for each key is kept
 	r.unsent, r.first = append(r.unsent, r.first...), nil
 	if !all {
 		return r.unsent

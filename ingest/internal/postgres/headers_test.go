@@ -30,7 +30,7 @@ func asSystem(t *testing.T, pool *pgxpool.Pool, fn func(ctx context.Context, tx 
 	}
 }
 
-// days are partitions for many days of one retention, one after the other.
+// days creates partitions for consecutive days of one retention.
 func days(t *testing.T, pool *pgxpool.Pool, retention int, first time.Time, many int) {
 	t.Helper()
 	asSystem(t, pool, func(ctx context.Context, tx pgx.Tx) error {
@@ -44,9 +44,8 @@ func days(t *testing.T, pool *pgxpool.Pool, retention int, first time.Time, many
 
 var firstDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// Headers come out of an index of one partition in their order, from
-// where a page begins: none is sorted, none is skipped except by the
-// index, and no other partition is read.
+// Headers are read in order from an index of one partition, from the
+// start of a page: without a sort, other filters or other partitions.
 func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	days(t, pool, 90, firstDay, 4)
@@ -81,8 +80,8 @@ func TestHeadersComeOutOfAnIndex(t *testing.T) {
 	}
 }
 
-// What is to be merged comes out of an index that holds small blocks alone, in
-// the order of receipt, and goes by the key, in one partition.
+// Blocks to merge are read from an index of small blocks, in order of
+// receipt, and removed by key, in one partition.
 func TestSmallBlocksComeOutOfAnIndex(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	days(t, pool, 90, firstDay, 4)
@@ -125,8 +124,8 @@ func explain(t *testing.T, pool *pgxpool.Pool, query string, args []any) string 
 	return strings.Join(plan, "\n")
 }
 
-// A page locks only partitions that it reads, and keeps no locks: the
-// same few for a log of a day and of a year.
+// A page locks only partitions that it reads and keeps no locks: as few
+// for a year of log as for a day.
 func TestAPageLocksFewPartitions(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	const many = 120

@@ -30,8 +30,8 @@ func (r *rig) merger(store *postgres.Store, clock func() time.Time) *postgres.Me
 	})
 }
 
-// merge merges all that may be merged a while after it was
-// received: a week, so that all spans are closed.
+// merge merges everything mergeable a week after receipt, when all
+// spans are closed.
 func (r *rig) merge() {
 	r.t.Helper()
 	later := func() time.Time { return time.Now().AddDate(0, 0, 7) }
@@ -45,7 +45,7 @@ func (r *rig) system(fn func(tx pgx.Tx) error) {
 	r.within(r.pool, fn)
 }
 
-// spoil does as the owner of the tables what serving can't.
+// spoil runs fn as the tables' owner, who may do what the server can't.
 func (r *rig) spoil(fn func(tx pgx.Tx) error) {
 	r.t.Helper()
 	r.within(r.owner, fn)
@@ -70,7 +70,7 @@ func (r *rig) count(query string, args ...any) (n int) {
 	return n
 }
 
-// erase erases all of a project as an eraser does, though at once.
+// erase erases a project like an eraser, but at once.
 func (r *rig) erase(organization, project string) {
 	r.t.Helper()
 	of := erasure.Deletion{Organization: organization, Project: project}
@@ -88,7 +88,7 @@ type pager struct {
 	store  *postgres.Store
 	search ingest.Search
 	got    []ingest.Found
-	begun  int // how many entries there were when it began
+	begun  int // number of entries at its start
 	ended  bool
 }
 
@@ -104,8 +104,8 @@ func (p *pager) page(r *rig, organization string) {
 	}
 }
 
-// check compares what a pager has found with a filter over what was
-// there all the time, and over what ever was.
+// check compares a pager's entries with a filter over those always
+// there and those ever there.
 func (p *pager) check(t *testing.T, seed uint64, all []ingest.Found, erased map[string]bool) {
 	t.Helper()
 	search := p.search
@@ -130,8 +130,8 @@ func (p *pager) check(t *testing.T, seed uint64, all []ingest.Found, erased map[
 	}
 }
 
-// Whatever is written, merged and erased between its pages, a search finds each
-// entry that was there all the time, once and in order.
+// A search finds each entry that stays once and in order, whatever is
+// written, merged and erased between its pages.
 func TestPagesFindEachEntryOnceWhileBlocksAreMerged(t *testing.T) {
 	r := newRig(t)
 	merged := 0
@@ -194,8 +194,8 @@ func TestPagesFindEachEntryOnceWhileBlocksAreMerged(t *testing.T) {
 	}
 }
 
-// A page that stopped among blocks and finds them merged goes on from where it
-// was; one that is too far behind begins behind its place again.
+// A page that stopped among blocks continues after they are merged; one
+// too many merges behind begins again after its place.
 func TestAPageGoesOnBehindMerges(t *testing.T) {
 	r := newRig(t)
 	const year0, many = -62_167_219_200, 40
@@ -230,8 +230,8 @@ func TestAPageGoesOnBehindMerges(t *testing.T) {
 	}
 }
 
-// What is deleted while a merge waits for its turn stays deleted, and no
-// merge comes into the way of a deletion.
+// A deletion during a waiting merge holds, and no merge blocks a
+// deletion.
 func TestAMergeBringsNothingBack(t *testing.T) {
 	r := newRig(t)
 	for i := range int64(20) {
@@ -256,8 +256,7 @@ func TestAMergeBringsNothingBack(t *testing.T) {
 	}
 }
 
-// What can't be merged stays as it is, is looked at again later,
-// and keeps nobody waiting.
+// Unmergeable blocks stay, are retried later, and block no others.
 func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block
@@ -282,7 +281,7 @@ func TestADamagedBlockKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// Replicas that merge at once take each block once.
+// Concurrent replicas merge each block once.
 func TestReplicasShareMerges(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block
@@ -307,7 +306,8 @@ func TestReplicasShareMerges(t *testing.T) {
 	}
 }
 
-// holdBlocks has merges wait for the blocks that there are until letGo is called.
+// holdBlocks makes merges wait for the present blocks until letGo is
+// called.
 func (r *rig) holdBlocks() (letGo func()) {
 	r.t.Helper()
 	ctx := context.WithoutCancel(r.t.Context())
@@ -326,8 +326,8 @@ func (r *rig) holdBlocks() (letGo func()) {
 	return letGo
 }
 
-// mergeAside merges at a time, beside the test, and returns once the merges
-// that wait for blocks are as many as given.
+// mergeAside merges in the background and returns once so many merges
+// wait for blocks.
 func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-chan error {
 	r.t.Helper()
 	merger, merged := r.merger(store, func() time.Time { return at }), make(chan error, 1)
@@ -341,8 +341,8 @@ func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-cha
 	return merged
 }
 
-// Nobody else merges what a merge under way has claimed,
-// although more is written; that comes next.
+// No other replica merges claimed blocks, even with new ones; these
+// come next.
 func TestWritersLeaveAClaimAlone(t *testing.T) {
 	r := newRig(t)
 	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
@@ -366,8 +366,8 @@ func TestWritersLeaveAClaimAlone(t *testing.T) {
 	}
 }
 
-// Of two merges of the same blocks, because the claim of the first has ended,
-// one takes them; the other looks again at once.
+// Of two merges of the same blocks, after an expired claim, one takes
+// them; the other retries at once.
 func TestAMergeOutlastsItsClaim(t *testing.T) {
 	r := newRig(t)
 	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
@@ -389,8 +389,8 @@ func TestAMergeOutlastsItsClaim(t *testing.T) {
 	}
 }
 
-// What comes after a merge is looked at soon; what is left of an
-// hour, when it is closed.
+// Blocks after a merge are merged soon; the rest of an hour when it is
+// closed.
 func TestSmallBlocksAreLookedAtAgain(t *testing.T) {
 	r := newRig(t)
 	now := noon

@@ -21,7 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// kept are the partitions that a run of the pruner leaves.
+// kept returns the partitions that a run of the pruner leaves.
 func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
 	t.Helper()
 	clock := func() time.Time { return now }
@@ -39,14 +39,13 @@ func kept(t *testing.T, pool *pgxpool.Pool, now time.Time) (names []string) {
 	return names
 }
 
-// keep stores a block of one entry for each retention, received
-// at a time, and at once.
+// keep stores a block of one entry for each retention, received now.
 func keep(t *testing.T, pool *pgxpool.Pool, at time.Time, retentions ...int) {
 	t.Helper()
 	keepLater(t, pool, at, at, retentions...)
 }
 
-// keepLater stores what was received by one clock when it is later by another.
+// keepLater stores blocks received at another clock's time.
 func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions ...int) {
 	t.Helper()
 	store := NewStore(Config{Readers: pool, Limits: DefaultLimits(), Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry()})
@@ -60,7 +59,7 @@ func keepLater(t *testing.T, pool *pgxpool.Pool, at, now time.Time, retentions .
 }
 
 // Days of each retention go separately, once the whole day is past,
-// with the rows that locate their blocks.
+// with their index rows.
 func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay.Add(23*time.Hour), 7, 30)
@@ -87,8 +86,8 @@ func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	}
 }
 
-// A clock that runs a month ahead drops nothing that is kept a
-// day after the newest block.
+// A clock a month ahead drops nothing that is kept a day after the
+// newest block.
 func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 7)
@@ -103,8 +102,8 @@ func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// Who drops a partition gives up while somebody reads it, so that others do not
-// wait behind it for long; the next run succeeds.
+// Dropping a partition gives up while it is read, so that others don't
+// wait long; the next run succeeds.
 func TestDroppingGivesWayToReaders(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 7)
@@ -132,8 +131,8 @@ func TestDroppingGivesWayToReaders(t *testing.T) {
 	}
 }
 
-// A run drops two days of a retention, so that a clock that is wrong everywhere
-// takes little before somebody looks; what is left is still found.
+// A run drops two days of a retention, so that a wrong clock does
+// limited damage; the rest is still found.
 func TestARunDropsTwoDays(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	for i := range 5 {
@@ -159,8 +158,8 @@ func TestARunDropsTwoDays(t *testing.T) {
 	}
 }
 
-// What a clock that is behind has accepted, or has waited for long, is kept
-// from when it comes: it was promised to be kept.
+// Entries accepted by a slow clock, or stored late, are kept from their
+// storage on, as promised.
 func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	now := firstDay.AddDate(0, 0, 20).Add(time.Hour)
@@ -174,8 +173,8 @@ func TestWhatWouldBePastIsKeptFromNow(t *testing.T) {
 	}
 }
 
-// Partitions are made in one order, whatever order the blocks come in: replicas
-// that make the same ones wait for each other and never in a circle.
+// Partitions are created in one order, whatever the blocks' order, so
+// that replicas don't deadlock.
 func TestPartitionsAreMadeInOrder(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 90, 30, 8, 7, 6, 5, 4, 3, 2, 1)
@@ -230,8 +229,8 @@ func keepBefore(t *testing.T, pool *pgxpool.Pool, days ...int) {
 	})
 }
 
-// migrateUntil applies the migrations up to, and without, the one that names a
-// file, and returns what the database reads and builds for them.
+// migrateUntil applies the migrations before a file's and returns what
+// the database reads and builds for them.
 func migrateUntil(t *testing.T, pool *pgxpool.Pool, file string) (work []string) {
 	t.Helper()
 	config := pool.Config()
@@ -254,16 +253,16 @@ func migrateUntil(t *testing.T, pool *pgxpool.Pool, file string) (work []string)
 	return work
 }
 
-// older are all sets as they were before a file of this one.
+// older returns all sets as they were before a file of this one.
 func older(t *testing.T, file string) []pg.MigrationSet {
 	t.Helper()
 	all := Migrations()
 	return append(slices.Clone(all[:len(all)-1]), before(t, file))
 }
 
-// No migration that locks everybody out reads blocks or builds an index on
-// them, however many there are: searches and older replicas continue. Older
-// blocks are found as before, and go with the longest retention.
+// No migration that locks out others reads blocks or builds an index on
+// them: searches and older replicas continue. Older blocks are found as
+// before and have the longest retention.
 func TestBlocksOfBeforeKeepTheLongestRetention(t *testing.T) {
 	pool := pgtest.OpenOwned(t, Schema, older(t, "0003_retention.sql")...)
 	keepBefore(t, pool, 0, 1)

@@ -17,8 +17,8 @@ func mustTake(t *testing.T, a *answers, key string, least, want int64) *lease {
 	return l
 }
 
-// Each gets a fifth of what is free; one that has its share is
-// refused, and what is closed comes back.
+// Each gets a fifth of the free memory; beyond its share it is refused,
+// and closed answers return theirs.
 func TestAnswersGiveBack(t *testing.T) {
 	a := newAnswers(100)
 	first, second := mustTake(t, a, "a", 1, 50), mustTake(t, a, "b", 1, 50)
@@ -40,8 +40,8 @@ func TestAnswersGiveBack(t *testing.T) {
 	}
 }
 
-// However many slow readers there are, one that reads nothing yet is lent
-// memory, within the limit: the oldest answer of whoever holds most gives way.
+// A new reader gets memory within the limit despite slow ones: the
+// oldest answer of the largest holder is evicted.
 func TestSlowReadersGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit, least = 1000, 20
@@ -70,8 +70,8 @@ func TestSlowReadersGiveWay(t *testing.T) {
 	})
 }
 
-// Who waits for memory that nobody can give way is refused by its own deadline,
-// and stops no more readers than it needs.
+// A wait for memory that can't be evicted ends at its own deadline, and
+// stops no more readers than needed.
 func TestOnlyAsManyReadersAreStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(100)

@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A desk is a store whose searches end when the test lets them.
-// It writes down for whom they began.
+// A desk is a store whose searches end on the test's signal. It records
+// for whom they began.
 type desk struct {
 	begun chan string
 	end   chan struct{} // of any organization
@@ -51,9 +51,8 @@ func newSearches(d *desk, answerBytes int64) *searches.Searches {
 	return searches.New(searches.Config{Store: d, AtOnce: 4, AnswerBytes: answerBytes, Metrics: prometheus.NewRegistry()})
 }
 
-// However many searches one organization sends, it has half of
-// the places, another's begins at once, and what is too much is
-// refused with a time to come back.
+// An organization's searches have half of the places; another's begins
+// at once, and excess is refused with a time to retry.
 func TestOneOrganizationLeavesRoom(t *testing.T) {
 	d := newDesk()
 	s := newSearches(d, 64<<20)
@@ -87,8 +86,8 @@ func TestOneOrganizationLeavesRoom(t *testing.T) {
 	work.Wait()
 }
 
-// While all places are taken, organizations take turns, whatever
-// the length of their lines.
+// While all places are taken, organizations take turns, whatever their
+// queues.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	d := newDesk()
 	d.endOf = map[string]chan struct{}{"a": make(chan struct{})}
@@ -127,8 +126,8 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// Answers that nobody reads hold memory of their own
-// organization alone, and never all of it.
+// Unread answers hold memory of their own organization, and never all
+// of it.
 func TestAnswersHaveABudget(t *testing.T) {
 	d := newDesk()
 	close(d.end)
@@ -158,8 +157,8 @@ func TestAnswersHaveABudget(t *testing.T) {
 	answer.Close()
 }
 
-// A thirteenth organization beside twelve whose answers nobody
-// reads is answered, as are all after it.
+// A thirteenth organization beside twelve with unread answers is
+// served, as are all after it.
 func TestManySlowReadersRefuseNobody(t *testing.T) {
 	d := newDesk()
 	close(d.end)

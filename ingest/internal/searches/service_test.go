@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// seen is a finder that remembers in which project it was asked to search.
+// A seen finder records the project of the search.
 type seen struct{ project string }
 
 func (s *seen) Page(_ context.Context, _ string, search ingest.Search) (*searches.Answer, error) {
@@ -20,7 +20,7 @@ func (s *seen) Page(_ context.Context, _ string, search ingest.Search) (*searche
 	return &searches.Answer{}, nil
 }
 
-// A search stays in the projects that its caller may read.
+// A search is limited to the projects that its caller may read.
 func TestSearchStaysInside(t *testing.T) {
 	directory := identity.NewDirectory()
 	for project, organization := range map[string]string{"prj_1": "org", "prj_2": "org", "prj_3": "other"} {
