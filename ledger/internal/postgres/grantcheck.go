@@ -43,6 +43,7 @@ func CheckGrants(ctx context.Context, tx pgx.Tx, organization string, since time
 const maxOpenPeriod = 62 * 24 * time.Hour
 
 func compareGrants(ctx context.Context, tx pgx.Tx, condition string, since time.Time, of ...any) ([]ledger.Violation, error) {
-	args := []any{customPlan, since, ledger.GrantActive, ledger.Credit, ledger.Consumed, ledger.Expired, ledger.Voided, ledger.GrantScheduled, since.Add(-maxOpenPeriod)}
+	args := []any{customPlan, since, ledger.GrantActive, ledger.Credit, ledger.Consumed, ledger.Expired, ledger.Voided,
+		ledger.GrantScheduled, since.Add(-maxOpenPeriod)}
 	return differences(ctx, tx, ledger.GrantIsTransfers, grantsAndTransfers(condition), append(args, of...)...)
 }
