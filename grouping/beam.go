@@ -31,7 +31,7 @@ func beamFrame(line string) (Frame, bool) {
 	return f, ok && (strings.HasSuffix(file, ".ex") || strings.HasSuffix(file, ".exs") || strings.HasSuffix(file, ".erl")) && f.Function != ""
 }
 
-// beamCall names a function by its arity, also where Elixir prints arguments.
+// beamCall names a function by its arity.
 func beamCall(s string) string {
 	if open := strings.IndexByte(s, '('); open > 0 {
 		s = s[:open]

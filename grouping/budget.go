@@ -11,7 +11,7 @@ import (
 // a flood of unique types is counted exactly and fills no table.
 type Budgets struct{ Project, Organization int }
 
-// OverflowVersion is the version of the overflow's hash. No algorithm has it.
+// OverflowVersion is the overflow hash's. No algorithm has it.
 const OverflowVersion = 0
 
 // overflowHash leads to the overflow of a project.

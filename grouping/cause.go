@@ -42,7 +42,7 @@ func errorWithin(message string) (typ, rest string, ok bool) {
 	return typ, rest, ok
 }
 
-// isGenericError reports whether a name says only that there was an error.
+// isGenericError reports whether a name only means error.
 func isGenericError(typ string) bool {
 	switch typ {
 	case "Error", "Exception", "Failure", "Fault", "Warning":

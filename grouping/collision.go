@@ -25,7 +25,7 @@ func collisionFrame(line string) (Frame, bool) {
 	return f, true
 }
 
-// collisionPlace drops "at " or the number in front of a place.
+// collisionPlace drops "at " or a number before a place.
 func collisionPlace(s string) (place string, ok bool) {
 	if place, ok = strings.CutPrefix(s, "at "); ok {
 		return place, true

@@ -75,7 +75,7 @@ func afterAt(s string) (string, bool) {
 	return s, false
 }
 
-// dotnetPlace reads " in /src/C.cs:line 42" by its colon and its number.
+// dotnetPlace reads " in /src/C.cs:line 42", translated too.
 func dotnetPlace(s string) (file string, line int) {
 	s = strings.TrimRight(s, ".")
 	space := strings.LastIndexByte(s, ' ')
@@ -101,7 +101,7 @@ func isParameters(s string) bool {
 	return strings.IndexByte(s, ' ') > 0 && strings.IndexByte(s, ':') < 0 && strings.IndexByte(s, '/') < 0
 }
 
-// dotnetName splits a full name at its last dot; constructors are named ".ctor".
+// dotnetName splits a name at its last dot; constructors are ".ctor".
 func dotnetName(s string) (module, function string) {
 	bracket := strings.IndexByte(s, '[') // type arguments of the method may hold dots
 	if bracket < 0 {

@@ -2,7 +2,7 @@ package grouping
 
 import "strings"
 
-// Error is the error payload of a log entry. Every field may be empty.
+// Error is a log entry's error payload. Fields may be empty.
 type Error struct {
 	Type       string   // class of the error, as sent
 	Message    string   // message of the error, as sent; may span several lines
@@ -30,7 +30,7 @@ func (e *Error) inMessage() bool {
 	return true
 }
 
-// firstLine returns the first line of s that is not blank, trimmed.
+// firstLine returns the first non-blank line, trimmed.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(line)

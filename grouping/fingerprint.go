@@ -41,7 +41,7 @@ type Fingerprint struct {
 // are the same exactly when theirs are equal.
 func (f Fingerprint) Deciding() ScopedHash { return f.Hashes[f.Joins-1] }
 
-// Joining returns a copy of the hashes that join, the strictest first.
+// Joining returns a copy of the joining hashes, strictest first.
 func (f Fingerprint) Joining() []ScopedHash { return slices.Clone(f.Hashes[:f.Joins]) }
 
 // Similar is the loosest hash.
@@ -86,7 +86,7 @@ type Grouper struct {
 	hashes     [stored]ScopedHash
 }
 
-// Fingerprint parses e and returns its hashes, valid until the next call.
+// Fingerprint returns e's hashes, valid until the next call.
 func (g *Grouper) Fingerprint(e Error) Fingerprint {
 	g.sent = e
 	g.trace.parse(&g.sent)

@@ -64,7 +64,7 @@ func quotedCall(line string) (Frame, bool) {
 	return Frame{Module: goQuoted, Function: name}, true
 }
 
-// goQuoted stands for the package of a call that is printed without it.
+// goQuoted stands for an unprinted package.
 const goQuoted = "?"
 
 // notInGo is in no name of a function.

@@ -15,7 +15,7 @@ func haskellFrame(line string) (Frame, bool) {
 	return Frame{Function: name, Module: module, File: file, Line: n, Column: column}, ok && strings.HasSuffix(file, "hs")
 }
 
-// haskellMark reads the line above the call stack, "shop: no such cart".
+// haskellMark reads "shop: no such cart", above the calls.
 func haskellMark(line string) mark {
 	program, message, ok := strings.Cut(line, ": ")
 	if !ok || strings.ContainsAny(program, " \t(") {

@@ -57,7 +57,7 @@ func isOneOf(s string, names []string) bool {
 	return false
 }
 
-// wordEdges are the first and the last word of a name in camel or snake case.
+// wordEdges are a name's first and last word.
 func wordEdges(name string) (first, last string) {
 	begin := len(name)
 	for begin > 1 && !beginsWord(name, begin-1) {
@@ -70,13 +70,13 @@ func wordEdges(name string) (first, last string) {
 	return strings.TrimRight(name[:end], "_-"), name[max(0, begin-1):]
 }
 
-// beginsWord reports whether a word of a name begins at i > 0.
+// beginsWord reports whether a word begins at i > 0.
 func beginsWord(name string, i int) bool {
 	before := name[i-1]
 	return before == '_' || before == '-' || isUpper(name[i]) && !isUpper(before)
 }
 
-// withoutExtension is the name of a file up to its first dot.
+// withoutExtension is a file name up to its first dot.
 func withoutExtension(name string) string {
 	stem, _, _ := strings.Cut(name, ".")
 	return stem

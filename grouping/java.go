@@ -161,7 +161,7 @@ func withoutStackHash(s string) string {
 	return s
 }
 
-// named makes the mark of a line that continues with "Type: message".
+// named makes the mark of "Type: message".
 func named(kind markKind, s string) mark {
 	typ, message, ok := typeAndMessage(s)
 	if !ok {

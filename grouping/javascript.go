@@ -74,7 +74,7 @@ func v8Name(s string) string {
 	return s
 }
 
-// asyncCall begins the name of a function that awaited the call above.
+// asyncCall begins a function that awaited the call above.
 const asyncCall = "async "
 
 // evalOrigin finds the file that called eval in "eval at f (eval
@@ -194,7 +194,7 @@ func javascriptInApp(f *Frame) bool {
 // javascriptRuntime is how places in engines and runtimes begin.
 var javascriptRuntime = strings.Fields("node: internal/ ext: deno: bun: https://deno.land/")
 
-// nodeCore are the files of Node before release 16, which have no folder.
+// nodeCore are files of Node before release 16.
 var nodeCore = wordSet(`_http_client.js _http_server.js _stream_readable.js _stream_writable.js assert.js buffer.js child_process.js dns.js
 events.js fs.js http.js https.js module.js net.js readline.js stream.js timers.js tls.js util.js vm.js zlib.js`)
 
@@ -260,7 +260,7 @@ func withoutWasmModule(name string) string {
 	return name
 }
 
-// isRemote reports whether a script came over the network: a browser runs it.
+// isRemote reports whether a browser loaded the script.
 func isRemote(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
 }

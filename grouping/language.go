@@ -5,7 +5,7 @@ import "strings"
 // Language is the runtime whose format of stack traces was recognized.
 type Language string
 
-// The languages that are parsed. Other traces are compared line by line.
+// The parsed languages. Other traces are compared line by line.
 const (
 	Unknown    Language = "unknown"
 	JavaScript Language = "javascript"
@@ -64,7 +64,7 @@ type syntax struct {
 	// at: "at " begins frames, after blanks at most.
 	// Frames of other runtimes never begin so.
 	at bool
-	// twoLines: the place of a call has a line of its own.
+	// twoLines: a call's place has its own line.
 	twoLines bool
 	// placeFirst: the call is below its place.
 	placeFirst bool
@@ -75,7 +75,7 @@ type syntax struct {
 	crashLast bool
 }
 
-// mark is what a line other than a frame means for the chain of exceptions.
+// mark is how a line that is no frame changes the chain of exceptions.
 type mark struct {
 	kind    markKind
 	typ     string

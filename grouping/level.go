@@ -54,7 +54,7 @@ const (
 	joining  = 2 // so many join
 )
 
-// Frames of an exception that count at any level. Those between are dropped.
+// Frames of an exception that count. Those between are dropped.
 const (
 	traceHead = 50 // the innermost
 	traceTail = 10 // the outermost

@@ -80,7 +80,7 @@ func javaHome(class string) string {
 // withoutLast drops the last part of a dotted name.
 func withoutLast(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
 
-// cutAt is the end of the part of a dotted name that begins at i.
+// cutAt is the end of the part at i of a dotted name.
 func cutAt(name string, i int) int {
 	if dot := strings.IndexByte(name[i:], '.'); dot >= 0 {
 		return i + dot

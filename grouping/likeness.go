@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Weights of the parts of a likeness. They add up to 1.
+// Weights of a likeness' parts. They add up to 1.
 const (
 	weightCalls = 0.42
 	weightSite  = 0.22
@@ -14,7 +14,7 @@ const (
 	weightTime  = 0.13
 )
 
-// timeDecay is the time apart by which the weight of time falls to 1/e.
+// timeDecay is the distance at which time's weight falls to 1/e.
 const timeDecay = 60 * 24 * time.Hour
 
 // Likeness is from 0 to 1. It combines the alignment of the frames and of

@@ -18,7 +18,7 @@ const (
 	maxWord     = 24 // bytes of the longest word of the vocabulary
 )
 
-// wordlist holds the words of a message that count. Its memory is reused.
+// wordlist holds a message's words that count. It reuses its memory.
 type wordlist struct {
 	text  []byte
 	words []word

@@ -54,7 +54,7 @@ func nativeFrame(line string) (Frame, bool) {
 	return glibcFrame(s)
 }
 
-// cutIndex takes "#12 ", "12  " or "12# " off the start of a line.
+// cutIndex cuts off a leading "#12 ", "12  " or "12# ".
 func cutIndex(s string) (rest string, ok bool) {
 	digits := strings.TrimPrefix(s, "#")
 	n := 0
@@ -241,7 +241,7 @@ func swiftCall(s string) (f Frame, ok bool) {
 	return f, ok || len(f.Function) < len(s)
 }
 
-// nameOrNone is "" for "n/a", which systemd prints for a function without a name.
+// nameOrNone is "" for systemd's "n/a".
 func nameOrNone(name string) string {
 	if name == "n/a" {
 		return ""

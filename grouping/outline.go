@@ -12,7 +12,7 @@ type Outline struct {
 	words []int32  // of its message
 }
 
-// numberOf makes a number of a name. Numbers of calls are stored.
+// numberOf maps a name to a number. Those of calls are stored.
 func numberOf(name []byte) int32 {
 	return int32(crc32.ChecksumIEEE(name)) //nolint:gosec // any number will do
 }

@@ -24,7 +24,7 @@ func isCollected(lines []string) bool {
 	return hasLetter(word) && sameButDigits(word, other)
 }
 
-// commonWords is how many first words all lines share, but for digits.
+// commonWords counts the first words that all lines share, but for digits.
 func commonWords(lines []string) int {
 	if len(lines) < 2 {
 		return 0

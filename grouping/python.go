@@ -104,7 +104,7 @@ func pythonReport(s string) mark {
 	return mark{}
 }
 
-// withoutBars drops the bars of an exception group in front of a line.
+// withoutBars drops an exception group's bars.
 func withoutBars(line string) string {
 	if bar := strings.Index(line, "| "); bar >= 0 && strings.Trim(line[:bar], " |") == "" {
 		return line[bar+len("| "):]

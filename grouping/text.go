@@ -2,7 +2,7 @@ package grouping
 
 import "strings"
 
-// leadingSpace counts the blanks and tabs at the start of a line.
+// leadingSpace counts leading blanks and tabs.
 func leadingSpace(s string) int {
 	i := 0
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
@@ -59,7 +59,7 @@ func isHexWord(s string, least int) bool {
 	return true
 }
 
-// number reads a decimal number; 0, which is unknown, if it does not fit.
+// number reads a decimal number; 0 if it does not fit.
 func number(s string) int {
 	if len(s) > 9 {
 		return 0
@@ -115,7 +115,7 @@ func baseName(path string) string {
 	return path
 }
 
-// parentName is the name of the folder that holds the path's last element.
+// parentName is the last folder of a path.
 func parentName(path string) string {
 	base := baseName(path)
 	if len(base) == len(path) {
@@ -185,7 +185,7 @@ func typeAndMessage(s string) (typ, message string, ok bool) {
 	return typ, strings.TrimSpace(message), true
 }
 
-// Cut cuts s to at most n bytes of whole characters. "…" marks a cut.
+// Cut cuts s to at most n bytes of whole characters, marked by "…".
 func Cut(s string, n int) string {
 	const mark = "…"
 	if len(s) <= n {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds that keep the cost of an error small and linear in its size.
+// Bounds that keep an error's cost linear and small.
 const (
 	maxLines  = 1024 // of a trace; of a longer one, the first and the last half
 	maxLine   = 2048 // bytes of a line
@@ -14,7 +14,7 @@ const (
 	maxSpans  = 64   // exceptions of a chain
 )
 
-// trace is a parsed stack trace. Its memory is reused from error to error.
+// trace is a parsed stack trace. It reuses its memory.
 type trace struct {
 	syntax   *syntax
 	lines    []string
@@ -37,7 +37,7 @@ type trace struct {
 // ident is where an identity is in names.
 type ident struct{ start, end int }
 
-// span is one exception of the chain and where its frames are.
+// span is an exception of the chain, with its frames.
 type span struct {
 	typ, message string
 	first, end   int
@@ -150,7 +150,7 @@ func (t *trace) line(line string) {
 // erlangNext separates calls that Erlang prints on one line.
 const erlangNext = "]},{"
 
-// isTerm reports whether a line begins like a term of Erlang or its report.
+// isTerm reports whether a line begins an Erlang term or its report.
 func isTerm(line string) bool {
 	return line != "" && (line[0] == '{' || line[0] == '[' || line[0] == '*')
 }
@@ -165,7 +165,7 @@ func isCall(s string) bool {
 	return column > 0
 }
 
-// keep adds a line. Of too many, those in the middle are dropped.
+// keep adds a line. Of too many, middle ones are dropped.
 func (t *trace) keep(line string) {
 	if len(t.lines) == maxLines+maxLines/2 {
 		t.lines = append(t.lines[:maxLines/2], t.lines[maxLines:]...)
@@ -194,7 +194,7 @@ func (t *trace) add(f Frame) {
 	s.end = len(t.frames)
 }
 
-// nameLast names the last call, of which only the place is known.
+// nameLast names the last call, whose place alone is known.
 func (t *trace) nameLast(f Frame) {
 	if n := len(t.frames); n > 0 && t.frames[n-1].Function == "" {
 		t.frames[n-1].Module, t.frames[n-1].Function = f.Module, f.Function
@@ -252,7 +252,7 @@ func (t *trace) apply(m mark, line string) bool {
 	return true
 }
 
-// begin opens an exception: the cause of those before, or one around them.
+// begin opens a cause of the exceptions so far, or one around them.
 func (t *trace) begin(m mark) {
 	if len(t.spans) == maxSpans {
 		return
@@ -344,7 +344,7 @@ func (t *trace) name() {
 	}
 }
 
-// identity is that of frame i; empty if the frame does not count.
+// identity is frame i's; empty if it does not count.
 func (t *trace) identity(i int) []byte { return t.names[t.idents[i].start:t.idents[i].end] }
 
 // locate chooses the frames that locate the error: own ones of the root

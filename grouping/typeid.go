@@ -47,8 +47,8 @@ func appendWithoutIDs(dst []byte, typ string) []byte {
 	return dst
 }
 
-// nextID examines what begins at i: a UUID, a part of letters and digits, or
-// a separator. It returns its end, and where an id is in it, if start < end.
+// nextID examines the UUID, the part or the separator at
+// i. It returns its end, and the id in it, if start < end.
 func nextID(s string, i int) (start, end, next int) {
 	if isUUID(s, i) {
 		return i, i + uuidLength, i + uuidLength
@@ -83,8 +83,8 @@ func idInPart(s string, from, to int) (start, end int) {
 	return to, to
 }
 
-// isNumberID distinguishes a counter from a code. before is the
-// byte in front of the number, label the word in front of that.
+// isNumberID distinguishes counters from codes. before is
+// the byte before the number, label the word before that.
 func isNumberID(digits string, before byte, label string) bool {
 	switch before {
 	case '#', '<', '@', '(', '{':
@@ -132,7 +132,7 @@ func numberInWord(word string) (start, end int) {
 // curve is a number in names of cryptography.
 const curve = "25519"
 
-// isUUID reports whether a UUID, with "-" or "_", begins at i.
+// isUUID reports whether a UUID begins at i.
 func isUUID(s string, i int) bool {
 	if len(s) < i+uuidLength || !isHex(s[i]) || i > 0 && isHex(s[i-1]) {
 		return false
@@ -145,7 +145,7 @@ func isUUID(s string, i int) bool {
 	return i+uuidLength == len(s) || !isHex(s[i+uuidLength])
 }
 
-// labelBefore is the word before the separator in front of i: "ORA" in "ORA-00942".
+// labelBefore is the word before i: "ORA" in "ORA-00942".
 func labelBefore(s string, i int) string {
 	if i == 0 {
 		return ""
@@ -158,7 +158,7 @@ func labelBefore(s string, i int) string {
 	return s[start:end]
 }
 
-// isUpperWord reports whether s is letters in upper case, and nothing else.
+// isUpperWord reports whether s has only upper-case letters.
 func isUpperWord(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !isUpper(s[i]) {

@@ -131,7 +131,7 @@ func hasExtension(s string) bool {
 // maxExtension is the longest extension, with its dot.
 const maxExtension = 7
 
-// cutLabel splits "Exit code: 3". A label is words, the first in upper case.
+// cutLabel splits "Exit code: 3". Labels are words, the first capitalized.
 func cutLabel(s string) (label, value string) {
 	label, value, ok := strings.Cut(s, ":")
 	if padded, ok := strings.CutSuffix(label, "  "); ok { // "exception class    : EAccessViolation"

@@ -16,5 +16,5 @@ func Outboxes() []relay.Source { return []relay.Source{{Relay: bus.RelayName, Ta
 // relays is how many relays publish, each on its own connection.
 const relays = 1
 
-// Connections is the most connections that a process has to its database.
+// Connections is a process's most database connections.
 func (c Config) Connections() int { return pg.Connections(c.DatabaseURL.Reveal(), c.reads()) + relays }

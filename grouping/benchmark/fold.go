@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/grouping"
 )
 
-// fold is a part of the reports, left out when the default is tuned.
+// fold is a part of the reports unused in tuning.
 type fold struct {
 	name  string
 	holds func(i int) bool

@@ -13,7 +13,7 @@ const rounds = 1000
 // they depend on each other, with the tally of each rule.
 type unit []tally
 
-// units cuts the verdicts of the rules by the groups of the reports.
+// units splits each rule's verdicts by the reports' groups.
 func units(reports []report, verdicts [][]verdict) []unit {
 	index := map[string]int{}
 	var all []unit

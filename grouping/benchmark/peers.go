@@ -63,7 +63,7 @@ func bugsnag(e *grouping.Description, _ grouping.Error) string {
 	return x.Type + "\n" + f.Module + base(f.File) + ":" + strconv.Itoa(f.Line)
 }
 
-// rollbar: the class of the exception, file and method of every frame.
+// rollbar: class of the exception, file and method of every frame.
 func rollbar(e *grouping.Description, sent grouping.Error) string {
 	key := e.Type + "\n"
 	for _, x := range e.Exceptions {

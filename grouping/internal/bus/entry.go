@@ -50,7 +50,7 @@ func parseEntry(line string) (e entry, err error) {
 	return e, s.err
 }
 
-// errorPayload reads the value of "error" and reports whether there is one.
+// errorPayload reads the value of "error", if there is one.
 func (s *scanner) errorPayload(e *grouping.Error) bool {
 	if s.peek() != '{' {
 		s.skip()
@@ -88,7 +88,7 @@ func (s *scanner) fail(what string) {
 	s.at = len(s.text)
 }
 
-// peek returns the next byte that is not white space, 0 at the end.
+// peek returns the next non-blank byte, 0 at the end.
 func (s *scanner) peek() byte {
 	for ; s.at < len(s.text); s.at++ {
 		if c := s.text[s.at]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
@@ -198,7 +198,7 @@ func (s *scanner) unescape(raw string, escaped bool) string {
 	return text
 }
 
-// skipString skips a string. It reports whether anything in it is escaped.
+// skipString skips a string. It reports whether it has escapes.
 func (s *scanner) skipString() (escaped bool) {
 	i := s.at + 1
 	for {

@@ -27,7 +27,7 @@ func saveEvents(ctx context.Context, tx pgx.Tx, created []postgres.NewGroup) err
 	return outbox.Save(ctx, tx, facts)
 }
 
-// outboxFact is the creation of a group as the outbox keeps it.
+// outboxFact is a group's creation in the outbox.
 func outboxFact(g postgres.NewGroup) outbox.Fact {
 	body, err := json.Marshal(contract.ErrorGroupCreated{
 		Organization: g.Organization, Project: g.Project, Group: g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, FirstSeen: g.FirstSeen.UTC(),
@@ -35,7 +35,7 @@ func outboxFact(g postgres.NewGroup) outbox.Fact {
 	if err != nil {
 		panic("BUG: cannot encode an event: " + err.Error())
 	}
-	// An expired group may come back: it is created again, months later.
+	// An expired group that returns is created again.
 	id := g.ID + "/created/" + g.FirstSeen.UTC().Format(time.DateOnly)
 	return outbox.Fact{Organization: g.Organization, ID: id, Type: contract.TypeErrorGroupCreated, At: g.FirstSeen, Body: body}
 }

@@ -19,7 +19,7 @@ const maxCost = 16 << 20
 
 func organization(record bus.Record) string { return record.Header(contract.HeaderOrganization) }
 
-// unparsedCost is the cost of a record whose entries are not parsed.
+// unparsedCost is the cost of an unparsed record.
 const unparsedCost = 512
 
 // errorCost is the cost of an error beside its text: to store a new

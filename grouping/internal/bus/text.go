@@ -43,7 +43,7 @@ func (p *pieces) inOrder() []piece {
 	return append(append(p.head, p.tail[p.next:]...), p.tail[:p.next]...)
 }
 
-// appendEnds appends the text of e that is before head or after tail.
+// appendEnds appends the text of e before head or after tail.
 func (s *scanner) appendEnds(texts []string, e piece, head, tail int) []string {
 	if s.text[e.start] != '"' {
 		return append(texts, "")
@@ -61,7 +61,7 @@ func (s *scanner) appendEnds(texts []string, e piece, head, tail int) []string {
 	return texts
 }
 
-// wholeEscapes is n, or a little more where n would split an escape.
+// wholeEscapes is n, or more if that would split an escape.
 func wholeEscapes(raw string, n int) int {
 	for start := n - 1; start >= 0 && start > n-len(`\u0041`); start-- {
 		if raw[start] != '\\' || slashesBefore(raw, start)%2 == 1 {
@@ -112,7 +112,7 @@ func unescape(raw string) (text string, ok bool) {
 	}
 }
 
-// unescapeRune decodes what follows "\u", and the other half of a pair.
+// unescapeRune decodes what follows "\u", with its pair.
 func unescapeRune(b []byte, raw string) (dst []byte, rest string, ok bool) {
 	r, ok := hex4(raw)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// groupsPath is where the list of groups is; a group is below it.
+// groupsPath is the list of groups; groups are below it.
 const groupsPath = "/console/errors"
 
 // pageSize is how many groups a list shows at once.
@@ -145,7 +145,7 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// form is the page with its filters filled in, before a search.
+// form is the page with its filters, before a search.
 func (c *console) form(r *http.Request) groupsPage {
 	query := r.URL.Query()
 	projects := [][2]string{{"", "All projects"}}
@@ -183,7 +183,7 @@ func showSimilar(similar []groups.Similar) (shown []shownSimilar) {
 	return shown
 }
 
-// maxSimilar is how many similar groups a page shows; the API has more.
+// maxSimilar is how many similar groups a page shows.
 const maxSimilar = 5
 
 func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// maxSearchTime is how long a search takes before its page ends early.
+// maxSearchTime ends the page of a long search.
 const maxSearchTime = 2 * time.Second
 
 // read runs fn in a snapshot of the organization's rows. Organizations take

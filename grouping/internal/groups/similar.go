@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Similar is a group that may be about the same fault as another one.
+// Similar is a group that may have the same fault.
 type Similar struct {
 	Group     postgres.Group
 	Likeness  float64  // from 0 to 1
@@ -44,12 +44,12 @@ func (s *Service) Similar(ctx context.Context, who identity.Principal, id string
 	return rank(alike), nil
 }
 
-// apart is how long after the last error of one group the other began.
+// apart is the time from the last error of one group to the other's first.
 func apart(a, b postgres.Group) time.Duration {
 	return max(0, a.FirstSeen.Sub(b.LastSeen), b.FirstSeen.Sub(a.LastSeen))
 }
 
-// rank sorts the groups by likeness, and adds the calls in which they differ.
+// rank sorts groups by likeness, and adds differing calls.
 func rank(alike postgres.Candidates) []Similar {
 	of, ranked := alike.Of, []Similar(nil)
 	for _, other := range alike.Others {

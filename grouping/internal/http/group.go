@@ -40,7 +40,7 @@ type groupDetailBody struct {
 	Similar     []string             `json:"similar"`
 }
 
-// groups lists the groups of a project, the one last seen first.
+// groups lists a project's groups, last seen first.
 func (a *API) groups(w http.ResponseWriter, r *http.Request) error {
 	project := chi.URLParam(r, "project")
 	if !a.mayRead(r, project) {
@@ -81,7 +81,7 @@ func newListBody(r *http.Request, page postgres.Page) listBody {
 	return body
 }
 
-// group returns one group, some of its occurrences and why it is one.
+// group returns a group, some occurrences and its reason.
 func (a *API) group(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "group")
 	if err := httpapi.OnlyKnown(r, nil); err != nil {

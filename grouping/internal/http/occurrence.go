@@ -18,7 +18,7 @@ type occurrenceBody struct {
 	MoreExceptions int `json:"more_exceptions,omitempty"` // of the chain, that are not kept
 }
 
-// exceptionBody is one error of the chain; the root cause has number 0.
+// exceptionBody is one error of the chain. The root cause is 0.
 type exceptionBody struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`

@@ -17,7 +17,7 @@ const (
 	maxValue = 256 // bytes of a searched value
 )
 
-// ParseQuery reads the filters and the page of a list of groups.
+// ParseQuery reads a list's filters and page.
 func ParseQuery(r *http.Request) (q postgres.GroupQuery, err error) {
 	page, err := httpapi.ParsePage(r)
 	if err != nil {

@@ -42,7 +42,7 @@ func (a *API) mayRead(r *http.Request, project string) bool {
 	return principal.ReadsProject(project) && (a.Projects.Owns(principal.Organization, project) || project != "" && project == principal.Project)
 }
 
-// notFound maps a group that is missing or another organization's to 404.
+// notFound maps missing and foreign groups to 404.
 func notFound(err error, id string) error {
 	if errors.Is(err, postgres.ErrNoGroup) {
 		return httpapi.NotFound("error group", id)

@@ -104,7 +104,7 @@ func (w Writer) resolve(ctx context.Context, tx pgx.Tx, counts []*grouping.Count
 	return w.changesOf(counts, known, created, inherited), nil
 }
 
-// groupOf is the group of the strictest known hash of c, or "".
+// groupOf is the group of c's strictest known hash, or "".
 func groupOf(c *grouping.Count, known map[hashKey]string) string {
 	for _, p := range c.Hashes {
 		if group, ok := known[keyOf(c, p)]; ok {
@@ -167,7 +167,7 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 	return err
 }
 
-// changesOf merges the counts of each group, sorted in the order of locks.
+// changesOf merges the counts of each group, in the order of locks.
 func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string, inherited inherited) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}

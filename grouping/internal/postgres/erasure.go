@@ -2,7 +2,7 @@ package postgres
 
 import "github.com/weirlog/weir/shared/erasure"
 
-// ofGroups is the condition for tables whose rows name only a group.
+// ofGroups is for tables whose rows name only a group.
 const ofGroups = `organization = $1 AND ($2 = '' OR error_group IN (SELECT id FROM error_groups WHERE organization = $1 AND project = $2))`
 
 // Erasable are the tables of groups, in the order of erasure:

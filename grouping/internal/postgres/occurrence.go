@@ -40,7 +40,7 @@ type Frame struct {
 	InApp    bool   `json:"in_app,omitempty"`
 }
 
-// Bounds of a sample. The whole entry is in the log store, under its id.
+// Bounds of a sample. The log store has the whole entry.
 const (
 	maxExceptions = 10
 	maxFrames     = 50        // of an exception
@@ -123,7 +123,7 @@ func saveOccurrences(ctx context.Context, tx pgx.Tx, changes []*change) error {
 // group: to store one costs as much as to count many.
 const fewErrors = 100
 
-// maxReplaced is how many samples the changes replace in a full group.
+// maxReplaced bounds the replaced samples of a full group.
 func maxReplaced(changes []*change) int {
 	errs := int64(0)
 	for _, ch := range changes {

@@ -46,7 +46,7 @@ func (*expiredGroups) Name() string { return "error_groups" }
 
 func (*expiredGroups) Keeps() string { return "30 days longer than the entries that were last seen" }
 
-// groupsAtOnce are removed in one transaction, each with a few dozen rows.
+// groupsAtOnce are removed in one transaction.
 const groupsAtOnce = 1000
 
 // removeExpired skips groups that a writer has locked. A writer that

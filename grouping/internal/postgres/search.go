@@ -33,7 +33,7 @@ type GroupQuery struct {
 	TimeUp       func() bool // called now and then: when true, the page ends with what was found; nil: never
 }
 
-// GroupCursor is a place in a list of groups, the last seen first.
+// GroupCursor is a place in a list of groups.
 type GroupCursor struct {
 	LastSeen time.Time `json:"l"`
 	ID       string    `json:"i"`
@@ -91,7 +91,7 @@ func (q *GroupQuery) list(organization pg.Organization, after GroupCursor) (s se
 	return s
 }
 
-// rangeEnd is where the next range of the list ends; zero: at its end.
+// rangeEnd is the end of the next range; zero: that of the list.
 func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Organization, after GroupCursor) (border GroupCursor, err error) {
 	if !q.filtered() {
 		return GroupCursor{}, nil
@@ -110,7 +110,7 @@ const (
 	newestFirst  = `seen_minute DESC, last_seen DESC, id DESC`
 )
 
-// rangeQuery is the query for at most limit groups of a range of the list.
+// rangeQuery is the query for at most limit groups of a range.
 func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border GroupCursor, limit int) (query string, args []any) {
 	s := q.list(organization, after)
 	s.add(border != GroupCursor{}, "(seen_minute, last_seen, id) >= (?, ?, ?)", border.args()...)
@@ -124,7 +124,7 @@ func (q *GroupQuery) rangeQuery(organization pg.Organization, after, border Grou
 	return fmt.Sprintf(`SELECT %s FROM error_groups WHERE %s ORDER BY %s LIMIT %d`, groupColumns, s.where(), newestFirst, limit), s.args
 }
 
-// fill adds the groups of a range until the page is full.
+// fill adds a range's groups until the page is full.
 func (p *Page) fill(ctx context.Context, tx pgx.Tx, organization pg.Organization, q GroupQuery, after, border GroupCursor) error {
 	query, args := q.rangeQuery(organization, after, border, q.Limit+1-len(p.Groups))
 	rows, err := tx.Query(ctx, query, args...)
@@ -166,7 +166,7 @@ type selection struct {
 	args       []any
 }
 
-// add adds a condition, in which each "?" is an argument, if it is wanted.
+// add adds a wanted condition. Each "?" is an argument.
 func (s *selection) add(wanted bool, condition string, args ...any) {
 	if !wanted {
 		return

@@ -25,7 +25,7 @@ type Candidate struct {
 	Outline grouping.Outline
 }
 
-// Candidates are a group and others of its project that may be similar.
+// Candidates are a group and maybe similar ones of its project.
 type Candidates struct {
 	Of     Candidate
 	Others []Candidate
