@@ -12,7 +12,7 @@ var (
 	ErrNotFound = errors.New("there is no such thing")
 	// ErrReused means that an Idempotency-Key
 	// was used before with another request.
-	ErrReused = errors.New("the idempotency key stands for another request")
+	ErrReused = errors.New("the idempotency key was used for another request")
 	// ErrShownOnce means that the request was answered
 	// before with a secret, which can't be shown again.
 	ErrShownOnce = errors.New("the secret was shown once and is not kept")

@@ -32,7 +32,7 @@ const (
 
 // ErrSettled means that an invitation was accepted or
 // revoked: it can be neither sent again nor revoked.
-var ErrSettled = errors.New("the invitation is settled")
+var ErrSettled = errors.New("the invitation was accepted or revoked")
 
 // Invite is the command to invite a person.
 type Invite struct {

@@ -10,7 +10,7 @@ import (
 const MaxPasskeys = 20
 
 // ErrTooMany means that a member has MaxPasskeys.
-var ErrTooMany = errors.New("there are as many as can be")
+var ErrTooMany = errors.New("the member has as many passkeys as allowed")
 
 // A Passkey is a key pair (WebAuthn) by which a
 // member signs in. Only its public half is stored.

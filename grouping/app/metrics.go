@@ -15,7 +15,7 @@ import (
 // committed records, by their headers alone.
 func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 	counter := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
-		Name: "weir_grouping_errors_total", Help: "Errors in the records that are applied, those of requests that came twice included.",
+		Name: "weir_grouping_errors_total", Help: "Errors in applied records, including those of repeated requests.",
 	})
 	return func(records []bus.Record) {
 		for _, record := range records {
@@ -29,11 +29,11 @@ func countErrors(registerer prometheus.Registerer) func([]bus.Record) {
 // countEffects returns what counts created groups and overflowed errors.
 func countEffects(registerer prometheus.Registerer) func(postgres.Effect) {
 	created := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
-		Name: "weir_grouping_groups_created_total", Help: "Groups that were created, those of transactions that were repeated included.",
+		Name: "weir_grouping_groups_created_total", Help: "Groups that were created, including those of repeated transactions.",
 	})
 	overflowed := promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_grouping_overflow_errors_total",
-		Help: "Errors that were counted in the group for what a project's budget of new groups has no room for, those of transactions that were repeated included.",
+		Help: "Errors counted in an overflow group because a budget of new groups was used up, including those of repeated transactions.",
 	})
 	return func(effect postgres.Effect) {
 		created.Add(float64(len(effect.Created)))

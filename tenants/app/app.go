@@ -164,7 +164,7 @@ func (a *App) registerOperator(ctx context.Context) error {
 	}
 	err = a.registry.Tokens.RegisterOperator(ctx, secret)
 	if errors.Is(err, registry.ErrOperatorRevoked) {
-		a.base.Logger.Error("the operator can't act", slog.String("error", err.Error()))
+		a.base.Logger.Error("the operator's token is not in force", slog.String("error", err.Error()))
 		return nil
 	}
 	return err

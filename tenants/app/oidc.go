@@ -15,8 +15,8 @@ import (
 // members may sign in, beside passwords and passkeys.
 type OIDCConfig struct {
 	Issuer       string         `help:"Address of an identity provider (OpenID Connect) that signs members in, the first time by their verified e-mail address. Empty: none." env:"WEIR_OIDC_ISSUER"`
-	ClientID     string         `help:"How the identity provider calls this installation." env:"WEIR_OIDC_CLIENT_ID"`
-	ClientSecret httpapi.Secret `help:"What the identity provider knows this installation by." env:"WEIR_OIDC_CLIENT_SECRET"`
+	ClientID     string         `help:"Client id of this installation at the identity provider." env:"WEIR_OIDC_CLIENT_ID"`
+	ClientSecret httpapi.Secret `help:"Client secret of this installation at the identity provider." env:"WEIR_OIDC_CLIENT_SECRET"`
 	Name         string         `help:"Name of the identity provider, for people." env:"WEIR_OIDC_NAME" default:"your identity provider"`
 }
 
@@ -29,10 +29,10 @@ func (c OIDCConfig) validate(origin string) error {
 		errs = append(errs, fmt.Errorf("WEIR_OIDC_ISSUER is %q: use an address that begins with https://", c.Issuer))
 	}
 	if c.ClientID == "" {
-		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_ID is empty: it is what the identity provider calls this installation"))
+		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_ID is empty: use the client id that the identity provider gave this installation"))
 	}
 	if c.ClientSecret == "" {
-		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_SECRET is empty: it is what the identity provider knows this installation by"))
+		errs = append(errs, errors.New("WEIR_OIDC_CLIENT_SECRET is empty: use the client secret that the identity provider gave this installation"))
 	}
 	if origin == "" {
 		errs = append(errs, errors.New("WEIR_OIDC_ISSUER needs WEIR_CONSOLE_ORIGIN: the identity provider sends people back there"))

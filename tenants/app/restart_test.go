@@ -86,7 +86,7 @@ func TestOperatorIsReplaced(t *testing.T) {
 		t.Errorf("the token that was replaced came back: got %d %s", got.status, got.text)
 	}
 	if !strings.Contains(w.log.String(), "configure another one") {
-		t.Error("nobody is told why the operator can't act")
+		t.Error("nobody is told why the operator's token is not in force")
 	}
 }
 

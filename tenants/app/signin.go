@@ -24,12 +24,12 @@ func signInMethods(party *passkey.RelyingParty, provider *oidc.Provider) people.
 func (a *App) relyingParty() *passkey.RelyingParty {
 	origin, err := a.config.origin()
 	if err != nil || origin == "" {
-		a.base.Logger.Info("there are no passkeys: the console's origin is not known", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
+		a.base.Logger.Info("passkeys are off: the console's origin is not configured", slog.String("setting", "WEIR_CONSOLE_ORIGIN"))
 		return nil
 	}
 	party, err := passkey.New(origin)
 	if err != nil {
-		a.base.Logger.Warn("there are no passkeys", slog.String("error", err.Error()))
+		a.base.Logger.Warn("passkeys are off", slog.String("error", err.Error()))
 		return nil
 	}
 	return party

@@ -50,7 +50,7 @@ type Commands struct {
 	} `cmd:"" help:"Service tokens, with which services such as billing call the API."`
 
 	Audit struct {
-		Verify verifyAudit `cmd:"" help:"Look whether the audit was tampered with."`
+		Verify verifyAudit `cmd:"" help:"Verify the audit against the events."`
 	} `cmd:"" help:"The audit: who decided what, when and from where."`
 }
 

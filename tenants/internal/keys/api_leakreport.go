@@ -68,7 +68,7 @@ func (l LeakReports) report(w http.ResponseWriter, r *http.Request) error {
 	}
 	labels, faults := l.processAll(r, matches)
 	if len(faults) > 0 {
-		httpapi.Logger(r.Context()).Error("cannot act on all leaks of a report",
+		httpapi.Logger(r.Context()).Error("cannot process all leaks of a report",
 			slog.Int("missed", len(faults)), slog.Int("of", len(matches)), slog.String("error", faults[0].Error()))
 		return httpapi.Unavailable("Not all of the report was taken. Send the whole report again.", time.Second)
 	}

@@ -72,11 +72,11 @@ type Mailer struct {
 }
 
 // errNoReceiver means that the receiver of a mail is gone.
-var errNoReceiver = errors.New("whoever it is for is no owner or billing member any more")
+var errNoReceiver = errors.New("its receiver is no owner or billing member any more")
 
 // errUnwanted means that the receiver of
 // a mail has unsubscribed from its kind.
-var errUnwanted = errors.New("whoever it is for wants no such mail any more")
+var errUnwanted = errors.New("its receiver has unsubscribed from such mail")
 
 // mailReason is why a mail was not accepted, in
 // fixed words: the rest of the error is only logged.

@@ -29,7 +29,7 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 			Help: "Attempts to send something to a webhook, by what the delivery is after it: taken, pending (it is tried again) or failed (it is not).",
 		}, []string{"state"}),
 		late: make.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_tenants_deliveries_late_seconds", Help: "For how long the delivery that waits longest has been due; 0: none is.",
+			Name: "weir_tenants_deliveries_late_seconds", Help: "How long the oldest due delivery has been due; 0: none is.",
 		}),
 		off: make.NewGauge(prometheus.GaugeOpts{Name: "weir_tenants_webhooks_off", Help: "Webhooks that are switched off, by people or because they failed."}),
 	}

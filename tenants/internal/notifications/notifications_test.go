@@ -373,7 +373,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-# HELP weir_tenants_deliveries_late_seconds For how long the delivery that waits longest has been due; 0: none is.
+# HELP weir_tenants_deliveries_late_seconds How long the oldest due delivery has been due; 0: none is.
 # TYPE weir_tenants_deliveries_late_seconds gauge
 weir_tenants_deliveries_late_seconds 90
 # HELP weir_tenants_webhooks_off Webhooks that are switched off, by people or because they failed.

@@ -83,7 +83,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	for {
 		claimed, err := s.claim(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.Logger.Warn("cannot look for what is to be sent", slog.String("error", err.Error()))
+			s.Logger.Warn("cannot claim due deliveries", slog.String("error", err.Error()))
 		}
 		for _, d := range claimed {
 			wg.Go(func() { s.deliver(ctx, d) })
@@ -168,7 +168,7 @@ func (s *Sender) deliver(ctx context.Context, d due) {
 	}
 	after := s.judge(d, answer, err)
 	if err := s.keep(ctx, after); err != nil && ctx.Err() == nil {
-		s.Logger.Warn("cannot keep what became of a delivery", slog.String("delivery", d.ID), slog.String("error", err.Error()))
+		s.Logger.Warn("cannot store the outcome of a delivery", slog.String("delivery", d.ID), slog.String("error", err.Error()))
 		return
 	}
 	s.metrics.attempted(after.State)
@@ -213,7 +213,7 @@ func (s *Sender) secrets(of tenants.Webhook, now time.Time) (secrets []httpapi.S
 
 // errNoMail means that the mail server of
 // a queued mail is no longer configured.
-var errNoMail = errors.New("there is no mail server any more")
+var errNoMail = errors.New("the mail server is no longer configured")
 
 func (s *Sender) mail(ctx context.Context, d due, now time.Time) error {
 	if s.Mailer == nil {

@@ -132,7 +132,7 @@ func (p *Provider) verify(ctx context.Context, text string) (*oidc.IDToken, erro
 	}
 	others := slices.ContainsFunc(token.Audience, func(a string) bool { return a != p.ClientID })
 	if claims.AuthorizedParty != p.ClientID && (others || claims.AuthorizedParty != "") {
-		return nil, errors.New("it was made for somebody else")
+		return nil, errors.New("the token is for another client")
 	}
 	return token, nil
 }

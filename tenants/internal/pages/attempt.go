@@ -27,7 +27,7 @@ func (k *Kit) TooMany(w http.ResponseWriter, r *http.Request, wait time.Duration
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 	k.delay(r)
-	httpapi.Logger(r.Context()).Warn("too many attempts to prove who one is")
+	httpapi.Logger(r.Context()).Warn("too many attempts to sign in or to confirm")
 	return &ui.Flash{Text: fmt.Sprintf("There were too many attempts. Wait %d seconds and try again.", seconds), Fault: true}
 }
 

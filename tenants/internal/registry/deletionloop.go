@@ -35,16 +35,16 @@ func NewDeletionLoop(deletions *Deletions, metrics prometheus.Registerer, logger
 	metric := promauto.With(metrics)
 	return &DeletionLoop{
 		deletions: deletions, logger: logger,
-		unfinished: metric.NewGauge(prometheus.GaugeOpts{Name: "weir_tenants_deletions_unfinished", Help: "Deletions that some module has not reported of."}),
+		unfinished: metric.NewGauge(prometheus.GaugeOpts{Name: "weir_tenants_deletions_unfinished", Help: "Deletions that some module has not reported."}),
 		overdue: metric.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_tenants_deletions_overdue", Help: "Deletions that some module has not reported of by the time at which all should be gone.",
+			Name: "weir_tenants_deletions_overdue", Help: "Deletions that some module has not reported in time.",
 		}),
 	}
 }
 
 // Run works until ctx ends. A failure is logged and retried.
 func (l *DeletionLoop) Run(ctx context.Context) error {
-	return lifecycle.Every(ctx, deletionInterval, l.RunOnce, lifecycle.Warn(l.logger, "cannot go on with deletions"))
+	return lifecycle.Every(ctx, deletionInterval, l.RunOnce, lifecycle.Warn(l.logger, "cannot advance deletions"))
 }
 
 // RunOnce advances deletions. It does not wait for modules' reports.

@@ -253,7 +253,7 @@ func TestDeletionsOvertake(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.passes(t, loop, tenants.Gone)
-	want := "# HELP weir_tenants_deletions_overdue Deletions that some module has not reported of by the time at which all should be gone.\n" +
+	want := "# HELP weir_tenants_deletions_overdue Deletions that some module has not reported in time.\n" +
 		"# TYPE weir_tenants_deletions_overdue gauge\nweir_tenants_deletions_overdue 150\n"
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_tenants_deletions_overdue"); err != nil {
 		t.Error(err)

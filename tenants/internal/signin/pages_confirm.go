@@ -101,7 +101,7 @@ func (p *Pages) confirmFailed(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	httpapi.Logger(r.Context()).Warn("a member did not confirm who they are", slog.String("member", member.ID), slog.String("network", p.network(r)))
+	httpapi.Logger(r.Context()).Warn("a member failed to confirm their identity", slog.String("member", member.ID), slog.String("network", p.network(r)))
 	p.services.Failures.Wrong(member.Email, p.network(r))
 	return nil
 }

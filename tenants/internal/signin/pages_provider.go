@@ -88,7 +88,7 @@ func (p *Pages) writeOIDCFault(w http.ResponseWriter, r *http.Request, err error
 	default:
 		return err
 	}
-	httpapi.Logger(r.Context()).Warn("nobody was let in by the identity provider", slog.String("error", err.Error()))
+	httpapi.Logger(r.Context()).Warn("a sign-in by the identity provider was refused", slog.String("error", err.Error()))
 	p.writeSignIn(w, r, status, "", &ui.Flash{Text: text, Fault: true})
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 var ErrPasswordsOff = errors.New("the organization has switched passwords off")
 
 // ErrLastSignInMethod means that a member could no longer sign in.
-var ErrLastSignInMethod = errors.New("this is the only way in that the member has while passwords are switched off")
+var ErrLastSignInMethod = errors.New("this is the member's only way to sign in while passwords are switched off")
 
 // checkOtherSignInMethod is ErrLastSignInMethod if
 // a member of an organization without passwords

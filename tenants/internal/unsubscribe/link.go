@@ -19,7 +19,7 @@ const Path = "/console/unsubscribe"
 const signatureLength = 16
 
 // ErrLink means that a link was not made here, or was altered.
-var ErrLink = errors.New("the link is none of ours")
+var ErrLink = errors.New("the link was not made by this installation")
 
 // A Mailing is what a link ends: one kind of mail to a member.
 type Mailing struct {
