@@ -48,9 +48,9 @@ func (s *Search) Sooner(k, l Key) bool {
 type Position struct {
 	After *Place // the page starts after it; nil: at the beginning
 
-	// Seen is how far the page before got, if it stopped among blocks
-	// that overlap After, where the next entry is known only once all
-	// are read. Otherwise it is nil.
+	// Seen is how far the page before got if it stopped among blocks
+	// that overlap After, whose next entry is known once all are read;
+	// otherwise nil.
 	Seen    *Key   // the last block read
 	Leads   []Ref  // blocks with the first entries after After,
 	Horizon *Place // before this place; nil: all their entries

@@ -105,10 +105,10 @@ func (p *Parser) notAnObject(i int) {
 	p.refuse(0, CodeInvalidType, "", "The body is not an object.", `Send an object with "logs", an array of entries.`)
 }
 
-// fields reads an object. known maps an unescaped name to a member's number,
-// 0 for others; it runs before the white space behind the name is passed,
-// which may move the text. field gets that number and the offset of the
-// value, and returns the offset behind it.
+// fields reads an object. known maps an unescaped name to a member's
+// number, 0 for others; it runs before the white space after the name,
+// which may move the text. field gets that number and the value's
+// offset, and returns the offset after it.
 func (p *Parser) fields(i int, known func(name []byte) int, field func(p *Parser, member, i int) int) int {
 	i = p.skip(i + 1)
 	if p.text[i] == '}' {
@@ -293,7 +293,7 @@ func (p *Parser) keep(end int) {
 	p.run = end
 }
 
-// place is where the byte at i goes among what is kept.
+// place returns where the byte at i goes in the kept text.
 func (p *Parser) place(i int) int { return p.kept + i - p.run }
 
 // unescaped returns the string read last, decoded. It may be the

@@ -53,7 +53,7 @@ func (p *Parser) str(i int) int {
 	}
 }
 
-// oddByte checks what is not plain ASCII inside a string.
+// oddByte checks a byte inside a string that is not plain ASCII.
 func (p *Parser) oddByte(i int) int {
 	switch c := p.text[i]; {
 	case c >= utf8.RuneSelf:

@@ -25,18 +25,18 @@ func NewClients(perMinute int) *Clients {
 	}
 }
 
-// LimitWaste limits the bytes that each network wastes. It is
-// called before the clients are used.
+// LimitWaste limits the wasted bytes of each network. It is called
+// before use.
 func (c *Clients) LimitWaste(limit WasteLimit) { c.waste = limit }
 
-// Waste charges a network for bytes sent without effect.
+// Waste charges a network for wasted bytes.
 func (c *Clients) Waste(network netip.Prefix, now, bytes int64) {
 	if c.waste.limits() {
 		c.wasted.Spend(now, network, bytes, c.waste.PerSecond)
 	}
 }
 
-// Wait is how long a network has to wait before another body, because of its waste.
+// Wait returns how long a network's waste delays its next body.
 func (c *Clients) Wait(network netip.Prefix, now int64) time.Duration {
 	if !c.waste.limits() {
 		return 0
@@ -49,7 +49,8 @@ func (c *Clients) Take(network netip.Prefix, now int64) rate.Result {
 	return c.networks.Take(now, c.ask(network))
 }
 
-// Give puts a token of network back: its request turned out to carry a valid key.
+// Give returns a token of network: its request carried a valid key
+// after all.
 func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Refund(now, c.ask(network)) }
 
 // Len is how many networks are kept.

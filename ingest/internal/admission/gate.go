@@ -54,8 +54,8 @@ func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account)
 	}
 }
 
-// Forget drops an organization. A request with a reservation
-// settles with the dropped quota.
+// Forget drops an organization. Open reservations settle with the
+// dropped quota.
 func (g *Gate) Forget(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -135,7 +135,7 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 	return admitted
 }
 
-// Waste charges an organization for bytes sent without effect.
+// Waste charges an organization for wasted bytes.
 func (g *Gate) Waste(name string, bytes int64) {
 	o := g.organization(name)
 	o.mu.Lock()
@@ -143,7 +143,7 @@ func (g *Gate) Waste(name string, bytes int64) {
 	g.waste.spend(&o.wasted, g.clock().UnixNano(), bytes)
 }
 
-// bucket finds the bucket of name or begins a full one.
+// bucket finds the bucket of name or creates a full one.
 func bucket(buckets *map[string]*rate.Bucket, name string, now int64) *rate.Bucket {
 	if found := (*buckets)[name]; found != nil {
 		return found
@@ -233,7 +233,7 @@ func (r Reservation) Settle(outcome ingest.Outcome) ingest.QuotaStatus {
 	return r.o.quota.Status(r.held.At)
 }
 
-// Found records a request in the log, perhaps of another process or an earlier one.
+// Found records a request in the log, perhaps of another process.
 func (g *Gate) Found(c ingest.Charge) {
 	o := g.organization(c.Organization)
 	o.mu.Lock()
@@ -242,8 +242,8 @@ func (g *Gate) Found(c ingest.Charge) {
 	o.budgets.Found(c)
 }
 
-// Incomplete reports whether something was lost before the given
-// time and is not resolved.
+// Incomplete reports whether a request lost before an instant is
+// unresolved.
 func (g *Gate) Incomplete(before time.Time) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -258,8 +258,8 @@ func (g *Gate) Incomplete(before time.Time) bool {
 	return false
 }
 
-// Resolve records that whatever was lost before the given time
-// is below ends, or not in the log.
+// Resolve records that requests lost before an instant are below ends
+// or not in the log.
 func (g *Gate) Resolve(before time.Time, ends ingest.Positions) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -98,7 +98,7 @@ func (t *Throttle) Due(holder string) (wait time.Duration, err error) {
 	return wait, nil
 }
 
-// Await waits for as long as Due says, or until ctx ends.
+// Await waits as long as Due returns, or until ctx ends.
 func (t *Throttle) Await(ctx context.Context, holder string) (wait time.Duration, err error) {
 	if wait, err = t.Due(holder); err != nil {
 		return wait, err
@@ -119,10 +119,10 @@ func (t *Throttle) sleep(ctx context.Context, wait time.Duration) error {
 	return ctx.Err()
 }
 
-// Waiting is how many bodies wait for their holder's share.
+// Waiting returns how many bodies wait for their holder's share.
 func (t *Throttle) Waiting() int64 { return t.waiting.Load() }
 
-// Waited is how long bodies have waited in all.
+// Waited returns how long bodies have waited in all.
 func (t *Throttle) Waited() time.Duration { return time.Duration(t.waited.Load()) }
 
 // Received charges an ordinary body, for which the next one waits.

@@ -1,3 +1,3 @@
 // Package console is the page of the log store: an organization's entries,
-// newest first. It translates what the service returns and reads no table.
+// newest first. It renders what the service returns and reads no table.
 package console

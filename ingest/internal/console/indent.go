@@ -2,8 +2,8 @@ package console
 
 import "unicode/utf8"
 
-// indent formats compact JSON over several lines, up to limit bytes, however
-// deep it is nested. Other text loses nothing before the limit.
+// indent formats compact JSON over several lines, up to limit bytes at
+// any depth. Other text is only cut at the limit.
 func indent(text []byte, limit int) (indented string, cut bool) {
 	out, depth := make([]byte, 0, limit), 0
 	for i := 0; i < len(text); i++ {
@@ -59,8 +59,8 @@ func stringLength(text []byte, limit int) int {
 	return len(text)
 }
 
-// beginning is text, or as much of it as fits into limit bytes
-// without cutting a character in two.
+// beginning returns as much of text as fits into limit bytes without
+// cutting a character.
 func beginning(text string, limit int) (begun string, cut bool) {
 	if len(text) <= limit {
 		return text, false

@@ -25,12 +25,11 @@ const (
 	// maxMessage keeps a page readable, as an entry may have 512 KB.
 	maxMessage = 1 << 10 // bytes
 	maxEntry   = 8 << 10 // bytes
-	// Whatever is shown of them, entries are read whole: a page
-	// of large ones has fewer.
+	// Entries are read whole, so a page of large ones has fewer.
 	maxPage = 2 << 20 // bytes
 )
 
-// Config is what the page works with.
+// Config holds what the page needs.
 type Config struct {
 	Service   *searches.Service
 	Directory *identity.Directory
@@ -92,8 +91,8 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
 }
 
-// faultOfWords is what is wrong with the words searched for, the
-// one field of free text.
+// faultOfWords returns the error of the words, the one field of free
+// text.
 func faultOfWords(err error) string {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {
@@ -102,7 +101,7 @@ func faultOfWords(err error) string {
 	return ""
 }
 
-// form is the page with the filters as they are set and nothing found yet.
+// form returns the page with the present filters and no entries.
 func (c *console) form(r *http.Request, organization, faultOfWords string) logsPage {
 	query := r.URL.Query()
 	projects := [][2]string{{"", "All projects"}}

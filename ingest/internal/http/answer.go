@@ -47,7 +47,7 @@ func appendFaults(body []byte, batch *ingest.Batch) []byte {
 	return body
 }
 
-// summary is what was accepted, as text.
+// summary describes what was accepted.
 func summary(batch *ingest.Batch) string {
 	accepted := strconv.Itoa(len(batch.Accepted))
 	switch {
@@ -59,7 +59,7 @@ func summary(batch *ingest.Batch) string {
 	return "Accepted " + accepted + " entries"
 }
 
-// invalidBody is the answer to a body of which nothing can be accepted.
+// invalidBody is the answer to a body without any acceptable entry.
 func invalidBody(err error) error {
 	var invalid *ingest.BodyError
 	if !errors.As(err, &invalid) {
@@ -70,8 +70,8 @@ func invalidBody(err error) error {
 	return problem.With("offset", invalid.Offset)
 }
 
-// invalidEntries is the answer when no entry can be accepted, or
-// not all and the client wants all or none.
+// invalidEntries is the answer if no entry can be accepted, or not all
+// and handling is strict.
 func invalidEntries(batch *ingest.Batch, strict bool) error {
 	detail := fmt.Sprintf("None of the %d entries is valid. Nothing was stored.", batch.Entries)
 	switch {

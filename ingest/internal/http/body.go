@@ -15,21 +15,21 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// wireSlack is how much larger than its limit a compressed body
-// may be: incompressible data grows.
+// wireSlack is how much a compressed body may exceed the limit:
+// incompressible data grows.
 const wireSlack = 1 << 20
 
-// trusted is the most that is lent for an announced length: the
-// rest is lent when it comes.
+// trusted is the most that is lent for an announced length; the rest is
+// lent when bytes come.
 const trusted = 64 << 10
 
 // A Body is the body of a request, whole and decompressed, in lent memory.
 type Body struct {
-	buffer *Buffer // nil: nothing was lent
+	buffer *Buffer // nil: no memory is lent
 	lease  *admission.Lease
 	bodies *Bodies
 	holder string
-	padded bool // it ended because most of it was padding
+	padded bool // it ended as mostly padding
 
 	Received int64 // bytes that came: as they were sent, or after decompression if that is more
 }
@@ -48,7 +48,7 @@ func (b *Body) Waste() int64 {
 	return b.Received
 }
 
-// Close gives the memory back.
+// Close returns the memory.
 func (b *Body) Close() {
 	if b.buffer != nil {
 		b.bodies.buffers.giveBack(b.buffer)
@@ -76,27 +76,27 @@ func (b *Body) Holds(batch *ingest.Batch) {
 	}
 }
 
-// A reading is a body on its way in.
+// A reading is a body being read.
 type reading struct {
 	*Body
 	how       encoding
 	announced int64 // the announced length, -1: none
 	wire      *wire
 	overhead  int64 // what its decompression takes, beside the buffer
-	inShare   bool  // it has waited for those of its holder before it
+	inShare   bool  // it has waited for its holder's share
 
 	ctx context.Context //nolint:containedctx // of the request, with which the reading ends
 }
 
-// Why a body is not read to its end.
+// Why reading a body ends early.
 var (
 	errBodyTooLarge = errors.New("the body is larger than the limit")
 	errTooSlow      = errors.New("the body comes too slowly")
 	errPadded       = errors.New("most of the body is not content")
 )
 
-// Read reads the body of r for a holder. The body has to be closed. After an
-// error nothing is lent, and the body only has its length.
+// Read reads the body of r for a holder. The body must be closed. After
+// an error no memory is lent, and the body only has its length.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, how encoding, holder string) (*Body, error) {
 	body := &Body{bodies: b, holder: holder}
 	if r.ContentLength > int64(b.max) && (how == identityEncoding || r.ContentLength > int64(b.max+wireSlack)) {
@@ -160,8 +160,8 @@ func (r *reading) awaitShare() error {
 	return leftWaiting(err)
 }
 
-// leftWaiting marks that a client has left while its body was held here: what
-// came of it is not charged as sent in vain.
+// leftWaiting marks that a client left while its body waited here: its
+// bytes are no waste.
 func leftWaiting(err error) error {
 	if err == nil {
 		return nil
@@ -169,7 +169,7 @@ func leftWaiting(err error) error {
 	return errors.Join(httpapi.NewProblem(http.StatusBadRequest, "incomplete_body", "The connection ended while the body waited for its turn."), err, errNoFault)
 }
 
-// expected is how large a body may be believed to be before any of it came.
+// expected returns the body's size to assume before any of it has come.
 func (r *reading) expected() int {
 	size := max(r.announced, 0)
 	if r.how != identityEncoding {
@@ -178,7 +178,7 @@ func (r *reading) expected() int {
 	return int(min(size, trusted))
 }
 
-// begin lends the first memory. A body that has to wait for it is not read yet.
+// begin lends the first memory. The body is not read before.
 func (r *reading) begin(size int) (err error) {
 	kind := kindFor(size)
 	var waited time.Duration
@@ -274,8 +274,8 @@ func (r *reading) growLarge() error {
 	return nil
 }
 
-// shareFull reports whether the holder's share has no room for a large body, of
-// a lease that is to be opened where it is nil.
+// shareFull reports whether the holder's share has no room for a large
+// body. lease is nil if it is to be opened.
 func (r *reading) shareFull(lease *admission.Lease) bool {
 	return r.bodies.throttle.Full(r.holder, r.bodies.large.Before(r.holder, lease))
 }
@@ -294,7 +294,7 @@ func (r *reading) growLease(by int64) error {
 }
 
 // enlarge makes the body a large one, whose decompression takes more
-// memory. Its memory of small bodies goes back.
+// memory, and returns its memory of small bodies.
 func (r *reading) enlarge(more int64) error {
 	if r.shareFull(nil) {
 		return admission.ErrOverShare

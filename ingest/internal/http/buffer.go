@@ -11,7 +11,7 @@ import (
 // and has a reserve that larger ones can't take.
 const smallBody = 1 << 20
 
-// regionStep is by how much memory of a large body grows.
+// regionStep is the step by which a large body's memory grows.
 const regionStep = 1 << 20
 
 // bufferSizes are those of small buffers, with a byte more, so that a body of
@@ -26,7 +26,8 @@ type Buffer struct {
 	large *region // of a large one
 }
 
-// kindFor is the smallest kind that holds size bytes, or the largest of all.
+// kindFor returns the smallest kind that holds size bytes, or the
+// largest.
 func kindFor(size int) int {
 	for kind, holds := range bufferSizes {
 		if size <= holds {
@@ -36,7 +37,7 @@ func kindFor(size int) int {
 	return len(bufferSizes) - 1
 }
 
-// size is how much memory the buffer takes.
+// size returns the buffer's memory.
 func (b *Buffer) size() int64 {
 	if b.large != nil {
 		return int64(b.large.usable)
@@ -44,7 +45,7 @@ func (b *Buffer) size() int64 {
 	return int64(bufferSizes[b.kind])
 }
 
-// room is the free part of the buffer.
+// room returns the free part of the buffer.
 func (b *Buffer) room() []byte {
 	end := cap(b.Bytes)
 	if b.large != nil {
@@ -66,7 +67,7 @@ func (b *buffers) lend(kind int) *Buffer {
 	return &Buffer{Bytes: make([]byte, 0, bufferSizes[kind]+1+ingest.Padding), kind: kind}
 }
 
-// giveBack takes an unused buffer.
+// giveBack returns an unused buffer.
 func (b *buffers) giveBack(buffer *Buffer) {
 	if buffer.large != nil {
 		buffer.large.release()
@@ -93,8 +94,8 @@ func newLarge(limit int) (*Buffer, error) {
 	return &Buffer{Bytes: large.addresses[:0], large: large}, nil
 }
 
-// firstStep is how much of a large body is usable at first: more
-// than what a small one held.
+// firstStep is how much of a large body is usable at first: more than a
+// small one holds.
 const firstStep = 2 * regionStep
 
 // grow makes another step of a large buffer usable.
@@ -102,7 +103,7 @@ func (b *Buffer) grow() error {
 	return b.large.use(min(b.large.usable+regionStep, len(b.large.addresses)))
 }
 
-// growth is how much memory grow takes.
+// growth returns how much memory grow takes.
 func (b *Buffer) growth() int64 {
 	return int64(min(regionStep, len(b.large.addresses)-b.large.usable))
 }

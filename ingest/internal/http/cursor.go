@@ -56,8 +56,8 @@ func (i *id) UnmarshalText(text []byte) error {
 	return err
 }
 
-// NextCursor is the cursor of the page of r's search that starts
-// at next; nil where there is none.
+// NextCursor returns the cursor of the page that starts at next; nil
+// for none.
 func NextCursor(r *http.Request, next *ingest.Position) *string {
 	if next == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 // An encoding is how a body was compressed.
 type encoding string
 
-// The encodings that are understood.
+// The supported encodings.
 const (
 	identityEncoding encoding = "identity"
 	gzipEncoding     encoding = "gzip"
@@ -27,7 +27,7 @@ const (
 	zstdEncoding     encoding = "zstd"
 )
 
-// encodingOf reads Content-Encoding: one that is understood, or none.
+// encodingOf parses Content-Encoding: one supported encoding or none.
 func encodingOf(header http.Header) (encoding, error) {
 	values := header.Values("Content-Encoding")
 	if len(values) == 0 {
@@ -48,16 +48,17 @@ func encodingOf(header http.Header) (encoding, error) {
 	}
 }
 
-// What decompression takes beside the text: tables and window of
-// a deflate stream; blocks of a zstd stream, and its largest
-// window where it is not decompressed at once.
+// Memory of decompression besides the text: tables and window of a
+// deflate stream; blocks of a zstd stream, and its largest window
+// unless it is decompressed at once.
 const (
 	deflateMemory    = 64 << 10
 	zstdMemory       = 384 << 10
 	zstdStreamMemory = zstdWindow + 1<<20 + maxPacked
 )
 
-// overheadOf is the memory that a small body of an encoding takes beside its text.
+// overheadOf returns the memory to decompress a small body, besides its
+// text.
 func overheadOf(how encoding) int64 {
 	switch how {
 	case identityEncoding:
@@ -99,8 +100,8 @@ func (d *decompressors) openGzip(source io.Reader) (io.Reader, func(), error) {
 // errTrailing is the error for data after the compressed stream.
 var errTrailing = errors.New("there is data behind the compressed stream")
 
-// alone makes sure that source ends with its stream: unlike those of gzip and
-// zstd, readers of deflate ignore what follows.
+// alone ensures that source ends with its stream: unlike those of gzip
+// and zstd, readers of deflate ignore what follows.
 type alone struct {
 	stream io.Reader
 	source *bufio.Reader
@@ -117,8 +118,8 @@ func (a alone) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openDeflate reads what HTTP calls deflate: the zlib format, or the bare
-// stream inside it, as many clients send.
+// openDeflate reads HTTP's deflate: the zlib format, or the bare
+// stream, as many clients send.
 func (d *decompressors) openDeflate(source io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(source)
 	stream, free, err := d.openStream(buffered)

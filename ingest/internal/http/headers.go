@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// requestOptions are what the headers of a request ask for.
+// requestOptions are the options in a request's headers.
 type requestOptions struct {
 	encoding    encoding
 	strict      bool   // one invalid entry refuses them all
@@ -17,7 +17,8 @@ type requestOptions struct {
 	idempotency string // the Idempotency-Key
 }
 
-// readHeaders reads what a request asks for. strict is the server's default.
+// readHeaders parses a request's options. strict is the server's
+// default.
 func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	options := requestOptions{strict: strict}
 	if err := requireJSON(header.Get("Content-Type")); err != nil {
@@ -83,7 +84,7 @@ func splitUnquoted(values []string, separator byte) (parts []string) {
 	return parts
 }
 
-// unquote is the content of a quoted string; any other text stays.
+// unquote returns the content of a quoted string; other text stays.
 func unquote(text string) string {
 	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
 		return text

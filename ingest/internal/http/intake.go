@@ -15,7 +15,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// An Intake answers POST /v1/logs.
+// An Intake serves POST /v1/logs.
 type Intake struct {
 	*intake.Service
 	Bodies          *Bodies // of requests with a key in the header
@@ -30,7 +30,7 @@ type Intake struct {
 	parsers sync.Pool
 }
 
-// request is one request on its way through the intake.
+// A request is one request in the intake.
 type request struct {
 	*Intake
 	w         http.ResponseWriter
@@ -39,7 +39,7 @@ type request struct {
 	caller    intake.Caller
 	admission admission.Admission
 	digest    admission.Digest // of the body, if there is an idempotency key
-	wasted    int64            // bytes that came and of which nothing was accepted
+	wasted    int64            // bytes received with nothing accepted
 
 	outcomeFacts
 }
@@ -95,9 +95,9 @@ func (q *request) serveKey(key string, unreadable error) error {
 	return q.accept(parsed(body, parser.ParseKeyed))
 }
 
-// serveKeyInBody serves the deprecated way: the key is known only once
-// the body is read. Such bodies get less memory, so that nobody
-// without a key can block those with one.
+// serveKeyInBody serves the deprecated way, where the key is known only
+// from the body. Such bodies have less memory, so that clients without
+// a key can't block those with one.
 func (q *request) serveKeyInBody() error {
 	network := q.network()
 	if client := q.AdmitClient(network); !client.Allowed {
@@ -126,7 +126,7 @@ func (q *request) serveKeyInBody() error {
 	return q.accept(batch, invalid)
 }
 
-// parsed is what a body holds, which is charged.
+// parsed parses a body and charges its entries.
 func parsed(body *Body, parse func([]byte) (*ingest.Batch, error)) (*ingest.Batch, error) {
 	batch, err := parse(body.Bytes())
 	if err == nil {
@@ -135,8 +135,8 @@ func parsed(body *Body, parse func([]byte) (*ingest.Batch, error)) (*ingest.Batc
 	return batch, err
 }
 
-// keyOf is the key in a body; one that is there and no string is
-// malformed, not missing.
+// keyOf returns the key in a body; one that is no string is malformed,
+// not missing.
 func keyOf(batch *ingest.Batch) string {
 	if batch.HasAPIKey && batch.APIKey == "" {
 		return "malformed"
@@ -180,7 +180,7 @@ func (q *request) admit() error {
 	return q.refuse(refused, refused.Verdict == ingest.Exhausted)
 }
 
-// read reads the body into memory that counts as holder's.
+// read reads the body into the holder's memory.
 func (q *request) read(bodies *Bodies, holder string) (*Body, error) {
 	body, err := bodies.Read(q.w, q.r, q.options.encoding, holder)
 	q.wasted, q.came = body.Waste(), body.Received // wasted until something is accepted
@@ -197,8 +197,8 @@ func (q *request) parser() *ingest.Parser {
 	return ingest.NewParser(q.Limits)
 }
 
-// accept takes a body's entries, or returns what is wrong with it. It
-// answers 200 once everything is acknowledged.
+// accept accepts a body's entries or returns its fault. It answers 200
+// once all are acknowledged.
 func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	if invalid != nil {
 		return invalidBody(invalid)
@@ -223,8 +223,8 @@ func (q *request) accept(batch *ingest.Batch, invalid error) error {
 	return nil
 }
 
-// answer writes what was accepted, now or by an earlier request
-// with the same idempotency key.
+// answer writes the receipt of this request or of an earlier one with
+// the same idempotency key.
 func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	quota := receipt.Quota
 	q.entries, q.rejected, q.rejectedBytes = int64(len(batch.Accepted)), int64(batch.Rejected), batch.RejectedBytes
@@ -240,7 +240,7 @@ func (q *request) answer(batch *ingest.Batch, receipt intake.Receipt) {
 	answer(q.w, batch, receipt.Bytes, quota)
 }
 
-// notAccepted is the answer to a batch that was not taken in.
+// notAccepted is the answer to a batch that was not accepted.
 func (q *request) notAccepted(err error) error {
 	var refused *intake.Refusal
 	switch {

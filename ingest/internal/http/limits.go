@@ -13,15 +13,16 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// setLimits sets the headers of rate limits and quota: the interface's, and
-// those of draft-ietf-httpapi-ratelimit-headers.
+// setLimits sets the headers of rate limits and quota: the interface's
+// and those of draft-ietf-httpapi-ratelimit-headers.
 func setLimits(header http.Header, p admission.Admission) {
 	httpapi.SetRateLimit(header, p.Rate)
 	header.Set("RateLimit-Policy", policies(p))
 	setRateLimit(header, p, p.Quota)
 }
 
-// policies are the rules: a bucket for each level, and the quota of the period.
+// policies are the rules: a bucket for each level and the period's
+// quota.
 func policies(p admission.Admission) string {
 	text := make([]byte, 0, 160)
 	for i, scope := range [...]rate.Scope{rate.ScopeOrganization, rate.ScopeProject, rate.ScopeKey} {
@@ -32,7 +33,8 @@ func policies(p admission.Admission) string {
 	return string(strconv.AppendInt(text, int64(p.Quota.Period/time.Second), 10))
 }
 
-// setRateLimit sets what is left: at the tightest level, and of the quota.
+// setRateLimit sets what is left at the tightest level and of the
+// quota.
 func setRateLimit(header http.Header, p admission.Admission, quota ingest.QuotaStatus) {
 	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time.UnixNano())
 	text = strconv.AppendInt(append(text, `, "quota";r=`...), quota.Remaining, 10)
@@ -49,8 +51,8 @@ func rateLimited(limited rate.Result) *httpapi.Problem {
 
 const codeQuotaExceeded = "quota_exceeded"
 
-// refusal is the answer to a request that the quota, or a
-// budget, does not let pass, or nil.
+// refusal is the answer to a request that the quota or a budget
+// refuses; nil: none does.
 func refusal(refused intake.Refusal) error {
 	switch refused.Verdict {
 	case ingest.Admitted:
@@ -76,15 +78,15 @@ const (
 	maxCountWait = 30 * time.Second
 )
 
-// contended is the answer while what counts against the quota may yet turn out
-// to be charged to nobody. A ledger that is late by lag is given as long again.
+// contended is the answer while uncounted requests may turn out to be
+// free. The wait follows the ledger's lag.
 func contended(lag time.Duration) *httpapi.Problem {
 	wait := min(max(lag, minCountWait), maxCountWait)
 	return httpapi.NewProblem(http.StatusTooManyRequests, codeOverloaded,
 		"Whether the quota covers this request depends on requests that are not counted yet. Send the whole request again.").RetryAfter(wait)
 }
 
-// whyRefused says which limit does not cover a request, and until when.
+// whyRefused names the limit that refuses a request, and until when.
 func whyRefused(refused intake.Refusal, resets string) string {
 	limit, of := refused.Quota.Limit, "quota"
 	switch budget := refused.Budget; {
@@ -98,7 +100,7 @@ func whyRefused(refused intake.Refusal, resets string) string {
 	return "The " + of + ", " + strconv.FormatInt(limit, 10) + " bytes, does not cover this request. It resets at " + resets + "."
 }
 
-// budgetBody is the budget that does not cover a request.
+// budgetBody is the refusing budget.
 type budgetBody struct {
 	Project string `json:"project,omitempty"`
 	Key     string `json:"key,omitempty"`

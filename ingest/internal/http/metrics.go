@@ -45,7 +45,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	return m
 }
 
-// waste counts bytes sent without effect.
+// waste counts wasted bytes.
 func (m *Metrics) waste(bytes int64) {
 	if m != nil {
 		m.wasted.Add(float64(bytes))

@@ -12,20 +12,20 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// levelWaste is the level of a request that is refused for the
-// bytes that its organization wasted.
+// levelWaste is the level of a refusal for the organization's wasted
+// bytes.
 const levelWaste = "wasted_bytes"
 
 // outcomeFacts are collected for the count of a request's outcome.
 type outcomeFacts struct {
-	refused                 intake.Refusal // by which it ended; zero: by none
+	refused                 intake.Refusal // zero: not refused
 	keyInBody               bool
 	came                    int64 // bytes of the body
 	entries, charged        int64 // as far as they were read: charged are the bytes of the valid ones
 	rejected, rejectedBytes int64 // of a request of which other entries were accepted
 }
 
-// countOutcome counts how a request with a known key ended.
+// countOutcome counts the outcome of a request with a known key.
 func (q *request) countOutcome(err error) {
 	if !q.caller.Known() {
 		return
@@ -82,14 +82,14 @@ func (q *request) level() string {
 	switch {
 	case q.admission.Wasted:
 		return levelWaste
-	case q.admission.Time.IsZero(): // it did not come to the levels of its organization
+	case q.admission.Time.IsZero(): // its organization's levels were not reached
 		return string(rate.ScopeClient)
 	}
 	return string(q.admission.Rate.Scope)
 }
 
-// bytes are those of entries as they would be charged, where they were read;
-// else those that came or were announced.
+// bytes returns the entries' bytes as charged, or if unread those
+// received or announced.
 func (q *request) bytes() int64 {
 	switch {
 	case q.charged > 0:

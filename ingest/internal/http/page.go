@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// A page is the answer to a search, written as it is found, without a second copy.
+// A page is the answer to a search, written without a second copy.
 type page struct {
 	organization string
 	found        []ingest.Found

@@ -78,8 +78,7 @@ func overShare(wait time.Duration) *httpapi.Problem {
 		RetryAfter(wait)
 }
 
-// evictedRetry is how long the sender of a body that was ended
-// for others is asked to wait.
+// evictedRetry is the Retry-After of an evicted body.
 const evictedRetry = 5 * time.Second
 
 func takenAway() *httpapi.Problem {

@@ -4,15 +4,15 @@ package http
 
 import "syscall"
 
-// A region is a range of addresses that becomes memory as it is used. A large
-// body grows in it without a copy, and its pages return to the system at once,
-// which the garbage collector would delay.
+// A region is a range of addresses that becomes memory as it is used. A
+// large body grows in it without a copy, and its pages are freed at
+// once, without the garbage collector.
 type region struct {
 	addresses []byte
 	usable    int
 }
 
-// reserve takes addresses for size bytes, and no memory.
+// reserve reserves addresses for size bytes without memory.
 func reserve(size int) (*region, error) {
 	addresses, err := syscall.Mmap(-1, 0, size, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {

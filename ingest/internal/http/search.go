@@ -13,7 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Logs answers GET /v1/logs: what the log store keeps of the caller's organization.
+// Logs serves GET /v1/logs: the stored entries of the caller's
+// organization.
 type Logs struct {
 	Service *searches.Service
 	Clock   func() time.Time
@@ -51,8 +52,8 @@ func NotFound(err error, search ingest.Search) error {
 	return err
 }
 
-// ParseSearch reads a search from the query of GET /v1/logs. What it does not
-// understand is a 400 that names it: an ignored filter would show too much.
+// ParseSearch parses the query of GET /v1/logs. An invalid parameter is
+// a 400 that names it: an ignored filter would show too much.
 func ParseSearch(r *http.Request) (ingest.Search, error) {
 	err := httpapi.OnlyKnown(r, []string{"level"}, "project", "from", "to", "environment", "q", "order", "limit", "cursor")
 	if err != nil {

@@ -24,9 +24,9 @@ const (
 	trailerIncomplete = "Weir-Incomplete"
 )
 
-// stream answers with a line per matching entry. It takes page by
-// page, each in its turn and transaction, and holds one at a time. If
-// it ends early, its trailers mark that.
+// stream answers with a line per matching entry. It reads page by page,
+// each in its turn and transaction, and holds one at a time. Its
+// trailers mark an early end.
 func (l *Logs) stream(w http.ResponseWriter, r *http.Request, who identity.Principal, search ingest.Search) error {
 	left, bounded := search.Limit, r.URL.Query().Get("limit") != ""
 	search.MaxBytes = streamPage
@@ -66,7 +66,8 @@ func beginStream(w http.ResponseWriter) {
 	w.Header().Set("Trailer", trailerNext+", "+trailerIncomplete)
 }
 
-// writeLines sends a page and gives its memory back. Each page has its time anew.
+// writeLines sends a page and returns its memory. Each page has its own
+// deadline.
 func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	defer answer.Close()
 	out := httpapi.NewPacedWriter(w)
@@ -78,8 +79,8 @@ func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	return out.Flush()
 }
 
-// endStream reports where the next answer continues, and whether
-// this one ended early.
+// endStream sends where the next answer continues, and whether this one
+// ended early.
 func endStream(w http.ResponseWriter, r *http.Request, next *ingest.Position, incomplete bool) error {
 	if cursor := NextCursor(r, next); cursor != nil {
 		w.Header().Set(trailerNext, *cursor)

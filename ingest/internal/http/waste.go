@@ -9,12 +9,12 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// What surrounds entries is no waste while it is no more than
-// they are, and freeWaste.
+// freeWaste is the white space and the like that is no waste; more is
+// none up to the entries' size.
 const freeWaste = 64 << 10
 
-// wasteOf is how many bytes of a partly accepted body had no effect: those of
-// rejected entries, and excessive white space and the like.
+// wasteOf returns the wasted bytes of a partly accepted body: rejected
+// entries, and excessive white space and the like.
 func wasteOf(batch *ingest.Batch, came int64) int64 {
 	entries := batch.Bytes + batch.RejectedBytes
 	return batch.RejectedBytes + max(0, came-2*entries-freeWaste)

@@ -29,19 +29,19 @@ func newWire(w http.ResponseWriter, r *http.Request, b *Bodies, body *Body, how 
 	}
 }
 
-// padding is how much of a compressed body may come before it brings
-// anything: a block of zstd, and what is gathered of it first.
+// padding is how much of a compressed body may come without content: a
+// block of zstd, and what is buffered of it first.
 const padding = 512 << 10
 
-// perRead is charged for each piece in which an ordinary body comes: chunks
-// of a byte cost more than what is in them.
+// perRead is charged for each chunk of an ordinary body: chunks of a
+// byte cost more than their content.
 const perRead = 4 << 10
 
-// perPadding is what each byte of a body that is mostly padding counts in
-// vain: a block of five bytes is as much work as many of content.
+// perPadding is what each byte of mostly padding counts as waste: a
+// block of five bytes is as much work as many of content.
 const perPadding = 8
 
-// charge is what an ordinary body takes of its holder's share.
+// charge returns what an ordinary body takes of its holder's share.
 func (w *wire) charge() int64 { return int64(max(w.got, w.inflated) + w.reads*perRead) }
 
 func (w *wire) Read(p []byte) (int, error) {

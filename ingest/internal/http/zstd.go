@@ -12,15 +12,15 @@ import (
 // asks every decoder to support.
 const zstdWindow = 8 << 20
 
-// maxPacked is how much of a zstd body is gathered before decompression. Most
-// bodies are no larger: they are decompressed at once into their buffer and
-// need no window, whatever their frames declare.
+// maxPacked is how much of a zstd body is buffered before
+// decompression. Most bodies are smaller: they are decompressed at once
+// into their buffer and need no window, whatever their frames declare.
 const maxPacked = 256 << 10
 
 // errWindow is the error of a zstd body that declares too large a window.
 var errWindow = errors.New("the window is too large")
 
-// readZstd reads a body of which the first small buffer is there.
+// readZstd reads a body whose first small buffer is open.
 func (r *reading) readZstd() error {
 	err := r.fill(r.wire, maxPacked)
 	r.wire.inflated = 0 // what came so far is compressed
@@ -66,8 +66,8 @@ func (r *reading) inflateAtOnce() error {
 	return r.inflateStream(bytes.NewReader(nil))
 }
 
-// isBroken reports whether more room would not help: a decoder that
-// runs out of room returns different errors.
+// isBroken reports whether more room would not help: a decoder without
+// room returns other errors.
 func isBroken(err error) bool {
 	for _, final := range [...]error{
 		io.ErrUnexpectedEOF, zstd.ErrMagicMismatch, zstd.ErrWindowSizeExceeded, zstd.ErrWindowSizeTooSmall, zstd.ErrUnknownDictionary,
@@ -102,7 +102,7 @@ func (r *reading) inflateInto(buffer *Buffer, packed []byte) (int, error) {
 	return copy(room, text), nil // onto itself
 }
 
-// inflateStream decompresses the buffer, and what follows it, into a large
+// inflateStream decompresses the buffer and the rest into a large
 // buffer. The decoder, with its whole window, is not reused.
 func (r *reading) inflateStream(rest io.Reader) error {
 	packed := r.buffer

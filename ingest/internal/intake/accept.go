@@ -112,8 +112,8 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	if err != nil {
 		return Receipt{}, err
 	}
-	// Whether the client still listens must not decide what
-	// becomes of a request that is half written.
+	// A request that is half written must not depend on its client's
+	// connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), PublishTimeout(s.Timeout, bytes))
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)

@@ -44,8 +44,8 @@ type Config struct {
 	To       Publisher
 }
 
-// A Meter counts what becomes of requests. It is safe for
-// concurrent use. A nil *Meter counts nothing.
+// A Meter counts outcomes of requests. It is safe for concurrent use. A
+// nil *Meter counts nothing.
 type Meter struct {
 	Config
 	counters atomic.Int64 // in use
@@ -60,7 +60,7 @@ type Meter struct {
 	organizations map[string]*organization // bounded by the organizations with requests or refusals lately
 }
 
-// NewMeter makes a meter that has counted nothing.
+// NewMeter returns a meter.
 func NewMeter(config Config) *Meter {
 	return &Meter{Config: config, refused: make(chan struct{}, 1), organizations: map[string]*organization{}}
 }
@@ -103,7 +103,7 @@ func (m *Meter) room(o *organization) bool {
 	return true
 }
 
-// Refuse takes a refusal by quota, which Note counts besides.
+// Refuse adds a refusal by quota, which Note counts too.
 func (m *Meter) Refuse(refused Refusal) {
 	if m == nil {
 		return
@@ -175,7 +175,7 @@ func (m *Meter) Run(ctx context.Context) error {
 	}
 }
 
-// Finish publishes what is left, once no request is under way any more.
+// Finish publishes the rest, once no request is under way.
 func (m *Meter) Finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
 	defer cancel()
@@ -192,7 +192,7 @@ func (m *Meter) Publish(ctx context.Context, gathered bool) error {
 	return err
 }
 
-// dropIdle drops the organizations of which nothing is left to be published.
+// dropIdle drops organizations with nothing to publish.
 func (m *Meter) dropIdle() {
 	for _, o := range m.all() {
 		m.dropIfIdle(o)

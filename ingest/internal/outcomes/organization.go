@@ -9,7 +9,7 @@ import (
 // requests.
 type counter struct{ project, key, environment, outcome, reason string }
 
-// An organization is what is unpublished of its requests.
+// An organization holds the unpublished counts of its requests.
 type organization struct {
 	id string
 
@@ -62,7 +62,7 @@ func (o *organization) take(now time.Time) (fact *Counts, freed int64) {
 	return fact, freed
 }
 
-// idle reports whether nothing is left to be published.
+// idle reports whether nothing is left to publish.
 func (o *organization) idle() bool {
 	r := &o.refusals
 	return len(o.counts)+len(r.byKey)+len(r.first)+len(r.unsent) == 0 && o.unsent == nil

@@ -18,9 +18,9 @@ const headerPageSize = 64
 // indexes of wide blocks.
 const narrow = 3600
 
-// planning leaves the planner only indexes, whatever its statistics, and
-// plans each query for its values: so excluded partitions are left out
-// unlocked, where a generic plan locks all.
+// planning allows the planner only indexes, whatever its statistics,
+// and plans each query for its values: a generic plan locks all
+// partitions.
 const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
 
 // headers are those of an organization's blocks in one
@@ -35,8 +35,8 @@ type headers struct {
 	ended   bool
 }
 
-// headersOf are those that may matter. Narrow blocks begin near the wanted
-// times, wide ones anywhere, so they are queried separately.
+// headersOf returns those that may match. Narrow blocks begin near the
+// searched times, wide ones anywhere, so they are queried separately.
 func headersOf(reaches []reach, search *ingest.Search) (all []*headers) {
 	for _, r := range reaches {
 		first, last := ingest.Instant{Seconds: r.from}, ingest.Instant{Seconds: r.to, Nanos: maxNanos}
@@ -152,8 +152,8 @@ func (q *headerQuery) begin(organization string, h *headers) {
 	}
 }
 
-// needsWords is where the filter of words is worth reading: it is
-// much larger than the rest of a header.
+// needsWords is where the word filter is worth reading: it is much
+// larger than the rest of a header.
 func (q *headerQuery) needsWords() string {
 	switch {
 	case len(q.search.Words) == 0:
@@ -172,7 +172,8 @@ func (q *headerQuery) end() {
 	}
 }
 
-// near is the condition that a block is narrow and reaches the first wanted time.
+// near is the condition that a block is narrow and reaches the first
+// searched time.
 func (q *headerQuery) near() {
 	q.write(` AND max_seconds - min_seconds <= %d`, narrow)
 	after := q.search.Start.After

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// MergerConfig is what a Merger works with. All of it is required.
+// MergerConfig configures a Merger. All of it is required.
 type MergerConfig struct {
 	Store   *Store
 	Pool    *pgxpool.Pool
@@ -27,8 +27,8 @@ type MergerConfig struct {
 	Logger  *slog.Logger
 }
 
-// A Merger merges small blocks into larger ones. Those of
-// several replicas share the work.
+// A Merger merges small blocks into larger ones. Replicas share the
+// work.
 type Merger struct {
 	MergerConfig
 	metrics mergeMetrics
@@ -170,8 +170,8 @@ type merging struct {
 	written []*Block
 }
 
-// run merges as the organization: the policies keep it from whatever is
-// another's. Nothing begins to be deleted meanwhile.
+// run merges as the organization, within its policies. Deletions don't
+// begin meanwhile.
 func (w *merging) run(ctx context.Context) (next time.Time, err error) {
 	deleted, err := w.begin(ctx)
 	if err != nil || deleted {
@@ -241,8 +241,8 @@ func (w *merging) merge(ctx context.Context, run []ingest.Candidate) error {
 	return nil
 }
 
-// block lies where those lay that it is made of, the last of
-// which was received at a time.
+// block is stored like the blocks that it replaces, the last received
+// at a time.
 func (w *merging) block(made ingest.Block, received time.Time) *Block {
 	b := &Block{Block: made, ID: w.m.NewID(), Retention: w.of.day.retention, Organization: w.of.organization, Project: w.of.project}
 	if b.at = b.latest(); dayOf(b.Retention, b.at) != w.of.day { // it was kept later than it was received

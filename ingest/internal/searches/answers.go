@@ -49,9 +49,9 @@ func newAnswers(limit int64) *answers {
 	return &answers{limit: limit, holders: map[string]*holder{}, freed: make(chan struct{})}
 }
 
-// take lends key at most want bytes by its share, at least least. A key without
-// a lease always gets least: if that is not free, readers are stopped, and it
-// waits for theirs. One with a lease gets errShareUsed.
+// take lends key at most want bytes by its share, at least least. A key
+// without a lease always gets least: if that is not free, readers are
+// stopped and it waits. One with a lease gets errShareUsed.
 func (a *answers) take(ctx context.Context, key string, least, want int64) (*lease, error) {
 	for {
 		l, freed, err := a.try(key, least, want)
@@ -66,7 +66,7 @@ func (a *answers) take(ctx context.Context, key string, least, want int64) (*lea
 	}
 }
 
-// try lends, or returns what is closed when to try again.
+// try lends, or returns a channel that is closed when to retry.
 func (a *answers) try(key string, least, want int64) (l *lease, freed <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,8 +93,8 @@ func (a *answers) try(key string, least, want int64) (l *lease, freed <-chan str
 	return l, nil, nil
 }
 
-// makeRoom stops readers until what is missing will come back;
-// none where all of them hold too little.
+// makeRoom stops readers until enough will be returned; none if all
+// hold too little.
 func (a *answers) makeRoom(missing int64) {
 	if a.ending+a.sent() < missing {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// An entry is what is booked of a record of weir.logs.v1. Its headers
-// hold all of it.
+// An entry is the bookable part of a record of weir.logs.v1. Its
+// headers hold all of it.
 type entry struct {
 	logs   contract.LogsAccepted
 	charge ledger.Charge // of the record alone

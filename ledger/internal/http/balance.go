@@ -103,7 +103,7 @@ func (a *API) balance(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// await waits for what the client wants booked, and returns whether its
+// await waits for what the client requested, and returns whether its
 // batch is charged; nil: it named none.
 func (a *API) await(r *http.Request, organization string) (charged *bool, err error) {
 	query := r.URL.Query()

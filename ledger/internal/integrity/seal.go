@@ -148,7 +148,7 @@ func Seal(ctx context.Context, pool *pgxpool.Pool, by time.Time) error {
 	return nil
 }
 
-// sealNext links the cut hour, even after a crash of whoever cut it;
+// sealNext links the cut hour, even after a crash between the two;
 // found is false where there is none.
 func sealNext(ctx context.Context, tx pgx.Tx) (found bool, err error) {
 	hour, found, err := postgres.UnsealedHour(ctx, tx)
