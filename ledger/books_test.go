@@ -21,7 +21,7 @@ func at(t testing.TB, text string) time.Time {
 	return instant
 }
 
-// small terms make the numbers of the tables readable.
+// smallTiers keeps the numbers of the tables readable.
 func smallTiers() Tiers {
 	return Tiers{
 		Indie: {Quota: 100, RequestsPerMinute: 60},
@@ -29,7 +29,7 @@ func smallTiers() Tiers {
 	}
 }
 
-// A step is one call on the books: what "when" is made of.
+// A step is one call on the books.
 type step func(*Books) error
 
 func charge(when string, bytes int64) step {
@@ -176,7 +176,7 @@ func TestBooks(t *testing.T) {
 	}
 }
 
-// What can't be true is refused and changes nothing.
+// An invalid charge or plan is refused and changes nothing.
 func TestBooksRefuse(t *testing.T) {
 	tests := []struct {
 		name string
@@ -204,9 +204,9 @@ func TestBooksRefuse(t *testing.T) {
 	}
 }
 
-// Whatever happens: every period's balances sum to zero and follow from the
-// transfers, no account but the issuer is below zero, there is overage only
-// without any grant left, and each threshold is announced once.
+// After random steps every period's balances sum to zero and follow
+// from its transfers, only the issuer is negative, overage exists only
+// without a grant left, and each threshold is announced once.
 func TestBooksStaySound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -250,7 +250,7 @@ func checkSound(t testing.TB, books *Books) {
 		case b[Overage] > 0 && b[Allowance] > 0:
 			t.Fatalf("%v: overage beside a grant", b)
 		case replayed[book.Period] != nil && *replayed[book.Period] != b:
-			t.Fatalf("%v, the transfers say %v", b, *replayed[book.Period])
+			t.Fatalf("%v, the transfers sum to %v", b, *replayed[book.Period])
 		}
 	}
 }
@@ -260,16 +260,15 @@ func checkOnce(t testing.TB, events []Event) {
 	said := map[string]bool{}
 	for _, event := range events {
 		if id := event.ID(); said[id] {
-			t.Fatalf("said twice: %s", id)
+			t.Fatalf("published twice: %s", id)
 		} else {
 			said[id] = true
 		}
 	}
 }
 
-// It makes no difference how charges are cut into batches: books
-// stored after one batch and opened for the next end the same,
-// with the same transfers and events.
+// Batches make no difference: books stored after one and opened for the
+// next end the same, with the same transfers and events.
 func TestBatchesMakeNoDifference(t *testing.T) {
 	whole, stored := newBooks(Indie), newBooks(Indie)
 	var transfers []Transfer
@@ -289,7 +288,7 @@ func TestBatchesMakeNoDifference(t *testing.T) {
 	}
 }
 
-// Reading a period that nothing has touched shows its allowance and opens nothing.
+// Reading an untouched period shows its allowance and opens nothing.
 func TestAtOpensNothing(t *testing.T) {
 	books := newBooks(Indie)
 	book, err := books.At(at(t, n1))
@@ -308,7 +307,7 @@ func TestThresholdsOfTheLargestQuota(t *testing.T) {
 	}
 }
 
-// The state follows from what remains; suspension is above it.
+// The state follows from what remains; a suspension overrides it.
 func TestState(t *testing.T) {
 	full, empty := Book{Balances: Balances{Issuer: -9, Allowance: 9}}, Book{Balances: Balances{Issuer: -9, Consumed: 9}}
 	tests := []struct {
@@ -323,7 +322,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// Every tier of the defaults has sound terms, and they are those of the price list.
+// Every default tier has valid terms, as on the price list.
 func TestDefaultTiers(t *testing.T) {
 	tiers := DefaultTiers()
 	if err := tiers.Validate(); err != nil {
@@ -340,8 +339,8 @@ func TestDefaultTiers(t *testing.T) {
 	}
 }
 
-// A book of a closed period that was not read is never opened
-// anew: it would overwrite what is there.
+// A closed period's book that was not read is never opened: it would be
+// overwritten.
 func TestAClosedPeriodIsNotOpened(t *testing.T) {
 	books := newBooks(Indie)
 	books.Organization.ClosedThrough = at(t, "2026-12-01T00:00:00Z")

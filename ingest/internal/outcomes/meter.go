@@ -14,7 +14,7 @@ import (
 // counted without project, key and environment.
 const (
 	maxCounters = 1 << 16 // of all organizations
-	maxOfOne    = 1 << 10 // of one: its record stays far below what the broker takes
+	maxOfOne    = 1 << 10 // of one: its record stays far below the broker's limit
 	maxRefusals = 64      // keys of an organization of which refusals are gathered
 )
 
@@ -22,11 +22,10 @@ const (
 // the first is published.
 const gatherFor = 10 * time.Minute
 
-// publishBatch is how many facts are handed to the publisher together.
+// publishBatch is how many facts are published together.
 const publishBatch = 500
 
-// finishTimeout is how long the end of a process may take to
-// publish the last counts.
+// finishTimeout is how long Finish may take to publish the last counts.
 const finishTimeout = 2 * time.Second
 
 // A Publisher publishes facts. After an error some may be
@@ -36,7 +35,7 @@ type Publisher interface {
 	Refused(ctx context.Context, facts []Refusal) error
 }
 
-// Config is what a Meter works with.
+// Config configures a Meter.
 type Config struct {
 	Process  string        // names this run
 	Interval time.Duration // between two records of an organization
@@ -65,8 +64,8 @@ func NewMeter(config Config) *Meter {
 	return &Meter{Config: config, refused: make(chan struct{}, 1), organizations: map[string]*organization{}}
 }
 
-// A Request is one that has ended, or a part of its entries that
-// ended otherwise than the rest.
+// A Request has ended, or is the part of its entries with another
+// outcome than the rest.
 type Request struct {
 	Outcome, Reason string // see contract.RequestCount
 	Requests        int64  // 0: another Note counts the request
@@ -261,13 +260,13 @@ func (m *Meter) publishCounts(ctx context.Context) error {
 // none.
 func (m *Meter) takeCounts(o *organization) *Counts {
 	if o.unsent != nil {
-		return o.unsent // as it was: it may be published already
+		return o.unsent // unchanged: it may be published already
 	}
 	fact, freed := o.take(m.Clock().UTC())
 	m.counters.Add(-freed)
 	if fact != nil {
 		m.sequence++
-		fact.Process, fact.Sequence = m.Process, m.sequence // of all organizations: it grows also for one that was dropped meanwhile
+		fact.Process, fact.Sequence = m.Process, m.sequence // of all organizations, so it also grows for a dropped one
 	}
 	o.unsent = fact
 	return fact

@@ -16,7 +16,8 @@ import (
 
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// published keeps what a meter publishes; down has the brokers fail.
+// published records what a meter publishes; down makes the brokers
+// fail.
 type published struct {
 	counted []Counts
 	refused []Refusal
@@ -41,7 +42,8 @@ func (p *published) Refused(_ context.Context, facts []Refusal) error {
 	return nil
 }
 
-// applied adds up counts as the ledger does: each process and sequence once.
+// applied adds up counts like the ledger: each process and sequence
+// once.
 func (p *published) applied() map[Count]int64 {
 	sums, seen := map[Count]int64{}, map[string]bool{}
 	for _, fact := range p.counted {
@@ -68,8 +70,8 @@ func key(id string) identity.Principal {
 
 var accepted = Request{Outcome: contract.OutcomeAccepted, Requests: 1, Entries: 2, Bytes: 30}
 
-// What is counted is published once, as it was, however often it takes;
-// nothing is published where nothing happened.
+// Counts are published once and unchanged, after any retries; without
+// requests nothing is.
 func TestCountsArePublishedOnce(t *testing.T) {
 	to := &published{}
 	m, now := newMeter(to)
@@ -109,8 +111,8 @@ func TestCountsArePublishedOnce(t *testing.T) {
 	}
 }
 
-// An organization is kept until all of it is published, and is
-// counted on when it comes back.
+// An organization is kept until all of it is published, and counted
+// again when it returns.
 func TestIdleOrganizationsAreDropped(t *testing.T) {
 	to := &published{down: true}
 	m, _ := newMeter(to)
@@ -140,7 +142,8 @@ func TestIdleOrganizationsAreDropped(t *testing.T) {
 	}
 }
 
-// What is noted while others publish is neither lost nor counted twice.
+// Requests noted during a publication are neither lost nor counted
+// twice.
 func TestNothingIsLost(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)
@@ -179,7 +182,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// Beyond a bound of keys, requests are counted all the same, without the key.
+// Beyond the bound of keys, requests are counted without the key.
 func TestCountersAreBounded(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)
@@ -208,8 +211,7 @@ func refused(key, request string, quota int64, exhausts bool) Refusal {
 	return Refusal{Organization: "org_1", APIKey: key, RequestID: request, At: start, Quota: quota, Exhausts: exhausts}
 }
 
-// ids are those of the requests that were published, each with
-// how many refusals it stands for.
+// ids returns the published requests, each with its number of refusals.
 func (p *published) ids() string {
 	var ids []string
 	for _, fact := range p.refused {
@@ -220,8 +222,8 @@ func (p *published) ids() string {
 	return strings.Join(ids, " ")
 }
 
-// The first refusal of a key is published at once, and so is the first that
-// exhausts an allowance; the others are gathered.
+// A key's first refusal is published at once, as is the first that
+// exhausts an allowance; others are gathered.
 func TestRefusalsAreGathered(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)
@@ -255,8 +257,7 @@ func TestRefusalsAreGathered(t *testing.T) {
 	looks(false, "i:1")
 }
 
-// What exhausted one allowance exhausts no other: a gathered
-// fact is about the allowance that it names.
+// A gathered fact exhausts only the allowance it names.
 func TestAnAllowanceIsExhaustedByItsOwnRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -285,7 +286,7 @@ func TestAnAllowanceIsExhaustedByItsOwnRefusals(t *testing.T) {
 	}
 }
 
-// However many keys are refused, few facts are kept.
+// Few facts are kept for any number of refused keys.
 func TestRefusalsAreBounded(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)
@@ -304,7 +305,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// A refusal is published as soon as it came, and what is counted every interval.
+// A refusal is published at once, and counts every interval.
 func TestRunPublishes(t *testing.T) {
 	facts := make(chan string, 10)
 	m := NewMeter(Config{Process: "run_1", Interval: time.Hour, Clock: time.Now, To: channel(facts)})

@@ -22,7 +22,7 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Time+searchSlack)
 	defer cancel()
 	err = s.replica.Snapshot(ctx, s.readers, func(tx pgx.Tx) error {
-		search := search // a second try begins as the first one did
+		search := search // a retry begins like the first try
 		scan := scan{
 			ctx: ctx, store: s, tx: tx, organization: organization, search: &search,
 			parser: ingest.NewParser(ingest.DefaultLimits()), ends: s.clock().Add(s.limits.Time),
@@ -40,12 +40,12 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 	return result, err
 }
 
-// searchSlack is how much longer than its share a search may
-// take to read one more block.
+// searchSlack is how long a search may exceed its share to read one
+// more block.
 const searchSlack = 15 * time.Second
 
-// A scan reads the blocks of one search: the ingest.Blocks of one transaction,
-// all of whose queries see the same blocks.
+// A scan reads the blocks of one search: the ingest.Blocks of one
+// transaction, whose queries all see the same blocks.
 type scan struct {
 	ctx          context.Context //nolint:containedctx // of the transaction, with which the scan ends
 	store        *Store
@@ -60,8 +60,8 @@ type scan struct {
 	unpacked     []byte
 }
 
-// begin finds out which partitions the organization has blocks in, and
-// what became of those that were passed.
+// begin finds the organization's partitions and what became of passed
+// blocks.
 func (s *scan) begin() error {
 	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *scan) begin() error {
 	return err
 }
 
-// Spent reports whether the search has had its share of bytes or of time.
+// Spent reports whether the search has used its share of bytes or time.
 func (s *scan) Spent() bool {
 	return s.read >= s.store.limits.Bytes || !s.store.clock().Before(s.ends)
 }
@@ -103,7 +103,7 @@ func (s *scan) Next() (*ingest.Candidate, error) {
 	}
 }
 
-// first is where the first of all headers that were fetched comes from.
+// first returns where the first fetched header comes from.
 func (s *scan) first() (from *headers) {
 	for _, h := range s.headers {
 		if len(h.fetched) > 0 && (from == nil || s.search.Sooner(s.search.Key(&h.fetched[0]), s.search.Key(&from.fetched[0]))) {
@@ -113,7 +113,8 @@ func (s *scan) first() (from *headers) {
 	return from
 }
 
-// due are the headers to fetch before those of from can be the next; nil: none.
+// due returns the headers to fetch before those of from can be next;
+// nil: none.
 func (s *scan) due(from *headers) (due *headers) {
 	for _, h := range s.headers {
 		switch {

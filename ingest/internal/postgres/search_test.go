@@ -22,11 +22,11 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// A rig is a log store of blocks that a test makes itself, with whatever spans.
+// A rig is a log store of blocks with any spans, made by a test.
 type rig struct {
 	t       *testing.T
 	pool    *pgxpool.Pool
-	owner   *pgxpool.Pool // may spoil what serving can't
+	owner   *pgxpool.Pool // may change what the server can't
 	metrics *prometheus.Registry
 	entries int
 }
@@ -37,7 +37,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{t: t, pool: pool, owner: pgtest.Owner(t, pool)}
 }
 
-// store is the store with limits, and with metrics of its own.
+// store returns the store with limits and its own metrics.
 func (r *rig) store(limits postgres.Limits) *postgres.Store {
 	r.t.Helper()
 	r.metrics = prometheus.NewRegistry()
@@ -45,7 +45,8 @@ func (r *rig) store(limits postgres.Limits) *postgres.Store {
 	return store
 }
 
-// entry is one at a second of the epoch; its text names its place.
+// entry returns an entry at a second of the epoch; its text has its
+// place.
 func (r *rig) entry(second int64, padding string) ingest.Stored {
 	r.entries++
 	e := ingest.Stored{Place: ingest.Place{Time: ingest.Instant{Seconds: second}, Index: r.entries}, ReceivedAt: noon, Level: ingest.SeverityInfo}
@@ -76,7 +77,7 @@ func (r *rig) keep(blocks ...postgres.Block) {
 	}
 }
 
-// read is how many bytes the searches of the last store have read.
+// read returns how many bytes the last store's searches have read.
 func (r *rig) read() (bytes, incomplete float64) {
 	r.t.Helper()
 	families, err := r.metrics.Gather()
@@ -94,8 +95,8 @@ func (r *rig) read() (bytes, incomplete float64) {
 	return bytes, incomplete
 }
 
-// Whatever blocks span and wherever pages have to stop, paging finds
-// what a filter finds, in order, each once.
+// For any spans of blocks and ends of pages, paging finds what a filter
+// finds, in order and once.
 func TestSearchAgreesWithAFilter(t *testing.T) {
 	r := newRig(t)
 	for seed := range uint64(8) {
@@ -177,8 +178,8 @@ func (r *rig) pageThrough(store *postgres.Store, organization string, search ing
 	return nil
 }
 
-// Blocks that reach from the year 0 to now, and a cursor in the year 0:
-// the limit of a page applies all the same.
+// The limit of a page holds for blocks from the year 0 to now with a
+// cursor in the year 0.
 func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 	r := newRig(t)
 	const year0, many = -62_167_219_200, 40
@@ -210,8 +211,8 @@ func TestTheLimitAppliesWhateverTheCursor(t *testing.T) {
 	}
 }
 
-// A search for an environment unpacks only blocks that may hold it, including
-// those from before it was noted, and of these no more than its share at once.
+// A search for an environment reads only blocks that may hold it, and
+// old blocks, of these at most its share at once.
 func TestEnvironmentsLeaveBlocksPacked(t *testing.T) {
 	r := newRig(t)
 	of := func(environment string, second int64) ingest.Stored {
@@ -242,7 +243,7 @@ func TestEnvironmentsLeaveBlocksPacked(t *testing.T) {
 	}
 }
 
-// forgetEnvironments has all blocks be as those of before.
+// forgetEnvironments makes all blocks like old ones.
 func (r *rig) forgetEnvironments() {
 	r.t.Helper()
 	r.spoil(func(tx pgx.Tx) error {
@@ -251,8 +252,8 @@ func (r *rig) forgetEnvironments() {
 	})
 }
 
-// The newest page of an organization is found in its newest blocks, whatever
-// lies in its past and future, and however much.
+// The newest page of an organization is found in its newest blocks,
+// whatever lies in its past and future.
 func TestTheNewestPageTouchesTheNewestBlocks(t *testing.T) {
 	r := newRig(t)
 	var blocks []postgres.Block
