@@ -17,9 +17,10 @@ const (
 // timeDecay is the distance at which time's weight falls to 1/e.
 const timeDecay = 60 * 24 * time.Hour
 
-// Likeness is from 0 to 1. It combines the alignment of the frames and of
-// the innermost own ones, the type, the words of the message, and how far
-// apart in time the errors began: what one release broke appears at once.
+// Likeness is from 0 to 1. It combines the alignment of the
+// frames, and of the innermost own ones, the type and the
+// words of the message. Errors that began at about the same
+// time are more alike: one release may have broken both.
 func (o Outline) Likeness(p Outline, apart time.Duration, r *Rarity) float64 {
 	likeness := weightCalls*r.Query(o.calls).Alignment(p.calls) + weightSite*r.Query(o.site).Alignment(p.site) + weightWords*shared(o.words, p.words)
 	if o.kind == p.kind {

@@ -13,8 +13,8 @@ import (
 
 var wholeKey = regexp.MustCompile(`weir_[0-9a-f]{48}`)
 
-// A key gets its end and its limit by the form, waits for its first
-// event, is rotated with a click, shows its recent users, and is renamed.
+// A key gets its end and its limit by the form, and waits for its first
+// event. It is rotated with a click, shows its recent users, and is renamed.
 func TestKeyPages(t *testing.T) {
 	w := newWorld(t)
 	i, p, n := w.ingestor(t), w.start(t, operatorToken), w.follow(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // Every answer has the members that clients may rely on, with values of
-// the documented form, and a secret is in the answer to its creation only.
+// the documented form. A secret is in the answer to its creation only.
 func TestShapes(t *testing.T) {
 	p := newWorld(t).start(t, operatorToken)
 	id := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -70,9 +70,9 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	return saveEvents(ctx, tx, effect.Created)
 }
 
-// parseLogs returns the records for the inbox, and their sources: records
-// with errors, parts of larger requests, which may have errors in other
-// parts, and all with an idempotency key, as the first of a key counts
+// parseLogs returns the records for the inbox, and their sources. These are
+// records with errors, parts of larger requests, whose other parts may have
+// errors, and records with an idempotency key: the first of a key counts
 // even without an error. Only lines of records with errors are parsed.
 func parseLogs(records []bus.Record) (accepted []contract.LogsAccepted, sources []bus.Record, err error) {
 	for _, record := range records {

@@ -16,9 +16,9 @@ import (
 
 const broken = `{"timestamp":"2026-11-20T12:00:00Z","level":"error","message":"m","environment":"dev","error":{"type":"E","message":"it broke"}}`
 
-// What is sent twice counts once: a part that was produced again, a
-// request repeated with its key, and a key reused for another body,
-// which never counts, even if the key's first request had no error.
+// What is sent twice counts once: a part that was produced again,
+// and a request repeated with its key. A key reused for another
+// body never counts, even if the key's first request had no error.
 func TestCountedOnce(t *testing.T) {
 	pool := open(t)
 	plain := logs(broken, `{"message":"no error"}`, broken)

@@ -71,7 +71,7 @@ func allocated() uint64 {
 	return memory.TotalAlloc
 }
 
-// A wrong password and an unknown address get the same page, and both
+// A wrong password and an unknown address get the same page. Both
 // compare a password with a hash, which takes nearly all of the time
 // and 19 MiB. Other tests may allocate meanwhile, but less each time.
 func TestSignInDisclosesNoMember(t *testing.T) {

@@ -137,8 +137,8 @@ func (p *Passwords) change(ctx context.Context, request unitofwork.Request, sess
 	return u.Commit(ctx)
 }
 
-// checkUncommon refuses a password among the first guesses
-// of somebody who knows the member and the organization.
+// checkUncommon refuses a password that is easy to guess
+// from facts about the member and the organization.
 func (p *Passwords) checkUncommon(ctx context.Context, chosen tenants.Password, member tenants.Member) error {
 	found, err := p.Organizations(p.Work.Views).Organization(ctx, tenants.Installation, member.Organization)
 	if err != nil {

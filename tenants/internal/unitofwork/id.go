@@ -9,8 +9,8 @@ import (
 )
 
 // NewID returns the id of what a request creates in an
-// organization. With an idempotency key it follows from that,
-// the caller, the kind and the organization, so that a repeated
+// organization. With an idempotency key it is derived from
+// that, the caller, the kind and the organization: a repeated
 // request finds what it created, without a table of keys.
 func (w *Writer) NewID(request Request, prefix, organization string) string {
 	if request.IdempotencyKey == "" {
