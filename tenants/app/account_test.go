@@ -46,17 +46,17 @@ func TestOwnSessions(t *testing.T) {
 	if strings.Count(listed, "This session") != 1 || strings.Contains(listed, b.secret()) {
 		t.Errorf("the list: %s", listed)
 	}
-	id := n.knows(t, second.secret(), nil).ID
+	id := n.awaitLookup(t, second.secret(), nil).ID
 	if got := b.post(t, accountPage+"/sessions/"+id+"/end", nil); got.status != 303 || !strings.Contains(b.get(t, accountPage).body, "The session was signed out") {
 		t.Errorf("sign out one: %d", got.status)
 	}
-	n.knows(t, second.secret(), identity.ErrRevoked)
-	n.knows(t, third.secret(), nil)
+	n.awaitLookup(t, second.secret(), identity.ErrRevoked)
+	n.awaitLookup(t, third.secret(), nil)
 	if got := b.post(t, accountPage+"/sessions/end-others", nil); got.status != 303 {
 		t.Errorf("sign out the others: %d %s", got.status, got.body)
 	}
-	n.knows(t, third.secret(), identity.ErrRevoked)
-	n.knows(t, b.secret(), nil)
+	n.awaitLookup(t, third.secret(), identity.ErrRevoked)
+	n.awaitLookup(t, b.secret(), nil)
 	if listed := b.get(t, accountPage).body; strings.Contains(listed, "198.51.100.2") || strings.Contains(listed, "/end-others") {
 		t.Errorf("after that: %s", listed)
 	}
@@ -70,7 +70,7 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	owner, viewer, stranger := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer"), p.signedIn(t, other, "owner")
 	for _, theirs := range []*browser{viewer, stranger} {
-		id := n.knows(t, theirs.secret(), nil).ID
+		id := n.awaitLookup(t, theirs.secret(), nil).ID
 		if strings.Contains(owner.get(t, accountPage).body, id) {
 			t.Error("somebody else's session is shown")
 		}
@@ -79,7 +79,7 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 			t.Errorf("ending it: %d %s", got.status, got.body)
 		}
 		owner.post(t, accountPage+"/sessions/end-others", nil)
-		n.knows(t, theirs.secret(), nil)
+		n.awaitLookup(t, theirs.secret(), nil)
 	}
 }
 
@@ -90,16 +90,16 @@ func TestSessionsByTheAPI(t *testing.T) {
 	p, n := w.start(t, operatorToken), w.follow(t)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	b := p.signedIn(t, acme, "admin")
-	holder := n.knows(t, b.secret(), nil)
+	holder := n.awaitLookup(t, b.secret(), nil)
 	second := b.again(t, emailOf(acme, "admin"), "198.51.100.2")
 	owner := p.signedIn(t, acme, "owner")
-	of := n.knows(t, owner.secret(), nil)
+	of := n.awaitLookup(t, owner.secret(), nil)
 	for method, path := range map[string]string{"GET": "/v1/sessions?member=" + of.Member, "POST": "/v1/sessions/" + of.ID + "/revoke"} {
 		if got := p.call(t, acme.token, method, path, ""); got.status != 403 || !strings.Contains(got.text, "concerns owners") {
 			t.Errorf("%s %s: %d %s", method, path, got.status, got.text)
 		}
 	}
-	n.knows(t, owner.secret(), nil)
+	n.awaitLookup(t, owner.secret(), nil)
 
 	list := "/v1/sessions?member=" + holder.Member
 	first := p.call(t, acme.token, "GET", list+"&limit=1", "")
@@ -129,8 +129,8 @@ func TestSessionsByTheAPI(t *testing.T) {
 			t.Errorf("ending it: %d %s", got.status, got.text)
 		}
 	}
-	n.knows(t, b.secret(), identity.ErrRevoked)
-	n.knows(t, second.secret(), nil)
+	n.awaitLookup(t, b.secret(), identity.ErrRevoked)
+	n.awaitLookup(t, second.secret(), nil)
 }
 
 // A session is distinguished by its browser's User-Agent, shown as text.

@@ -101,7 +101,7 @@ func TestFirstStepsAtTheServer(t *testing.T) {
 	}
 	id := regexp.MustCompile(`key_[0-9a-f]+`).FindString(notes)
 	n := w.follow(t)
-	n.knows(t, key, nil)
+	n.awaitLookup(t, key, nil)
 	if got := tenants.must(t, "key", "revoke", id, "--reason", "leaked"); got != id {
 		t.Errorf("revoking prints %q", got)
 	}

@@ -125,7 +125,7 @@ func TestAPIKeyByTheConsole(t *testing.T) {
 	if created.status != 201 || key == "" || !strings.Contains(created.text(), "curl 'https://weir.example/v1/logs'") || created.header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("create a key: %d %v %s", created.status, created.header, created.body)
 	}
-	if got := n.knows(t, key, nil); got.Organization != acme.organization || got.Project != project[1] || got.Environment != "staging" {
+	if got := n.awaitLookup(t, key, nil); got.Organization != acme.organization || got.Project != project[1] || got.Environment != "staging" {
 		t.Errorf("the key is %+v", got)
 	}
 	if got := b.post(t, apiKeysPage, values); got.status != 409 || strings.Contains(got.body, "weir_") {
@@ -149,7 +149,7 @@ func TestAPIKeyByTheConsole(t *testing.T) {
 	if got := b.post(t, revoke[1], map[string]string{"reason": "leaked in a gist"}); got.status != 303 {
 		t.Errorf("revoke: %d %s", got.status, got.body)
 	}
-	n.knows(t, key, identity.ErrRevoked)
+	n.awaitLookup(t, key, identity.ErrRevoked)
 	if got := b.get(t, apiKeysPage); !strings.Contains(got.body, "leaked in a gist") || !strings.Contains(got.body, "was revoked") {
 		t.Errorf("the list after that: %s", got.body)
 	}

@@ -69,7 +69,7 @@ func TestDeletedIsGone(t *testing.T) {
 	if got := p.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 401 {
 		t.Errorf("its token: %d %s", got.status, got.text)
 	}
-	n.knows(t, acme.secret, identity.ErrRevoked)
+	n.awaitLookup(t, acme.secret, identity.ErrRevoked)
 	for path, want := range map[string]int{
 		"/v1/organizations/" + acme.organization: 404, "/v1/projects?organization=" + acme.organization: 404, "/v1/api-keys?project=" + doomed: 404,
 		"/v1/members?organization=" + acme.organization: 404, "/v1/organizations/" + kept.organization: 200,
@@ -95,9 +95,9 @@ func TestDeletedIsGone(t *testing.T) {
 			t.Errorf("%s: removed %v", of.ID(), removed)
 		}
 	}
-	n.knows(t, acme.secret, identity.ErrUnknown)
+	n.awaitLookup(t, acme.secret, identity.ErrUnknown)
 	n.awaitForgotten(t, `"state":"revoked"`)
-	n.knows(t, kept.secret, nil)
+	n.awaitLookup(t, kept.secret, nil)
 	for table, rows := range w.rows(t) {
 		if at := strings.Index(strings.ToLower(rows), "canary"); at >= 0 {
 			t.Errorf("%s shows …%s…", table, rows[max(0, at-100):min(len(rows), at+100)])
@@ -108,7 +108,7 @@ func TestDeletedIsGone(t *testing.T) {
 			t.Errorf("%s shows %s", key, record)
 		}
 	}
-	w.auditsHold(t)
+	w.auditsAreIntact(t)
 	if lines := p.auditOf(t, acme.organization, ""); len(lines) < 8 || lines[0]["action"] != "organization.deletion_finished" || strings.Contains(text(lines), "anary") {
 		t.Errorf("what is left of its audit: %v", lines)
 	}
@@ -147,9 +147,9 @@ func TestDeletionsAreForgotten(t *testing.T) {
 		if err := p.Prune(t.Context()); err != nil {
 			return err
 		}
-		return w.forgot(t, n, acme.organization, acme.project, doomed)
+		return w.checkForgotten(t, n, acme.organization, acme.project, doomed)
 	})
-	w.auditsHold(t)
+	w.auditsAreIntact(t)
 	if got := p.must(t, 200, "GET", "/v1/projects?organization="+kept.organization, "").items(t); len(got) != 2 {
 		t.Errorf("what is kept: %v", got)
 	}
@@ -175,11 +175,11 @@ func TestRestoredIsKept(t *testing.T) {
 	if got := p.must(t, 200, "GET", "/v1/projects?organization="+acme.organization, "").items(t); len(got) != 1 || got[0]["id"] != acme.project {
 		t.Errorf("its projects: %v", got)
 	}
-	w.auditsHold(t)
+	w.auditsAreIntact(t)
 }
 
-// forgot is nil if ids are in no table and in no record but tombstones.
-func (w world) forgot(t *testing.T, n *neighbour, ids ...string) error {
+// checkForgotten is nil if ids are in no table and in no record but tombstones.
+func (w world) checkForgotten(t *testing.T, n *neighbour, ids ...string) error {
 	t.Helper()
 	newest := map[string]string{}
 	for _, record := range n.kept() {
@@ -238,7 +238,7 @@ func TestFactsOfLongEndedKeysAreTakenBack(t *testing.T) {
 	if left := w.rows(t)["withdrawals"]; left != "" {
 		t.Errorf("what was taken back long ago is kept: %s", left)
 	}
-	w.auditsHold(t)
+	w.auditsAreIntact(t)
 }
 
 // awaitRecord waits for a record that contains a mark.
@@ -275,20 +275,20 @@ func TestDeletionIsCancelled(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	for _, path := range []string{"/v1/projects/" + acme.project, "/v1/organizations/" + acme.organization, "/v1/projects/" + acme.project} {
 		p.must(t, 202, "DELETE", path, "")
-		n.knows(t, acme.secret, identity.ErrRevoked)
+		n.awaitLookup(t, acme.secret, identity.ErrRevoked)
 		if got := second.must(t, 202, "DELETE", path, ""); got.get("state") != "deleting" {
 			t.Errorf("deleted again: %s", got.text)
 		}
 		if got := second.must(t, 200, "POST", path+"/restore", ""); got.get("state") != "cancelled" {
 			t.Errorf("restored: %s", got.text)
 		}
-		n.knows(t, acme.secret, nil)
+		n.awaitLookup(t, acme.secret, nil)
 		testenv.Eventually(t, timeout, func() error { return works(t, p, acme.token, 200) })
 	}
 	if got := p.must(t, 200, "GET", "/v1/api-keys?project="+acme.project, "").items(t); len(got) != 1 {
 		t.Errorf("its keys: %v", got)
 	}
-	w.auditsHold(t)
+	w.auditsAreIntact(t)
 }
 
 // Only owners delete, and type the name; an organization's token does not.
@@ -372,7 +372,7 @@ func (n *neighbour) compacted() map[string]string {
 	return left
 }
 
-func (w world) auditsHold(t *testing.T) {
+func (w world) auditsAreIntact(t *testing.T) {
 	t.Helper()
 	err := app.CheckAudits(context.WithoutCancel(t.Context()), httpapi.Secret(w.database), "", func(organization string, check tenants.AuditCheck) {
 		if len(check.Faults) > 0 {

@@ -27,10 +27,10 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	p.add(t, acme.organization, "olga@example.com", "owner")
-	removed, removedID := p.settled(t, acme, "ada@example.com", "developer")
-	renewed, renewedID := p.settled(t, acme, "bob@example.com", "developer")
-	confirmed, confirmedID := p.settled(t, acme, "eve@example.com", "developer")
-	adding, addingID := p.settled(t, acme, "mal@example.com", "developer")
+	removed, removedID := p.signedInEverywhere(t, acme, "ada@example.com", "developer")
+	renewed, renewedID := p.signedInEverywhere(t, acme, "bob@example.com", "developer")
+	confirmed, confirmedID := p.signedInEverywhere(t, acme, "eve@example.com", "developer")
+	adding, addingID := p.signedInEverywhere(t, acme, "mal@example.com", "developer")
 	_, made := passkeytest.New(t, adding.asked(t, passkeysPage))
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
@@ -51,15 +51,15 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 	} {
 		b := p.browser("192.0.2.1")
 		b.cookies = maps.Clone(removed.cookies)
-		b.isOut(t, "a removed member's "+what, act(b))
+		b.isSignedOut(t, "a removed member's "+what, act(b))
 	}
-	confirmed.isOut(t, "a confirmation", confirmed.post(t, confirmPage, map[string]string{"password": password}))
-	adding.isOut(t, "a new passkey", adding.post(t, passkeysPage, map[string]string{"name": "mine", "credential": made}))
+	confirmed.isSignedOut(t, "a confirmation", confirmed.post(t, confirmPage, map[string]string{"password": password}))
+	adding.isSignedOut(t, "a new passkey", adding.post(t, passkeysPage, map[string]string{"name": "mine", "credential": made}))
 	if kept := w.dump(t); strings.Contains(kept, "passkey_registered") {
 		t.Error("a session that has ended leaves a passkey behind")
 	}
 	clock.pass(tenants.RenewAfter)
-	renewed.isOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
+	renewed.isSignedOut(t, "a renewal", renewed.navigate(t, identity.RenewPath+"?to="+projectsPage))
 }
 
 // A member who lost their role, or was removed, during an outage of the
@@ -70,9 +70,9 @@ func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	p := w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	p.add(t, acme.organization, "olga@example.com", "owner")
-	demoted, demotedID := p.settled(t, acme, "ada@example.com", "admin")
-	lesser, lesserID := p.settled(t, acme, "bob@example.com", "owner")
-	removed, removedID := p.settled(t, acme, "eve@example.com", "admin")
+	demoted, demotedID := p.signedInEverywhere(t, acme, "ada@example.com", "admin")
+	lesser, lesserID := p.signedInEverywhere(t, acme, "bob@example.com", "owner")
+	removed, removedID := p.signedInEverywhere(t, acme, "eve@example.com", "admin")
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	p.must(t, 200, "PATCH", "/v1/members/"+lesserID, `{"role":"admin"}`)
 	p.must(t, 200, "POST", "/v1/members/"+removedID+"/remove", "")
 	for who, b := range map[string]*browser{"demoted": demoted, "removed": removed} {
-		for what, got := range b.tries(t, acme) {
+		for what, got := range b.tryChanges(t, acme) {
 			if (who == "demoted") != (got.status == http.StatusForbidden) || (who == "removed") != (got.header.Get("Location") == identity.SignInPath) {
 				t.Errorf("%s, %s: %d %s", who, what, got.status, got.header.Get("Location"))
 			}
@@ -94,8 +94,8 @@ func TestRoleLostBeforeThatIsConsumed(t *testing.T) {
 	}
 }
 
-// tries requests one change of each kind that a viewer may not make.
-func (b *browser) tries(t *testing.T, of tenant) map[string]page {
+// tryChanges requests one change of each kind that a viewer may not make.
+func (b *browser) tryChanges(t *testing.T, of tenant) map[string]page {
 	t.Helper()
 	key, tokens := apiKeysPage+"/"+of.key, "/console/settings/service-tokens"
 	return map[string]page{
@@ -113,9 +113,9 @@ func (b *browser) tries(t *testing.T, of tenant) map[string]page {
 	}
 }
 
-// settled returns a browser with the session
+// signedInEverywhere returns a browser with the session
 // of a new member, once that is consumed here.
-func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser, string) {
+func (p *process) signedInEverywhere(t *testing.T, of tenant, email, role string) (*browser, string) {
 	t.Helper()
 	id, b := p.add(t, of.organization, email, role), p.browser("192.0.2.1")
 	b.signIn(t, email, password)
@@ -128,7 +128,7 @@ func (p *process) settled(t *testing.T, of tenant, email, role string) (*browser
 	return b, id
 }
 
-func (b *browser) isOut(t *testing.T, what string, got page) {
+func (b *browser) isSignedOut(t *testing.T, what string, got page) {
 	t.Helper()
 	if got.status != http.StatusSeeOther || got.header.Get("Location") != identity.SignInPath || b.secret() != "" {
 		t.Errorf("%s: %d to %q, signed in: %t", what, got.status, got.header.Get("Location"), b.secret() != "")

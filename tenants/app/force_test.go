@@ -65,9 +65,9 @@ func (w world) follow(t *testing.T) *neighbour {
 	return n
 }
 
-// knows waits until a neighbour's lookup of a secret
+// awaitLookup waits until a neighbour's lookup of a secret
 // has the error want, and returns the holder.
-func (n *neighbour) knows(t *testing.T, secret string, want error) identity.Principal {
+func (n *neighbour) awaitLookup(t *testing.T, secret string, want error) identity.Principal {
 	t.Helper()
 	var holder identity.Principal
 	testenv.Eventually(t, timeout, func() (err error) {
@@ -88,21 +88,21 @@ func TestCredentialsAreInForceEverywhere(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 
 	want := identity.Principal{Kind: contract.CredentialAPIKey, ID: acme.key, Organization: acme.organization, Project: acme.project, Environment: "prod"}
-	if got := n.knows(t, acme.secret, nil); text(got) != text(want) {
+	if got := n.awaitLookup(t, acme.secret, nil); text(got) != text(want) {
 		t.Errorf("API key: got %+v, want %+v", got, want)
 	}
 	want = identity.Principal{Kind: contract.CredentialServiceToken, ID: acme.tokenID, Organization: acme.organization, Scopes: []string{"billing:read", "tenants:admin"}}
-	if got := n.knows(t, acme.token, nil); text(got) != text(want) {
+	if got := n.awaitLookup(t, acme.token, nil); text(got) != text(want) {
 		t.Errorf("service token: got %+v, want %+v", got, want)
 	}
-	if got := n.knows(t, operatorToken, nil); got.Organization != "" || !got.Has("tenants:admin") {
+	if got := n.awaitLookup(t, operatorToken, nil); got.Organization != "" || !got.Has("tenants:admin") {
 		t.Errorf("operator: got %+v, want one bound to the installation", got)
 	}
 
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
-	n.knows(t, acme.secret, identity.ErrRevoked)
+	n.awaitLookup(t, acme.secret, identity.ErrRevoked)
 	p.must(t, 200, "POST", "/v1/service-tokens/"+acme.tokenID+"/revoke", `{"reason":"leaked"}`)
-	n.knows(t, acme.token, identity.ErrRevoked)
+	n.awaitLookup(t, acme.token, identity.ErrRevoked)
 	if got := p.call(t, acme.token, "GET", "/v1/projects", ""); got.status != 401 {
 		t.Errorf("a revoked token still works: %d %s", got.status, got.text)
 	}

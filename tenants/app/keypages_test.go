@@ -27,7 +27,7 @@ func TestKeyPages(t *testing.T) {
 		!strings.Contains(created.text(), `request.Header.Set("x-api-key", "`+secret+`")`) {
 		t.Fatalf("create a key: %d %s", created.status, created.body)
 	}
-	if got := n.knows(t, secret, nil); got.RatePerMinute != 30 || !got.ReadsNothing() {
+	if got := n.awaitLookup(t, secret, nil); got.RatePerMinute != 30 || !got.ReadsNothing() {
 		t.Errorf("the key is %+v, want one with a limit of 30 that only writes", got)
 	}
 	id := regexp.MustCompile(`/console/settings/api-keys/(key_[0-9a-f]+)/first-event`).FindStringSubmatch(created.body)[1]
@@ -61,8 +61,8 @@ func TestKeyPages(t *testing.T) {
 	if rotated.status != 201 || successor == "" || successor == secret || !strings.Contains(rotated.body, "goes on until") {
 		t.Fatalf("rotate: %d %s", rotated.status, rotated.body)
 	}
-	n.knows(t, secret, nil)
-	n.knows(t, successor, nil)
+	n.awaitLookup(t, secret, nil)
+	n.awaitLookup(t, successor, nil)
 	if got := b.post(t, page+"/rotate", form); got.status != 409 || wholeKey.MatchString(got.body) {
 		t.Errorf("the same form again: %d %s", got.status, got.body)
 	}
@@ -94,7 +94,7 @@ func TestExposedKeyPage(t *testing.T) {
 	i, p := w.ingestor(t), w.start(t, operatorToken)
 	acme := p.tenant(t, "Acme")
 	i.exposed(acme, contract.ExposedPlainHTTP)
-	p.until(t, acme.key, func(a answer) bool { return len(a.body["exposures"].([]any)) == 1 })
+	p.awaitKey(t, acme.key, func(a answer) bool { return len(a.body["exposures"].([]any)) == 1 })
 	for role, way := range map[string]string{"admin": ">Rotate it now</a>", "viewer": "Ask an owner or admin"} {
 		got := p.signedIn(t, acme, role).get(t, apiKeysPage+"/"+acme.key)
 		if !strings.Contains(got.body, "Arrived over plain HTTP from 192.0.2.7") || !strings.Contains(got.body, way) {

@@ -64,8 +64,8 @@ func (i *ingestor) exposed(a tenant, how string) {
 		Organization: a.organization, Project: a.project, APIKey: a.key, How: how, At: time.Now(), Address: "192.0.2.7"})
 }
 
-// until waits until a key is shown as expected.
-func (p *process) until(t *testing.T, key string, holds func(answer) bool) (got answer) {
+// awaitKey waits until a key is shown as expected.
+func (p *process) awaitKey(t *testing.T, key string, holds func(answer) bool) (got answer) {
 	t.Helper()
 	testenv.Eventually(t, timeout, func() error {
 		if got = p.must(t, 200, "GET", "/v1/api-keys/"+key, ""); !holds(got) {
@@ -91,7 +91,7 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	first := contract.KeyUsed{Organization: acme.organization, Project: acme.project, APIKey: acme.key, Accepted: 3, Rejected: 1,
 		FirstAcceptedAt: &at, LastUsedAt: at, Address: "192.0.2.7", Client: "checkout/1"}
 	i.used(first)
-	p.until(t, acme.key, func(a answer) bool { return usage(a)["accepted"] == 3.0 })
+	p.awaitKey(t, acme.key, func(a answer) bool { return usage(a)["accepted"] == 3.0 })
 	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+acme.key+"/rotate", "")
 	later := time.Now().Add(time.Second).UTC()
 	second := first
@@ -113,11 +113,11 @@ func TestKeyUsageAddsUp(t *testing.T) {
 	third := first
 	third.APIKey, third.Accepted = rotated.get("id"), 7
 	i.used(third)
-	p.until(t, rotated.get("id"), func(a answer) bool { return usage(a)["accepted"] == 7.0 })
+	p.awaitKey(t, rotated.get("id"), func(a answer) bool { return usage(a)["accepted"] == 7.0 })
 	p.stop()
 	p = w.start(t, operatorToken)
 	i.used(third)
-	p.until(t, rotated.get("id"), func(a answer) bool { return usage(a)["accepted"] == 14.0 })
+	p.awaitKey(t, rotated.get("id"), func(a answer) bool { return usage(a)["accepted"] == 14.0 })
 	got := p.must(t, 200, "GET", "/v1/api-keys/"+acme.key, "")
 	want := map[string]any{
 		"accepted": 5, "rejected": 5, "refused": 1, "read": 11, "since_rotation": map[string]any{"accepted": 2, "rejected": 4, "read": 5},
@@ -148,7 +148,7 @@ func TestExposedKeys(t *testing.T) {
 		}
 		return kinds
 	}
-	p.until(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
+	p.awaitKey(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
 
 	expect(t, p.must(t, 200, "PUT", policy, `{"leaked_keys":"notify","plain_http_keys":"revoke"}`), map[string]any{
 		"organization": acme.organization, "leaked_keys": "notify", "plain_http_keys": "revoke", "passwords": "allowed", "set_at": utc})
@@ -156,17 +156,17 @@ func TestExposedKeys(t *testing.T) {
 	i.exposed(other, contract.ExposedPlainHTTP)
 	i.publish(contract.TopicIngest, contract.TypeKeyExposed, acme.key, contract.KeyExposed{
 		Organization: other.organization, APIKey: acme.key, How: contract.ExposedPlainHTTP}) // another's name on our key
-	p.until(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http forwarded_proto " && a.get("state") == "active" })
-	p.until(t, other.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
-	n.knows(t, acme.secret, nil)
+	p.awaitKey(t, acme.key, func(a answer) bool { return kinds(a) == "plain_http forwarded_proto " && a.get("state") == "active" })
+	p.awaitKey(t, other.key, func(a answer) bool { return kinds(a) == "plain_http " && a.get("state") == "active" })
+	n.awaitLookup(t, acme.secret, nil)
 
 	i.exposed(acme, contract.ExposedPlainHTTP)
-	got := p.until(t, acme.key, func(a answer) bool { return a.get("state") == "revoked" })
+	got := p.awaitKey(t, acme.key, func(a answer) bool { return a.get("state") == "revoked" })
 	if got.get("revoked_reason") != "arrived over plain HTTP (security policy)" {
 		t.Errorf("revoked for %q", got.get("revoked_reason"))
 	}
-	n.knows(t, acme.secret, identity.ErrRevoked)
-	n.knows(t, other.secret, nil)
+	n.awaitLookup(t, acme.secret, identity.ErrRevoked)
+	n.awaitLookup(t, other.secret, nil)
 }
 
 // A key's own limit is never above its organization's.

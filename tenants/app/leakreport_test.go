@@ -100,9 +100,9 @@ func TestLeakReports(t *testing.T) {
 			}
 		}
 	}
-	n.knows(t, acme.secret, nil)
-	n.knows(t, strict.secret, identity.ErrRevoked)
-	n.knows(t, urgent.secret, nil)
+	n.awaitLookup(t, acme.secret, nil)
+	n.awaitLookup(t, strict.secret, identity.ErrRevoked)
+	n.awaitLookup(t, urgent.secret, nil)
 	for _, a := range []tenant{acme, strict, urgent} {
 		got := p.must(t, 200, "GET", "/v1/api-keys/"+a.key, "")
 		if exposures, _ := got.body["exposures"].([]any); len(exposures) != 1 || exposures[0].(map[string]any)["where"] != "https://code.example/x?weir_[redacted]&weir_[redacted]" {
@@ -141,7 +141,7 @@ func TestLeaksAreActedOnOneByOne(t *testing.T) {
 	if status, _, answered := s.report(t, p, body, false); status != 500 || !strings.Contains(answered, "whole report again") {
 		t.Errorf("got %d %s", status, answered)
 	}
-	n.knows(t, strict.secret, identity.ErrRevoked)
+	n.awaitLookup(t, strict.secret, identity.ErrRevoked)
 	w.sql(t, `DROP TRIGGER refuse ON api_keys`)
 	if status, labels, answered := s.report(t, p, body, false); status != 200 || len(labels) != 2 || labels[0]["label"] != "true_positive" {
 		t.Errorf("sent again: %d %s", status, answered)

@@ -77,13 +77,13 @@ func TestRemovedMembersAreOut(t *testing.T) {
 	}
 	for name, secret := range map[string]string{"laptop": laptop.secret(), "phone": phone.secret()} {
 		if _, err := n.Lookup(secret); !errors.Is(err, identity.ErrRevoked) {
-			n.knows(t, secret, identity.ErrRevoked)
+			n.awaitLookup(t, secret, identity.ErrRevoked)
 		}
 		if got := laptop.get(t, projectsPage); got.status != 303 {
 			t.Errorf("the %s is still signed in: %d", name, got.status)
 		}
 	}
-	n.knows(t, other.secret(), nil)
+	n.awaitLookup(t, other.secret(), nil)
 	if got := laptop.signIn(t, "ada@example.com", password); got.status != 422 {
 		t.Errorf("signing in after the removal: %d", got.status)
 	}
@@ -114,7 +114,7 @@ func TestRolesAreInForceAtOnce(t *testing.T) {
 			t.Errorf("changed: %s", got.text)
 		}
 		testenv.Eventually(t, timeout, func() error {
-			if got := n.knows(t, b.secret(), nil); got.Role() != role {
+			if got := n.awaitLookup(t, b.secret(), nil); got.Role() != role {
 				return fmt.Errorf("others know the session as %q, want %q", got.Role(), role)
 			}
 			return nil

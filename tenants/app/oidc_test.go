@@ -82,7 +82,7 @@ func TestSignInByProvider(t *testing.T) {
 	if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != accountPage {
 		t.Fatalf("sent back: %d %s", got.status, got.body)
 	}
-	if held := n.knows(t, b.secret(), nil); held.Role() != "viewer" {
+	if held := n.awaitLookup(t, b.secret(), nil); held.Role() != "viewer" {
 		t.Errorf("signed in as %+v", held)
 	}
 	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "Identity provider") {

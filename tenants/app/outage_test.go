@@ -55,7 +55,7 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 	p := w.start(t, operatorToken)
 	n := w.follow(t)
 	acme := p.tenant(t, "Acme")
-	n.knows(t, acme.secret, nil)
+	n.awaitLookup(t, acme.secret, nil)
 	pool, err := pg.Open(t.Context(), postgrestest.Owner(w.database), "other")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestRevocationWaitsForNobody(t *testing.T) {
 			return err
 		}
 		p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", "")
-		n.knows(t, acme.secret, identity.ErrRevoked)
+		n.awaitLookup(t, acme.secret, identity.ErrRevoked)
 		return nil
 	})
 	if err != nil {

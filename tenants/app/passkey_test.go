@@ -54,7 +54,7 @@ func passkeyOwner(t *testing.T) (*browser, *passkeytest.Device, *watch, *neighbo
 func TestSignInByPasskey(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
 	key := b.register(t, "Key <b>")
-	holder := n.knows(t, b.secret(), nil)
+	holder := n.awaitLookup(t, b.secret(), nil)
 	if listed := b.get(t, accountPage).text(); !strings.Contains(listed, ">Laptop") || !strings.Contains(listed, ">Key <b>") || !strings.Contains(listed, "never") {
 		t.Errorf("the list: %s", listed)
 	}
@@ -68,7 +68,7 @@ func TestSignInByPasskey(t *testing.T) {
 		if got := other.post(t, signInPasskey, form); got.status != 303 || got.header.Get("Location") != accountPage {
 			t.Fatalf("sign in: %d %s", got.status, got.body)
 		}
-		if got := n.knows(t, other.secret(), nil); got.Member != holder.Member || got.ID == holder.ID {
+		if got := n.awaitLookup(t, other.secret(), nil); got.Member != holder.Member || got.ID == holder.ID {
 			t.Errorf("signed in as %+v", got)
 		}
 		if listed := other.get(t, accountPage).body; !strings.Contains(listed, ">Passkey<") {
@@ -81,7 +81,7 @@ func TestSignInByPasskey(t *testing.T) {
 // could have added one. The member and the audit see that.
 func TestResetRemovesPasskeys(t *testing.T) {
 	b, laptop, _, n := passkeyOwner(t)
-	key, holder := b.register(t, "Key"), n.knows(t, b.secret(), nil)
+	key, holder := b.register(t, "Key"), n.awaitLookup(t, b.secret(), nil)
 	code := b.p.must(t, 201, "POST", "/v1/members/"+holder.Member+"/reset-code", "").get("code")
 	if shown := b.p.browser("192.0.2.1").get(t, "/console/reset").body; !strings.Contains(shown, "passkeys are removed") {
 		t.Errorf("the page of the reset: %s", shown)
@@ -207,7 +207,7 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 	if got := b.post(t, confirmPasskey, laptop.Answer(t, passkeytest.Site, visitor().asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("confirm by an answer for a sign-in: %d", got.status)
 	}
-	n.knows(t, b.secret(), nil)
+	n.awaitLookup(t, b.secret(), nil)
 }
 
 // A count of uses that does not grow suggests a copy: the
@@ -249,7 +249,7 @@ func TestPasskeysAreUnique(t *testing.T) {
 	if got := b.post(t, passkeysPage, form); got.status != 422 {
 		t.Errorf("the same one again: %d %s", got.status, got.body)
 	}
-	n.knows(t, b.secret(), nil)
+	n.awaitLookup(t, b.secret(), nil)
 }
 
 // Nobody removes others' passkeys, and the

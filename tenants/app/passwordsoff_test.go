@@ -112,7 +112,7 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	if got := p.browser("192.0.2.65").signIn(t, "eve@example.com", ""); got.status != 422 {
 		t.Errorf("no password: %d", got.status)
 	}
-	n.knows(t, b.secret(), nil)
+	n.awaitLookup(t, b.secret(), nil)
 }
 
 // Only owners switch passwords, even over the API. A request

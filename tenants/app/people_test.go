@@ -232,7 +232,7 @@ func TestPasswordReset(t *testing.T) {
 	if got := reset(code, other); got.status != 303 || got.header.Get("Location") != "/console/sign-in" {
 		t.Fatalf("reset: %d %s", got.status, got.body)
 	}
-	n.knows(t, bob.secret(), identity.ErrRevoked)
+	n.awaitLookup(t, bob.secret(), identity.ErrRevoked)
 	if got := reset(code, other); got.status != 422 {
 		t.Errorf("reset again: %d", got.status)
 	}

@@ -20,13 +20,13 @@ func TestRotation(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"name":"Checkout","rate_per_minute":30}`)
 	testenv.Eventually(t, timeout, func() error {
-		if got := n.knows(t, acme.secret, nil); got.RatePerMinute != 30 {
+		if got := n.awaitLookup(t, acme.secret, nil); got.RatePerMinute != 30 {
 			return fmt.Errorf("the limit in force is %d, want 30", got.RatePerMinute)
 		}
 		return nil
 	})
 	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+acme.key+"/rotate", `{"overlap_seconds":3600}`)
-	old, successor := n.knows(t, acme.secret, nil), n.knows(t, rotated.get("key"), nil)
+	old, successor := n.awaitLookup(t, acme.secret, nil), n.awaitLookup(t, rotated.get("key"), nil)
 	if old.ID = successor.ID; text(old) != text(successor) {
 		t.Errorf("the successor is %+v, want it to be as %+v", successor, old)
 	}
@@ -41,8 +41,8 @@ func TestRotation(t *testing.T) {
 		t.Errorf("the old key is %v, %v", before, err)
 	}
 	at := p.must(t, 201, "POST", "/v1/api-keys/"+rotated.get("id")+"/rotate", `{"overlap_seconds":0}`)
-	n.knows(t, rotated.get("key"), identity.ErrExpired)
-	n.knows(t, at.get("key"), nil)
+	n.awaitLookup(t, rotated.get("key"), identity.ErrExpired)
+	n.awaitLookup(t, at.get("key"), nil)
 }
 
 // A refused rotation has its reason, nothing is
@@ -85,24 +85,24 @@ func TestAccessOfKeys(t *testing.T) {
 	w := newWorld(t)
 	p, n := w.start(t, operatorToken), w.follow(t)
 	acme := p.tenant(t, "Acme")
-	if got := n.knows(t, acme.secret, nil); got.Access != "" || got.ReadsNothing() {
+	if got := n.awaitLookup(t, acme.secret, nil); got.Access != "" || got.ReadsNothing() {
 		t.Errorf("a key of which nothing was said: %+v", got)
 	}
 	made := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": "dev", "name": "n", "access": "write"}))
-	if got := n.knows(t, made.get("key"), nil); made.get("access") != "write" || !got.ReadsNothing() {
+	if got := n.awaitLookup(t, made.get("key"), nil); made.get("access") != "write" || !got.ReadsNothing() {
 		t.Errorf("a key that only writes is told as %s, and known as %+v", made.text, got)
 	}
 	if got := p.must(t, 200, "PATCH", "/v1/api-keys/"+made.get("id"), `{"access":"project"}`); got.get("access") != "project" {
 		t.Errorf("changed to %s", got.text)
 	}
 	testenv.Eventually(t, timeout, func() error { // another service reads the change a moment later
-		if project, alone := n.knows(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
+		if project, alone := n.awaitLookup(t, made.get("key"), nil).OnlyProject(); !alone || project != acme.project {
 			return fmt.Errorf("the key reads %q alone: %t", project, alone)
 		}
 		return nil
 	})
 	rotated := p.must(t, 201, "POST", "/v1/api-keys/"+made.get("id")+"/rotate", `{"overlap_seconds":3600}`)
-	if got := n.knows(t, rotated.get("key"), nil); rotated.get("access") != "project" || got.Access != "project" {
+	if got := n.awaitLookup(t, rotated.get("key"), nil); rotated.get("access") != "project" || got.Access != "project" {
 		t.Errorf("the successor is told as %s, and known as %+v", rotated.text, got)
 	}
 	for _, body := range []string{`{"access":"read"}`, `{"access":""}`} {

@@ -68,7 +68,7 @@ func TestSessionLastsAsLongAsItIsUsed(t *testing.T) {
 		}
 		secrets[b.secret()] = true
 	}
-	if n.knows(t, b.secret(), nil); secrets[first] || len(secrets) != 26 {
+	if n.awaitLookup(t, b.secret(), nil); secrets[first] || len(secrets) != 26 {
 		t.Errorf("%d secrets", len(secrets))
 	}
 	clock.pass(tenants.SessionIdleTimeout)

@@ -29,7 +29,7 @@ func TestSignInAndOut(t *testing.T) {
 	if !regexp.MustCompile(`^weirses_[0-9a-f]{48}$`).MatchString(b.secret()) {
 		t.Errorf("the secret is %q", b.secret())
 	}
-	holder := n.knows(t, b.secret(), nil)
+	holder := n.awaitLookup(t, b.secret(), nil)
 	if holder.Kind != contract.CredentialSession || holder.Organization != acme.organization || holder.Role() != "developer" ||
 		!strings.HasPrefix(holder.Member, "mem_") || !strings.HasPrefix(holder.ID, "ses_") {
 		t.Errorf("others know the session as %+v", holder)
@@ -45,7 +45,7 @@ func TestSignInAndOut(t *testing.T) {
 	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.header.Get("Location") != "/console/sign-in" || b.secret() != "" {
 		t.Errorf("signing out: %d %v, cookie %q", got.status, got.header, b.secret())
 	}
-	n.knows(t, secret, identity.ErrRevoked)
+	n.awaitLookup(t, secret, identity.ErrRevoked)
 	b.cookies[identity.SessionCookie] = cookie
 	if got := b.get(t, projectsPage); got.status != 303 {
 		t.Errorf("the old cookie still opens the settings: %d", got.status)
@@ -69,7 +69,7 @@ func TestSessionExpires(t *testing.T) {
 	n := w.follow(t)
 	before := time.Now()
 	b := p.signedIn(t, p.tenant(t, "Acme"), "viewer")
-	n.knows(t, b.secret(), nil)
+	n.awaitLookup(t, b.secret(), nil)
 	for _, record := range n.kept() {
 		if string(record.Key) != contract.CredentialKey(b.secret()) {
 			continue

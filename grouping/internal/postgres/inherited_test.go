@@ -35,7 +35,7 @@ func storedByFormer(t *testing.T, pool *pgxpool.Pool, version int, occurrences [
 	for _, c := range counts {
 		c.Hashes = hashesOf(version, c.Samples[0].Error)
 	}
-	created := storeOf(t, pool, counts).Created
+	created := applyCounts(t, pool, counts).Created
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {
 			return err
@@ -50,8 +50,8 @@ func storedByFormer(t *testing.T, pool *pgxpool.Pool, version int, occurrences [
 	return len(created)
 }
 
-// storeOf applies counts.
-func storeOf(t *testing.T, pool *pgxpool.Pool, counts []*grouping.Count) (effect postgres.Effect) {
+// applyCounts applies counts in one transaction.
+func applyCounts(t *testing.T, pool *pgxpool.Pool, counts []*grouping.Count) (effect postgres.Effect) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) (err error) {
 		if err := pg.AsSystem(t.Context(), tx); err != nil {

@@ -77,9 +77,9 @@ func checkAudit(t *testing.T, pool *pgxpool.Pool, organization string) tenants.A
 	return check
 }
 
-// unguard disables the triggers that protect the
+// disableTriggers disables the triggers that protect the
 // audit, as the table's owner or a superuser can.
-func unguard(t *testing.T, pool *pgxpool.Pool) {
+func disableTriggers(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{`ALTER TABLE audit_events DISABLE TRIGGER USER`, `GRANT ALL ON audit_events TO CURRENT_USER`} {
 		if err := asSystem(t, pool, statement); err != nil {
@@ -92,7 +92,7 @@ func unguard(t *testing.T, pool *pgxpool.Pool) {
 // from each other or, where they were made to, from the events.
 func TestTamperingIsFound(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
-	unguard(t, pool)
+	disableTriggers(t, pool)
 	if err := asSystem(t, pool, `CREATE TABLE kept AS SELECT * FROM audit_events`); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestTamperingIsFound(t *testing.T) {
 	} {
 		for _, statement := range test.tamper {
 			if statement == repaired {
-				repair(t, pool)
+				rehash(t, pool)
 			} else if err := asSystem(t, pool, statement); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -134,10 +134,10 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// repaired recomputes the hashes from the lines, as an expert could.
+// rehash recomputes the hashes from the lines, as an expert could.
 const repaired = "repair the chain"
 
-func repair(t *testing.T, pool *pgxpool.Pool) {
+func rehash(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	head := tenants.AuditEvent{Hash: tenants.AuditStart}
 	lines, err := audit.NewStore(query.NewReader(pool)).Events(t.Context(), "org_a", tenants.AuditFilter{Organization: "org_a"}, 0, 100)
@@ -167,7 +167,7 @@ func restore(t *testing.T, pool *pgxpool.Pool) {
 func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
-	unguard(t, pool)
+	disableTriggers(t, pool)
 	if err := asSystem(t, pool, `DELETE FROM audit_events`); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestAuditOfBeforeIsMadeUp(t *testing.T) {
 func TestAuditCatchesUp(t *testing.T) {
 	pool := tenantstest.OpenOwned(t)
 	want := checkAudit(t, pool, "org_a")
-	unguard(t, pool)
+	disableTriggers(t, pool)
 	if err := asSystem(t, pool, `DELETE FROM audit_events WHERE organization = 'org_a' AND sequence > 3`); err != nil {
 		t.Fatal(err)
 	}

@@ -61,8 +61,8 @@ func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
 	return n
 }
 
-// happen appends events to a stream of org_a.
-func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, events ...tenants.Event) {
+// appendEvents appends events to a stream of org_a.
+func appendEvents(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, events ...tenants.Event) {
 	t.Helper()
 	if err := projections.NewEvents(pool).Append(t.Context(), unitofwork.Stream("org_a", noun, id), version, nil, events...); err != nil {
 		t.Fatal(err)
@@ -74,12 +74,12 @@ func happen(t *testing.T, pool *pgxpool.Pool, noun, id string, version int64, ev
 func openWithProject(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, noon := tenantstest.OpenOwned(t), tenantstest.Noon
-	happen(t, pool, "session", "ses_x", 0, tenants.SessionStarted{
+	appendEvents(t, pool, "session", "ses_x", 0, tenants.SessionStarted{
 		Session: "ses_x", Organization: "org_a", Member: "mem_a", Role: tenants.Admin, At: noon, ExpiresAt: noon.Add(time.Hour),
 		Digest: tenants.SecretDigest{Hash: strings.Repeat("e", 64), First: "ab12", Last: "9f3e"},
 	})
-	happen(t, pool, "project", "prj_x", 0, tenants.ProjectCreated{Project: "prj_x", Organization: "org_a", Name: "X", At: noon})
-	happen(t, pool, "project", "prj_x", 1, tenants.ProjectRenamed{Project: "prj_x", Name: "Renamed", At: noon.AddDate(0, 6, 0)})
+	appendEvents(t, pool, "project", "prj_x", 0, tenants.ProjectCreated{Project: "prj_x", Organization: "org_a", Name: "X", At: noon})
+	appendEvents(t, pool, "project", "prj_x", 1, tenants.ProjectRenamed{Project: "prj_x", Name: "Renamed", At: noon.AddDate(0, 6, 0)})
 	return pool
 }
 
@@ -108,7 +108,7 @@ func TestOldLinesGo(t *testing.T) {
 	if err := audit.WriteAll(t.Context(), pool, projections.NewEvents(pool)); err != nil {
 		t.Error(err)
 	}
-	happen(t, pool, "project", "prj_x", 2, tenants.ProjectRenamed{Project: "prj_x", Name: "Again", At: tenantstest.Noon.AddDate(1, 2, 0)})
+	appendEvents(t, pool, "project", "prj_x", 2, tenants.ProjectRenamed{Project: "prj_x", Name: "Again", At: tenantstest.Noon.AddDate(1, 2, 0)})
 	if check := checkAudit(t, pool, "org_a"); check.Lines != 2 || check.Faults != nil {
 		t.Fatalf("after one more: %+v", check)
 	}
@@ -120,15 +120,15 @@ func TestOldLinesGo(t *testing.T) {
 func TestReplacedEventsGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
 	passkey := tenants.PublicCredential{ID: []byte("credential"), PublicKey: []byte("key")}
-	happen(t, pool, "passkey", "pky_x", 0, tenants.PasskeyRegistered{
+	appendEvents(t, pool, "passkey", "pky_x", 0, tenants.PasskeyRegistered{
 		Passkey: "pky_x", Organization: "org_a", Member: "mem_a", Name: "Laptop", Credential: passkey, At: noon,
 	})
-	happen(t, pool, "project", "prj_x", 0, tenants.ProjectCreated{Project: "prj_x", Organization: "org_a", Name: "X", At: noon})
+	appendEvents(t, pool, "project", "prj_x", 0, tenants.ProjectCreated{Project: "prj_x", Organization: "org_a", Name: "X", At: noon})
 	const months = 120
 	for month := range months {
 		at := noon.AddDate(0, month, 0)
-		happen(t, pool, "passkey", "pky_x", int64(month+1), tenants.PasskeyUsed{Passkey: "pky_x", Counter: uint32(month + 1), At: at})
-		happen(t, pool, "project", "prj_x", int64(month+1), tenants.ProjectRenamed{Project: "prj_x", Name: fmt.Sprint("X", month), At: at})
+		appendEvents(t, pool, "passkey", "pky_x", int64(month+1), tenants.PasskeyUsed{Passkey: "pky_x", Counter: uint32(month + 1), At: at})
+		appendEvents(t, pool, "project", "prj_x", int64(month+1), tenants.ProjectRenamed{Project: "prj_x", Name: fmt.Sprint("X", month), At: at})
 	}
 	withdrawn := pruneAudit(t, pool, noon.AddDate(0, months, 0))
 	if len(withdrawn) != 2 || !strings.HasPrefix(withdrawn[0], "passkey/pky_x 2 3 4 ") || !strings.HasPrefix(withdrawn[1], "project/prj_x 2 3 4 ") {
@@ -148,7 +148,7 @@ func TestReplacedEventsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	happen(t, pool, "passkey", "pky_x", history[len(history)-1].Version, tenants.PasskeyUsed{Passkey: "pky_x", Counter: months + 1, At: noon.AddDate(0, months, 1)})
+	appendEvents(t, pool, "passkey", "pky_x", history[len(history)-1].Version, tenants.PasskeyUsed{Passkey: "pky_x", Counter: months + 1, At: noon.AddDate(0, months, 1)})
 	if again := pruneAudit(t, pool, noon.AddDate(0, months, 2)); len(again) > 0 {
 		t.Errorf("at once again the facts of %q are taken back", again)
 	}
@@ -158,19 +158,19 @@ func TestReplacedEventsGo(t *testing.T) {
 // than one year; a password set by a code stays until a later one is set.
 func TestPasswordsAndSecretsOfBeforeGo(t *testing.T) {
 	pool, noon := tenantstest.Open(t), tenantstest.Noon
-	happen(t, pool, "webhook", "whk_x", 0, tenants.WebhookCreated{
+	appendEvents(t, pool, "webhook", "whk_x", 0, tenants.WebhookCreated{
 		Webhook: "whk_x", Organization: "org_a", URL: "https://hooks.example/x", Events: []string{"quota.exhausted"},
 		Secret: tenants.WebhookSecret{Key: "0a1b2c3d", Generation: 1}, At: noon,
 	})
-	happen(t, pool, "member", "mem_x", 0, tenants.MemberAdded{
+	appendEvents(t, pool, "member", "mem_x", 0, tenants.MemberAdded{
 		Member: "mem_x", Organization: "org_a", Email: "x@example.com", Name: "X", Role: tenants.Viewer, At: noon,
 	})
 	const months = 36
 	for month := range months {
 		at := noon.AddDate(0, month, 0)
-		happen(t, pool, "member", "mem_x", int64(month+1), tenants.MemberPasswordChanged{Member: "mem_x", PasswordHash: "x", Reset: month == 3, At: at})
+		appendEvents(t, pool, "member", "mem_x", int64(month+1), tenants.MemberPasswordChanged{Member: "mem_x", PasswordHash: "x", Reset: month == 3, At: at})
 		secret := tenants.WebhookSecret{Key: "4e5f6071", Generation: month + 2}
-		happen(t, pool, "webhook", "whk_x", int64(month+1), tenants.WebhookRotated{Webhook: "whk_x", Secret: secret, PreviousEnds: at, At: at})
+		appendEvents(t, pool, "webhook", "whk_x", int64(month+1), tenants.WebhookRotated{Webhook: "whk_x", Secret: secret, PreviousEnds: at, At: at})
 	}
 	pruneAudit(t, pool, noon.AddDate(0, months, 0))
 	for stream, want := range map[string]int{"member/mem_x": 12 + 3, "webhook/whk_x": 12 + 3} { // a year, the first, and two
@@ -232,7 +232,7 @@ func TestTamperingBehindAnAnchorIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pool := openWithProject(t)
 			pruneAudit(t, pool, tenantstest.Noon.AddDate(0, 13, 0))
-			unguard(t, pool)
+			disableTriggers(t, pool)
 			for _, statement := range []string{`ALTER TABLE audit_anchors DISABLE TRIGGER USER`, test.statement} {
 				if err := asSystem(t, pool, statement); err != nil {
 					t.Fatal(err)

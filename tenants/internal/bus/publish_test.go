@@ -83,8 +83,8 @@ func newEvents(pool *pgxpool.Pool) *unitofwork.Events {
 	return eventstorepg.New(pool, unitofwork.Codec(), nil)
 }
 
-// ofLater is the store of a later version, with other names of events.
-func ofLater(pool *pgxpool.Pool) *unitofwork.Events {
+// laterStore is the store of a later version, with other names of events.
+func laterStore(pool *pgxpool.Pool) *unitofwork.Events {
 	later := unitofwork.Codec()
 	later.Encode = func(event tenants.Event) (name string, data []byte, err error) {
 		name, data, err = tenants.EncodeEvent(event)
@@ -97,7 +97,7 @@ func ofLater(pool *pgxpool.Pool) *unitofwork.Events {
 // not even in the stream of the key itself; a published one does.
 func TestPublicationPassesOverPrivateEvents(t *testing.T) {
 	pool := pgtest.Open(t, schema.Name, schema.Migrations()...)
-	store, later := newEvents(pool), ofLater(pool)
+	store, later := newEvents(pool), laterStore(pool)
 	key := eventstore.Stream{Organization: "org_1", Name: "api-key/key_1"}
 	project := eventstore.Stream{Organization: "org_1", Name: "project/prj_1"}
 	for _, step := range []struct {

@@ -16,8 +16,8 @@ import (
 
 var wholeKey = regexp.MustCompile(`weir_[0-9a-f]{48}`)
 
-// made issues a key of prod, and returns its id.
-func (r room) made(t *testing.T) string {
+// issue issues a key of prod, and returns its id.
+func (r room) issue(t *testing.T) string {
 	t.Helper()
 	status, made := r.call(t, "org_a", "POST", "/v1/api-keys", newKey)
 	if status != 201 {
@@ -57,7 +57,7 @@ func TestFormOfANewKey(t *testing.T) {
 // who may change keys of its environment.
 func TestFormOfAChange(t *testing.T) {
 	r := open(t)
-	id := r.made(t)
+	id := r.issue(t)
 	form := url.Values{"name": {"renamed"}, "rate_per_minute": {""}, "access": {"write"}}
 	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", "/"+id+"/edit", form), 403, "Your role here is developer")
 	tenantstest.Want(t, "another's", r.page(t, tenants.Admin, "POST", "/key_b/edit", form), 404, "key_b")
@@ -76,7 +76,7 @@ func TestFormOfAChange(t *testing.T) {
 // A rotation shows the new key once; the old one is not rotated again.
 func TestFormOfARotation(t *testing.T) {
 	r := open(t)
-	id := r.made(t)
+	id := r.issue(t)
 	path, form := "/"+id+"/rotate", url.Values{"overlap_seconds": {"3600"}, "form": {"form_1"}}
 	tenantstest.Want(t, "as developer", r.page(t, tenants.Developer, "POST", path, form), 403, "Your role here is developer")
 	for _, overlap := range []string{"soon", "604801"} {
@@ -101,7 +101,7 @@ func TestFormOfARotation(t *testing.T) {
 // The page of a new key shows when its first log has arrived.
 func TestFirstEventIsAwaited(t *testing.T) {
 	r := open(t)
-	id := r.made(t)
+	id := r.issue(t)
 	path := "/" + id + "/first-event"
 	tenantstest.Want(t, "before", r.page(t, tenants.Viewer, "GET", path, nil), 202, "Waiting for the first event")
 	used := tenants.UsedAPIKey{Organization: "org_a", APIKey: id}

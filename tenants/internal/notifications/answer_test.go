@@ -71,7 +71,7 @@ func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	if again, err := r.deliveries.Test(t.Context(), keyed("test"), hook.Ref()); err != nil || again.ID != tested.ID {
 		t.Errorf("tested again: %+v, %v", again, err)
 	}
@@ -79,7 +79,7 @@ func TestWhatIsSentOnRequestIsSentOnce(t *testing.T) {
 		t.Fatalf("replayed: %+v, %v", replayed, err)
 	}
 	to.await(t, 2)
-	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	stop()
 	if replayed, err := r.deliveries.Replay(t.Context(), keyed("replay"), hook.Ref(), tested.ID); err != nil || replayed.State != notifications.Taken {
 		t.Errorf("replayed again: %+v, %v", replayed, err)

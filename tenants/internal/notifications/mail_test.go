@@ -142,8 +142,8 @@ func TestMailOfAWebhookThatIsOff(t *testing.T) {
 	}
 }
 
-// chooses unsubscribes the billing member from some kinds of mail.
-func (r *room) chooses(t *testing.T, without ...tenants.MailKind) {
+// unsubscribeFrom unsubscribes the billing member from some kinds of mail.
+func (r *room) unsubscribeFrom(t *testing.T, without ...tenants.MailKind) {
 	t.Helper()
 	chosen := tenants.MemberMailsChosen{Member: "mem_bill", Without: without, At: r.clock()}
 	if err := r.work.Events.Append(t.Context(), eventstore.Stream{Organization: "org_a", Name: "member/mem_bill"}, 1, nil, chosen); err != nil {
@@ -201,7 +201,7 @@ func TestUnwantedMail(t *testing.T) {
 	to, office := newReceiver(t, 200), mailtest.Open(t)
 	r := newRoom(t, to.Certificate())
 	r.billed(t, office, "bill@example.com")
-	r.chooses(t, tenants.ThresholdMail, tenants.ExhaustedMail)
+	r.unsubscribeFrom(t, tenants.ThresholdMail, tenants.ExhaustedMail)
 	for _, facts := range r.facts(t) {
 		r.consume(t, facts...)
 	}
@@ -216,7 +216,7 @@ func TestMailThatIsUnwantedMeanwhile(t *testing.T) {
 	r := newRoom(t, to.Certificate())
 	r.billed(t, office, "bill@example.com")
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
-	r.chooses(t, tenants.ExhaustedMail)
+	r.unsubscribeFrom(t, tenants.ExhaustedMail)
 	r.run(t)
 	r.untilMailed(t, notifications.Failed, true)
 	if taken := office.Taken(); len(taken) > 0 {

@@ -25,8 +25,8 @@ var noPosition query.Position
 
 func errNot(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// until waits until a delivery to a webhook is as expected.
-func (r *room) until(t *testing.T, of notifications.Listed, ok func(notifications.Delivery) bool) notifications.Delivery {
+// awaitDelivery waits until a delivery to a webhook is as expected.
+func (r *room) awaitDelivery(t *testing.T, of notifications.Listed, ok func(notifications.Delivery) bool) notifications.Delivery {
 	t.Helper()
 	var last notifications.Delivery
 	testenv.Eventually(t, timeout, func() error {
@@ -53,7 +53,7 @@ func TestAFactIsSent(t *testing.T) {
 	r.consume(t, fact, r.record(t, "evt_2", "weir.ledger.v1.of_the_future", "org_a", map[string]string{}))
 	got := to.await(t, 1)[0]
 	verify(t, secret, got)
-	taken := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	taken := r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	if taken.Status != 204 || taken.Attempts != 1 || taken.ID != got.header.Get("webhook-id") || string(got.body) != taken.Body {
 		t.Errorf("kept %+v of %v %s", taken, got.header, got.body)
 	}
@@ -79,7 +79,7 @@ func TestFailuresComeAgain(t *testing.T) {
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
 	id := to.await(t, 1)[0].header.Get("webhook-id")
 	for attempt := 1; attempt <= 2; attempt++ {
-		failed := r.until(t, hook, func(d notifications.Delivery) bool {
+		failed := r.awaitDelivery(t, hook, func(d notifications.Delivery) bool {
 			return d.Attempts == attempt && d.Status == 503 && !d.NextAt.Equal(d.AttemptedAt.Add(time.Minute))
 		})
 		pause, _ := webhook.RetryDelay(attempt, 0)
@@ -92,7 +92,7 @@ func TestFailuresComeAgain(t *testing.T) {
 		r.pass(pause)
 		to.await(t, attempt+1)
 	}
-	taken := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	taken := r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	for _, got := range to.received() {
 		verify(t, secret, got)
 		if got.header.Get("webhook-id") != id || taken.ID != id {
@@ -115,7 +115,7 @@ func TestAClaimRunsOut(t *testing.T) {
 	}
 	r.pass(time.Minute)
 	r.run(t)
-	if taken := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken }); taken.Attempts != 2 {
+	if taken := r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken }); taken.Attempts != 2 {
 		t.Errorf("it was %+v", taken)
 	}
 }
@@ -187,7 +187,7 @@ func TestAWebhookThatFailsIsSwitchedOff(t *testing.T) {
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
 	for attempt := 1; attempt <= webhook.Attempts; attempt++ {
 		to.await(t, attempt)
-		r.until(t, hook, func(d notifications.Delivery) bool {
+		r.awaitDelivery(t, hook, func(d notifications.Delivery) bool {
 			return d.Attempts == attempt && d.Status == 500 && !d.NextAt.Equal(d.AttemptedAt.Add(time.Minute))
 		})
 		pause, _ := webhook.RetryDelay(attempt, 0)
@@ -229,12 +229,12 @@ func TestWhatSwitchesOff(t *testing.T) {
 	r.run(t)
 	hook, _ := r.create(t, "org_a", to.URL)
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
-	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	to.answers(http.StatusGone)
 	if _, err := r.deliveries.Replay(t.Context(), by("org_a"), hook.Ref(), r.sent(t, hook)[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed && d.Status == 410 })
+	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed && d.Status == 410 })
 	testenv.Eventually(t, timeout, func() error {
 		if off, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || off.On() {
 			return errNot("it is %+v, %v", off, err)
@@ -294,7 +294,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
 	r.asSystem(t, fmt.Sprintf(`UPDATE deliveries SET attempts = %d`, webhook.Attempts-1))
 	r.run(t)
-	failed := r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed })
+	failed := r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Failed })
 	if now, err := r.service.Webhook(t.Context(), caller("org_a"), hook.Ref()); err != nil || !now.On() || failed.Failure == "" {
 		t.Fatalf("after %+v it is %+v, %v", failed, now, err)
 	}
@@ -316,7 +316,7 @@ func TestFailuresShowNoAddress(t *testing.T) {
 	to.Close()
 	r.consume(t, r.exhausted(t, "evt_1", "org_a"))
 	r.run(t)
-	failed := r.until(t, hook, func(d notifications.Delivery) bool { return d.Failure != "" })
+	failed := r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.Failure != "" })
 	if failed.Failure != "The endpoint takes no connection." {
 		t.Errorf("it shows %q", failed.Failure)
 	}
@@ -384,7 +384,7 @@ weir_tenants_webhooks_off 2
 		t.Error(err)
 	}
 	r.run(t)
-	r.until(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
+	r.awaitDelivery(t, hook, func(d notifications.Delivery) bool { return d.State == notifications.Taken })
 	testenv.Eventually(t, timeout, func() error {
 		return testutil.GatherAndCompare(r.metrics, strings.NewReader(`
 # HELP weir_tenants_deliveries_total Attempts to send something to a webhook, by what the delivery is after it: taken, pending (it is tried again) or failed (it is not).
