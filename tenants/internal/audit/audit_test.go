@@ -134,9 +134,10 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// rehash recomputes the hashes from the lines, as an expert could.
+// repaired stands for rehash, which an expert could do, too.
 const repaired = "repair the chain"
 
+// rehash computes the hashes anew from the lines.
 func rehash(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	head := tenants.AuditEvent{Hash: tenants.AuditStart}
