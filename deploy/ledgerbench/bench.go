@@ -21,6 +21,7 @@ type Config struct {
 	Rebuilt     int      // records that the rebuild reads, and a round of checks compares
 	Paced       time.Duration
 	Only        []string // names of parts; none: all of them
+	Profile     string   // file for a profile of this process while Spread is measured; empty: none
 	Logger      *slog.Logger
 }
 
@@ -36,8 +37,9 @@ type Result struct {
 	Lag              percentiles
 	LagRate          float64 // records a second, while Lag was measured
 	Balance, Usage   percentiles
-	Effort           effort // of a record, in Spread
-	Checks           share  // the effort of checking records, in that of applying them
+	Effort           effort         // of a record, in Spread
+	Statements       statementTimes // of a record, in Spread; nil: not known
+	Checks           share          // the effort of checking records, in that of applying them
 	CheckLag         CheckLag
 	Rebuild          time.Duration
 	Rebuilt          int
@@ -57,9 +59,9 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"copy", measureCopy},
-		{"spread", spread(organizations, 1, func(r *Result, found rate, each effort) { r.Spread, r.Effort = found, each })},
-		{"hot", spread(1, 1, func(r *Result, found rate, _ effort) { r.Hot = found })},
-		{"replicas", spread(organizations, 2, func(r *Result, found rate, _ effort) { r.Two = found })},
+		{"spread", measureSpread},
+		{"hot", rateOf(1, 1, func(r *Result, found rate) { r.Hot = found })},
+		{"replicas", rateOf(organizations, 2, func(r *Result, found rate) { r.Two = found })},
 		{"single", measureSingle},
 		{"checks", measureChecks},
 		{"checklag", measureCheckLag},
@@ -107,14 +109,14 @@ func inWorld(ctx context.Context, config Config, result *Result, measure func(co
 	return errors.Join(measure(ctx, w, result), w.close())
 }
 
-// spread measures how fast records of that many organizations are applied by that many replicas.
-func spread(organizations, replicas int, note func(r *Result, found rate, each effort)) func(context.Context, *world, *Result) error {
+// rateOf measures how fast records of that many organizations are applied by that many replicas.
+func rateOf(organizations, replicas int, note func(r *Result, found rate)) func(context.Context, *world, *Result) error {
 	return func(ctx context.Context, w *world, r *Result) error {
 		if err := w.accept(ctx, w.config.Events, organizations); err != nil {
 			return err
 		}
-		found, took, err := w.apply(ctx, replicas, 0)
-		note(r, found, took.perRecord(w.config.Events))
+		found, _, err := w.apply(ctx, replicas, 0)
+		note(r, found)
 		return err
 	}
 }

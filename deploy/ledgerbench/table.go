@@ -22,6 +22,9 @@ func (r Result) Write(out io.Writer) error {
 	line(r.Copy > 0, "COPY alone, two connections", r.Copy.String(), "")
 	line(r.Spread > 0, "1,000 organizations with three projects", r.Spread.String(), r.spreadGoal())
 	line(r.Spread > 0, "processor time of a record, PostgreSQL / this process: ledger, broker, bench", r.Effort.String(), "")
+	for kind, took := range r.Statements {
+		line(true, "  of it in PostgreSQL: "+statementKinds[kind].name, fmt.Sprintf("%.2f µs", inMicros(took)), "")
+	}
 	line(r.Hot > 0, "one organization", r.Hot.String(), r.besideSpread(r.Hot, "of 1,000 organizations, goal 1.00"))
 	line(r.Two > 0, "1,000 organizations, two replicas", r.Two.String(), r.besideSpread(r.Two, "of one replica, goal above 1.00"))
 	line(r.Single > 0, "a transaction for each record", r.Single.String(), r.timesSlower())

@@ -32,6 +32,10 @@ type Config struct {
 	// Killable keeps what was committed when a Throwaway server is
 	// killed: the operating system has it.
 	Killable bool
+
+	// CountStatements has the extension pg_stat_statements say what each
+	// statement took, where the server's binaries come with it.
+	CountStatements bool
 }
 
 // Errors of Start. Each is wrapped with what to do about it; so is ErrNoBinaries.
@@ -57,7 +61,7 @@ const (
 // A Server is a running server.
 type Server struct {
 	cluster  *cluster
-	settings map[string]string
+	settings map[string]string // bounded by what settings returns, and one more
 	port     int
 	password string
 	guard    *watchdog
@@ -97,7 +101,7 @@ func (s *Server) start(ctx context.Context, cfg Config) (err error) {
 	if err := s.serve(ctx, cfg); err != nil {
 		return err
 	}
-	if err := s.ensureDatabase(ctx); err != nil {
+	if err := errors.Join(s.ensureDatabase(ctx), s.countStatements(ctx)); err != nil {
 		return errors.Join(err, s.cluster.stop(ctx))
 	}
 	s.endLog = s.cluster.log().keep(maxLog, logInterval, cfg.Logger)
@@ -112,6 +116,9 @@ func (s *Server) prepare(ctx context.Context, cfg Config) error {
 	}
 	if err := s.findBinaries(cfg, major); err != nil {
 		return err
+	}
+	if cfg.CountStatements && comeWithCounter(s.cluster.bin) {
+		s.settings[preloaded] = statementCounter
 	}
 	if major != 0 {
 		return nil
