@@ -37,6 +37,7 @@ type Result struct {
 	Lag              percentiles
 	LagRate          float64 // records a second, while Lag was measured
 	Balance, Usage   percentiles
+	BalanceAlone     percentiles    // with nothing booked beside it
 	Effort           effort         // of a record, in Spread
 	Statements       statementTimes // of a record, in Spread; nil: not known
 	Checks           share          // the effort of checking records, in that of applying them

@@ -11,9 +11,12 @@ import (
 // of what was applied at most.
 const burst = 20 * time.Millisecond
 
+// readAlone is how long a balance is read with nothing beside it.
+const readAlone = 2 * time.Second
+
 // measureLag publishes at half the rate measured before, and takes the time
 // from the broker's acknowledgement of a burst to the commit of its last
-// record. Meanwhile it reads a balance repeatedly.
+// record. Before and meanwhile it reads a balance repeatedly.
 func measureLag(ctx context.Context, w *world, r *Result) error {
 	secret, err := w.token(ctx)
 	if err != nil {
@@ -34,17 +37,26 @@ func measureLag(ctx context.Context, w *world, r *Result) error {
 		if err := reader.await(ctx); err != nil {
 			return err
 		}
-		reading, stop := context.WithCancel(ctx)
-		defer stop()
-		done := make(chan error, 1)
-		go func() { done <- reader.read(reading) }()
-		if err := w.pace(ctx, r); err != nil {
+		if r.BalanceAlone, err = reader.readFor(ctx, readAlone); err != nil {
 			return err
 		}
-		stop()
-		r.Balance = percentilesOf(&reader.took)
-		return <-done
+		return w.paceBeside(ctx, reader, r)
 	})
+}
+
+// paceBeside paces while somebody reads.
+func (w *world) paceBeside(ctx context.Context, reader *reader, r *Result) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- reader.read(reading) }()
+	if err := w.pace(ctx, r); err != nil {
+		return err
+	}
+	stop()
+	err := <-done
+	r.Balance = percentilesOf(&reader.took)
+	return err
 }
 
 // pace publishes for the configured time, and follows what is committed.

@@ -60,6 +60,15 @@ func (r *reader) read(ctx context.Context) error {
 	}
 }
 
+// readFor takes times for so long, apart from those of read.
+func (r *reader) readFor(ctx context.Context, long time.Duration) (percentiles, error) {
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	apart := &reader{handler: r.handler, token: r.token, path: r.path}
+	err := apart.read(ctx)
+	return percentilesOf(&apart.took), err
+}
+
 // asks is how often the usage is asked for.
 const asks = 200
 

@@ -32,6 +32,7 @@ func (r Result) Write(out io.Writer) error {
 	line(r.CheckLag.Most > 0, "checks behind at full rate: at most / at its end", r.CheckLag.String(), r.CheckLag.goal())
 	line(r.LagRate > 0, fmt.Sprintf("lag at %.0f/s, p50 / p99", r.LagRate), r.Lag.String(), within(r.Lag, time.Second))
 	line(r.LagRate > 0, "balance meanwhile, p50 / p99", r.Balance.String(), within(r.Balance, 5*time.Millisecond))
+	line(r.LagRate > 0, "balance before, with nothing booked beside it, p50 / p99", r.BalanceAlone.String(), "")
 	line(r.Usage[0] > 0, "usage over a year, p50 / p99", r.Usage.String(), within(r.Usage, 100*time.Millisecond))
 	line(r.Rebuilt > 0, fmt.Sprintf("rebuild of %d records", r.Rebuilt), r.Rebuild.Round(10*time.Millisecond).String(), r.rebuildGoal())
 	return table.Flush()
