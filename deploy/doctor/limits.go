@@ -46,8 +46,8 @@ func (e *examination) limits(ctx context.Context, o opened) {
 
 func (e *examination) fewConns(o opened, found limits) {
 	if needed := e.Replicas * o.connections(e.services, o.url); found.Conns >= 0 && found.Conns < needed {
-		e.report.add(Fail, "role", o.name, fmt.Sprintf("%s may open %d connections; with --replicas=%d the service opens %d at most", found.Role, found.Conns, e.Replicas, needed),
-			fmt.Sprintf("ALTER ROLE %q CONNECTION LIMIT -1.", found.Role))
+		seen := fmt.Sprintf("%s may open %d connections; with --replicas=%d the service opens %d at most", found.Role, found.Conns, e.Replicas, needed)
+		e.report.add(Fail, "role", o.name, seen, fmt.Sprintf("ALTER ROLE %q CONNECTION LIMIT -1.", found.Role))
 	}
 }
 

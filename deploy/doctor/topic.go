@@ -13,7 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-var topicSettings = []string{"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable"}
+var topicSettings = []string{
+	"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable",
+}
 
 // A topicLook compares one topic with how it should be.
 type topicLook struct {
