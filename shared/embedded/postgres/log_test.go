@@ -37,7 +37,7 @@ func read(t *testing.T, path string) string {
 // beside it; a short one goes on.
 func TestLogIsRotated(t *testing.T) {
 	t.Parallel()
-	s := start(t, Config{Dir: dir(t), Throwaway: true})
+	s := start(t, Config{Dir: made(t), Throwaway: true})
 	defer stop(t, s)
 	log := s.cluster.log()
 	fail(t, s, "the first")

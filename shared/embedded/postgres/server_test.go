@@ -3,13 +3,16 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +33,42 @@ func dir(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(d) })
 	return d
+}
+
+// original is the directory of a server that has run before. TestMain makes
+// and removes it.
+var original string
+
+func TestMain(m *testing.M) {
+	var err error
+	if original, err = os.MkdirTemp("", "weir-postgres-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(original)
+	os.Exit(code)
+}
+
+var runOriginal = sync.OnceValue(func() error {
+	s, err := Start(context.Background(), Config{Dir: original, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return s.Stop(context.Background())
+})
+
+// made is a copy of the original: initdb would take a second for each test.
+func made(t *testing.T) string {
+	t.Helper()
+	if err := runOriginal(); err != nil {
+		t.Fatal(err)
+	}
+	home := dir(t)
+	if out, err := exec.Command("cp", "-a", original+"/.", home).CombinedOutput(); err != nil {
+		t.Fatalf("cannot copy a server's directory: %v: %s", err, out)
+	}
+	return home
 }
 
 func start(t *testing.T, cfg Config) *Server {
@@ -87,7 +126,7 @@ func insert(t *testing.T, url, sql string) {
 // What was committed is there after an orderly stop, behind the same address.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	home := dir(t)
+	home := made(t)
 	number, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +160,7 @@ func create(t *testing.T, url string) {
 // A server that outlived its caller is taken over as it is.
 func TestTakesOverAnOrphan(t *testing.T) {
 	t.Parallel()
-	home := dir(t)
+	home := made(t)
 	orphan := start(t, Config{Dir: home})
 	create(t, orphan.URL())
 	orphan.cluster.home.close() // as the kernel does when the caller is killed
@@ -139,7 +178,7 @@ func TestStalePid(t *testing.T) {
 	t.Parallel()
 	for name, pid := range map[string]int{"nobody's": 0, "another program's": os.Getpid()} {
 		t.Run(name, func(t *testing.T) {
-			home := dir(t)
+			home := made(t)
 			killed := start(t, Config{Dir: home})
 			kill(t, killed)
 			if pid != 0 {
@@ -169,7 +208,7 @@ func kill(t *testing.T, s *Server) {
 // next one, and do not fail it.
 func TestWaitsForOrphans(t *testing.T) {
 	t.Parallel()
-	home := dir(t)
+	home := made(t)
 	killed := start(t, Config{Dir: home})
 	orphan := query[int](t, killed.AdminURL(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
 	signal(t, orphan, syscall.SIGSTOP)
@@ -221,7 +260,7 @@ func reuse(t *testing.T, s *Server, pid int) {
 // Every way in which a start can fail is one line that reports what to do.
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
-	held := start(t, Config{Dir: dir(t), Throwaway: true})
+	held := start(t, Config{Dir: made(t), Throwaway: true})
 	defer stop(t, held)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -234,7 +273,7 @@ func TestStartErrors(t *testing.T) {
 		want error
 		says string
 	}{
-		"the port is taken":        {Config{Dir: dir(t), Port: port}, ErrPortInUse, strconv.Itoa(port)},
+		"the port is taken":        {Config{Dir: made(t), Port: port}, ErrPortInUse, strconv.Itoa(port)},
 		"the directory is held":    {Config{Dir: held.cluster.home.dir}, ErrLocked, held.cluster.home.dir},
 		"pg_control is cut off":    {Config{Dir: harmed(t, "global/pg_control")}, ErrDamaged, "server.log"},
 		"PG_VERSION is gone":       {Config{Dir: harmed(t, "PG_VERSION")}, ErrDamaged, "PG_VERSION"},
@@ -256,10 +295,8 @@ func TestStartErrors(t *testing.T) {
 // harmed is the directory of a stopped server of which one file has been spoilt.
 func harmed(t *testing.T, file string) string {
 	t.Helper()
-	home := dir(t)
-	s := start(t, Config{Dir: home})
-	stop(t, s)
-	path := filepath.Join(s.cluster.home.data(), file)
+	home := made(t)
+	path := filepath.Join(home, "data", file)
 	spoil := func() error { return os.WriteFile(path, []byte("= spoilt"), 0o600) }
 	if file == "PG_VERSION" {
 		spoil = func() error { return os.Remove(path) }
