@@ -12,9 +12,9 @@ import (
 // runtime prints calls as one runtime does, with
 // random values for what changes between occurrences.
 type runtime struct {
-	name  string // lines that are no own calls and may stand anywhere below the first
+	name  string
 	call  func(n noise, fn string, i int) string
-	after []string // lines that are no calls of one's own and may stand anywhere below the first
+	after []string // lines that are no own calls and may stand anywhere below the first
 	last  bool     // the innermost call is printed last
 }
 

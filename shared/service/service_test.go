@@ -11,13 +11,13 @@ import (
 
 // All that is wrong is named at once, without the password in an address.
 func TestValidate(t *testing.T) {
-	config := service.Config{ServerConfig: httpapi.ServerConfig{Drain: -1, TrustedProxies: []string{"nobody"}}, DatabaseURL: "postgres://weir:hunter2@"}
+	config := service.Config{ServerConfig: httpapi.ServerConfig{Drain: -1, TrustedProxies: []string{"nobody"}}, DatabaseURL: "https://weir:hunter2@db"}
 	config.Retention.ParkedDays = -1
 	err := config.Validate()
 	if err == nil {
 		t.Fatal("nothing is wrong")
 	}
-	for _, setting := range []string{"WEIR_DRAIN", "nobody", "WEIR_BROKERS", "WEIR_PARKED_DAYS"} {
+	for _, setting := range []string{"WEIR_DRAIN", "nobody", "WEIR_BROKERS", "WEIR_PARKED_DAYS", "WEIR_DATABASE_URL"} {
 		if !strings.Contains(err.Error(), setting) {
 			t.Errorf("%s is not named in %q", setting, err)
 		}

@@ -39,8 +39,8 @@ const (
 )
 
 // Keys are the public keys that sign reports. Safe for concurrent use.
-type Keys struct { // empty: read from a file
-	url   string // empty: they came from a file
+type Keys struct {
+	url   string // empty: read from a file
 	clock func() time.Time
 
 	mu      sync.Mutex
