@@ -81,8 +81,7 @@ func (b *Builder) Bytes() int { return b.bytes }
 // Len returns the number of entries added since the last block.
 func (b *Builder) Len() int { return len(b.list) }
 
-// Build returns a block of the added entries, at least one, and starts
-// the next.
+// Build returns a block of the added entries, at least one, and starts the next.
 func (b *Builder) Build() Block {
 	slices.SortFunc(b.list, func(x, y Stored) int { return x.Compare(y.Place) })
 	header := Header{

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// blockVersion is the first byte of a stored block. Old versions stay
-// readable.
+// blockVersion is the first byte of a stored block. Old versions stay readable.
 const blockVersion = 1
 
 // errBlock means that a block's stored form is damaged.
@@ -63,8 +62,7 @@ func (b Block) appendEntries(dst []byte, environments *table[string], batches *t
 	return dst
 }
 
-// A table numbers distinct values in order of arrival; most equal the
-// one before.
+// A table numbers distinct values in order of arrival; most equal the one before.
 type table[T comparable] struct {
 	at   map[T]uint64 // bounded by the entries of a block
 	list []T
@@ -87,8 +85,7 @@ func (t *table[T]) number(value T) uint64 {
 	return number
 }
 
-// ParseEntries reads the entries back in order. Their texts share
-// data's memory.
+// ParseEntries reads the entries back in order. Their texts share data's memory.
 func ParseEntries(data []byte) ([]Stored, error) {
 	r := blockReader{data: data}
 	if version := r.byte(); version != blockVersion {
@@ -133,8 +130,7 @@ func (r *blockReader) entries(environments []string, batches []batchOf) []Stored
 	return entries
 }
 
-// A blockReader reads from the front of data; after a failure it
-// returns zeros.
+// A blockReader reads from the front of data; after a failure it returns zeros.
 type blockReader struct {
 	data   []byte
 	failed bool

@@ -16,15 +16,13 @@ type Budget struct {
 	Since     int64 // changes when the budget is raised or set again
 }
 
-// A BudgetStatus is a budget that refuses a request, as this process
-// has it.
+// A BudgetStatus is a budget that refuses a request, as this process has it.
 type BudgetStatus struct {
 	Spender
 	QuotaStatus
 }
 
-// Of returns the account of a budget: the organization's with other
-// limits.
+// Of returns the account of a budget: the organization's with other limits.
 func (a Account) Of(b Budget) Account {
 	a.Limit, a.NextLimit, a.Used, a.Exhausted, a.Suspended, a.Budgets, a.Since = b.Limit, b.Limit, b.Used, b.Exhausted, false, nil, b.Since
 	return a
@@ -92,8 +90,7 @@ func (s spending) status(now time.Time) *BudgetStatus {
 	return &BudgetStatus{Spender: s.spender, QuotaStatus: s.quota.Status(now)}
 }
 
-// A BudgetReservation is what one request reserves of its budgets, if
-// any.
+// A BudgetReservation is what one request reserves of its budgets, if any.
 type BudgetReservation []spending
 
 // A Reserve is (*Quota).Reserve or (*Quota).Try.
@@ -155,8 +152,7 @@ func (b *Budgets) Found(c Charge) {
 	}
 }
 
-// Incomplete reports whether a request lost before an instant is
-// unresolved.
+// Incomplete reports whether a request lost before an instant is unresolved.
 func (b *Budgets) Incomplete(before time.Time) bool {
 	for _, quota := range b.bySpender {
 		if quota.Incomplete(before) {

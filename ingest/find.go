@@ -35,8 +35,7 @@ func (k Key) Compare(l Key) int {
 // Key returns the key of a block in the search.
 func (s *Search) Key(block *Candidate) Key { return Key{First: s.First(&block.Header), ID: block.ID} }
 
-// Sooner reports whether the search reaches the block at k before that
-// at l.
+// Sooner reports whether the search reaches the block at k before that at l.
 func (s *Search) Sooner(k, l Key) bool {
 	if s.OldestFirst {
 		return k.Compare(l) < 0

@@ -70,8 +70,7 @@ func Merges(small []Candidate, dayEnds, now time.Time) (runs [][]Candidate, next
 	return runs, next
 }
 
-// tierRuns returns the runs of blocks of one tier to merge while more
-// come.
+// tierRuns returns the runs of blocks of one tier to merge while more come.
 func tierRuns(blocks []Candidate) (runs [][]Candidate) {
 	tiers := map[int][]Candidate{}
 	for _, b := range blocks {
@@ -99,8 +98,7 @@ func closedRuns(blocks []Candidate) (runs [][]Candidate) {
 	return runs
 }
 
-// withoutLarge leaves out blocks with more text than all smaller ones
-// together.
+// withoutLarge leaves out blocks with more text than all smaller ones together.
 func withoutLarge(blocks []Candidate) []Candidate {
 	sizes, total := make([]int, 0, len(blocks)), 0
 	for i := range blocks {

@@ -21,8 +21,7 @@ func small(id int, at time.Time, size int) ingest.Candidate {
 	return c
 }
 
-// merge returns the blocks after all merges and how much text was
-// written.
+// merge returns the blocks after all merges and how much text was written.
 func merge(blocks []ingest.Candidate, dayEnds, now time.Time) (left []ingest.Candidate, written int) {
 	for {
 		var candidates []ingest.Candidate
@@ -106,8 +105,7 @@ func TestSpansAreMergedApart(t *testing.T) {
 	}
 }
 
-// Late entries of a closed span don't rewrite a large block for every
-// few bytes.
+// Late entries of a closed span don't rewrite a large block for every few bytes.
 func TestALateBlockWritesLittleAgain(t *testing.T) {
 	begins := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	var blocks []ingest.Candidate

@@ -73,8 +73,7 @@ func (p *Page) take(found Found) {
 	}
 }
 
-// fullWithout reports whether the page is full without its last entry,
-// worst.
+// fullWithout reports whether the page is full without its last entry, worst.
 func (p *Page) fullWithout(worst Found) bool {
 	n, size := len(p.best.list)-1, p.bytes-len(worst.Text)
 	return n > p.search.Limit || size > p.search.maxBytes() && n > 1
@@ -101,8 +100,7 @@ func (p *Page) Result() (list []Found, next *Position) {
 
 // ResultUpTo returns the entries before any block that begins at first
 // or later: the certain result of a search that stops there. The next
-// page finds the rest. whole reports whether all of the page is
-// certain.
+// page finds the rest. whole reports whether all of the page is certain.
 func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bool) {
 	frontier := p.search.Frontier(first)
 	list, next = p.Result()
@@ -117,8 +115,7 @@ func (p *Page) ResultUpTo(first Instant) (list []Found, next *Position, whole bo
 }
 
 // leads returns the blocks with the page's best entries, at most
-// maxLeads, and the place from which other blocks may have entries;
-// nil: none.
+// maxLeads, and the place from which other blocks may have entries; nil: none.
 func (p *Page) leads() (blocks []Ref, horizon *Place) {
 	list := p.sorted()
 	horizon = p.search.Start.Horizon
@@ -149,8 +146,7 @@ func (p *Page) sorted() []Found {
 	return list
 }
 
-// worstFirst is a heap whose root is the entry to drop for a better
-// one.
+// worstFirst is a heap whose root is the entry to drop for a better one.
 type worstFirst struct {
 	list   []Found
 	before func(p, q Place) bool

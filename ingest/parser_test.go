@@ -20,8 +20,7 @@ func parse(t *testing.T, body string) (*ingest.Batch, *ingest.BodyError) {
 	return batch, refusal
 }
 
-// A body that is not JSON, or not a batch, is refused with code and
-// place.
+// A body that is not JSON, or not a batch, is refused with code and place.
 func TestParseRefusesBody(t *testing.T) {
 	deep := func(n int) string {
 		return `{"logs":[` + strings.TrimSuffix(goodEntry, "}") + `,"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}]}`
@@ -275,8 +274,7 @@ func TestParseFindsAPIKey(t *testing.T) {
 	}
 }
 
-// A kept entry can be read back: time, level, decoded message and
-// environment.
+// A kept entry can be read back: time, level, decoded message and environment.
 func TestReadEntry(t *testing.T) {
 	parser := ingest.NewParser(ingest.DefaultLimits())
 	entry, err := parser.ReadEntry([]byte(`{"timestamp":"0001-01-01T00:00:00.000000001Z","level":"fatal","message":"a\n\u00e9\ud83d\ude00","environment":"st\u0061ging","error":{}}`))
@@ -294,8 +292,7 @@ func TestReadEntry(t *testing.T) {
 	}
 }
 
-// Parts cover the batch in order, within the limit, and add up to the
-// charge.
+// Parts cover the batch in order, within the limit, and add up to the charge.
 func TestBatchParts(t *testing.T) {
 	batch, refusal := parse(t, string(sampleBody(1000, ", ")))
 	if refusal != nil {

@@ -232,8 +232,7 @@ func (q *Quota) Lost(r Reservation, now time.Time) {
 	last.since, last.fence = now, nil
 }
 
-// Incomplete reports whether a request lost before an instant is
-// unresolved.
+// Incomplete reports whether a request lost before an instant is unresolved.
 func (q *Quota) Incomplete(before time.Time) bool {
 	for _, d := range q.doubtful {
 		if d.fence == nil && d.since.Before(before) {

@@ -60,8 +60,7 @@ func TestQuotaExhausts(t *testing.T) {
 	}
 }
 
-// An exhausted quota that was lowered is restored by any raise, even a
-// small one.
+// An exhausted quota that was lowered is restored by any raise, even a small one.
 func TestLoweredQuotaIsRestored(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(150, 60))
@@ -225,8 +224,7 @@ func TestQuotaKeepsFewDoubts(t *testing.T) {
 	}
 }
 
-// The lag is that of the oldest uncounted request, even one of unknown
-// outcome.
+// The lag is that of the oldest uncounted request, even one of unknown outcome.
 func TestQuotaLag(t *testing.T) {
 	now := november.Add(time.Hour)
 	q := newQuota(account(100, 0))

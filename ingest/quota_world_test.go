@@ -102,8 +102,7 @@ func (l logged) charged() int64 {
 	return l.bytes
 }
 
-// charged returns what the ledger will charge of the log in an
-// instant's period.
+// charged returns what the ledger will charge of the log in an instant's period.
 func (w *world) charged(at time.Time) (bytes int64) {
 	period := calendar.PeriodAt(at, 1)
 	for _, partition := range w.log {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// sampleEntry is a typical entry of about 480 bytes, every tenth with
-// an error.
+// sampleEntry is a typical entry of about 480 bytes, every tenth with an error.
 func sampleEntry(random *rand.Rand, index int) string {
 	level := [...]string{"debug", "info", "warn", "error"}[random.IntN(4)]
 	text := fmt.Sprintf(`{"timestamp":"2026-03-14T09:26:%02d.%03dZ","level":%q,`+

@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/ingest"
 )
 
-// Any number of stretches ends in few runs, none with more than two
-// shares.
+// Any number of stretches ends in few runs, none with more than two shares.
 func TestFoldAt(t *testing.T) {
 	const most = 64
 	var runs []ingest.StretchRun

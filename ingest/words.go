@@ -80,8 +80,7 @@ func kindOf(r rune) kind {
 // Words is a set of whole words that a message must hold, in any case and order.
 type Words []string
 
-// ParseWords parses the words of a query, at most MaxWords different
-// ones.
+// ParseWords parses the words of a query, at most MaxWords different ones.
 func ParseWords(query string) Words {
 	var words Words
 	seen := map[string]bool{}

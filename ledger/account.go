@@ -2,8 +2,7 @@ package ledger
 
 import "fmt"
 
-// An Account is one side of a transfer in an organization's books of
-// one period.
+// An Account is one side of a transfer in an organization's books of one period.
 type Account uint8
 
 // The accounts. Each transfer moves bytes between two, so they sum to

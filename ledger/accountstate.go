@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// An AccountState is what other services need of an organization's
-// books.
+// An AccountState is what other services need of an organization's books.
 type AccountState struct {
 	Organization      Organization
 	Book              Book // of the latest period

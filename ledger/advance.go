@@ -106,8 +106,7 @@ func (b *Books) expire(g *Grant, cause Cause) error {
 }
 
 // close ends the earliest open period and opens the next. What is left
-// of the allowance expires, and of grants what exceeds their rollover
-// cap.
+// of the allowance expires, and of grants what exceeds their rollover cap.
 func (b *Books) close(due time.Time, cause Cause) error {
 	if b.beforeLedger(b.periodAt(due.Add(-instant))) {
 		b.Organization.ClosedThrough = due

@@ -47,8 +47,7 @@ func (b Book) isExhausted(plan Plan) bool {
 	return b.Allowance() > 0 && (b.Remaining() == 0 && b.Balances[Overage] >= plan.overageAllowed() || b.refuses(plan))
 }
 
-// A move is a transfer before it has an organization, a cause and a
-// line.
+// A move is a transfer before it has an organization, a cause and a line.
 type move struct {
 	from, to Account
 	amount   int64

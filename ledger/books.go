@@ -87,8 +87,7 @@ func (b *Books) Charge(c Charge) error {
 	return nil
 }
 
-// late marks transfers of a charge, from first on, as late for a closed
-// period.
+// late marks transfers of a charge, from first on, as late for a closed period.
 func (b *Books) late(book *Book, c Charge, first int) {
 	of := b.periodAt(c.Cause.At).Start
 	b.correct(first, of)
@@ -152,8 +151,7 @@ func (b *Books) firstSeen(first Plan) time.Time {
 	return b.Organization.Opened
 }
 
-// At returns the book of t's period as a touch would make it. It
-// changes nothing.
+// At returns the book of t's period as a touch would make it. It changes nothing.
 func (b *Books) At(t time.Time) (Book, error) {
 	period := b.periodAt(t)
 	if book, ok := b.books[period.Start.Unix()]; ok {
@@ -190,8 +188,7 @@ func (b *Books) touch(t time.Time, cause Cause) (*Book, error) {
 	return book, b.grantAllowance(book, cause)
 }
 
-// grantAllowance issues the allowance of the plan at the period's
-// start.
+// grantAllowance issues the allowance of the plan at the period's start.
 func (b *Books) grantAllowance(book *Book, cause Cause) error {
 	terms, err := b.Organization.Plans.At(book.Period.Start).Terms(b.tiers)
 	if err != nil {
@@ -250,14 +247,12 @@ func (b *Books) addAhead(book *Book, m move) {
 	}
 }
 
-// isExhausted reports whether a book accepts nothing more at an
-// instant.
+// isExhausted reports whether a book accepts nothing more at an instant.
 func (b *Books) isExhausted(book *Book, at time.Time) bool {
 	return b.withPool(book).isExhausted(b.planIn(book, at))
 }
 
-// allowed returns how much of a book may be used by the plan of an
-// instant.
+// allowed returns how much of a book may be used by the plan of an instant.
 func (b *Books) allowed(book *Book, at time.Time) int64 {
 	return b.withPool(book).limit(b.planIn(book, at))
 }

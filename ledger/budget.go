@@ -44,8 +44,7 @@ type Budget struct {
 // IsExhausted reports whether the period accepts nothing more.
 func (b Budget) IsExhausted() bool { return b.Used >= b.Bytes || b.Refused >= b.Bytes }
 
-// Remaining returns what is left in the period, in bytes, never
-// negative.
+// Remaining returns what is left in the period, in bytes, never negative.
 func (b Budget) Remaining() int64 { return max(0, b.Bytes-b.Used) }
 
 // In returns the budget in the period that begins at an instant.
@@ -235,8 +234,7 @@ func (b *Books) SetBudgets(specs []BudgetSpec, used []int64) (decisions []Decisi
 	return append(decisions, set...), nil
 }
 
-// CheckBudgets refuses invalid budgets before anything is read for
-// them.
+// CheckBudgets refuses invalid budgets before anything is read for them.
 func CheckBudgets(specs []BudgetSpec) error {
 	if len(specs) > MaxBudgets {
 		return tooManyBudgets

@@ -21,12 +21,10 @@ func send(at string, bytes int64) step {
 	}
 }
 
-// overBudget is a refusal by a replica that has a budget of so many
-// bytes.
+// overBudget is a refusal by a replica that has a budget of so many bytes.
 func overBudget(at string, of Spender, bytes int64) step { return overBudgetSince(at, of, bytes, 0) }
 
-// overBudgetSince is a refusal by a replica that has the budget's last
-// raise.
+// overBudgetSince is a refusal by a replica that has the budget's last raise.
 func overBudgetSince(at string, of Spender, bytes, since int64) step {
 	return func(b *Books) error {
 		cause := Cause{Event: at, Source: FromOutcomes, At: date(at)}

@@ -43,8 +43,7 @@ type Forecast struct {
 type Exhaustion struct{ Earliest, Expected, Latest time.Time }
 
 // NewForecast returns the forecast of a period at an instant. history
-// has the bytes of complete days up to yesterday; left may still be
-// used.
+// has the bytes of complete days up to yesterday; left may still be used.
 func NewForecast(history []int64, period calendar.Period, used, left int64, now time.Time) Forecast {
 	f := Forecast{Days: len(history), Through: period.End}
 	if len(history) < minHistoryDays {
@@ -110,8 +109,7 @@ func ratesOf(history []int64, method string) (rates [7]float64, spread float64) 
 	return rates, math.Sqrt(squares / float64(len(history)-1))
 }
 
-// weekdayIndex returns how many weekdays a day of history is after
-// today.
+// weekdayIndex returns how many weekdays a day of history is after today.
 func weekdayIndex(i, days int) int { return (i + 6*days) % 7 }
 
 func mean(history []int64) float64 {

@@ -10,8 +10,7 @@ import (
 
 func onDay(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
 
-// Constant daily use continues, and is used up on the day that follows
-// from it.
+// Constant daily use continues, and is used up on the day that follows from it.
 func TestForecastOfSteadyUse(t *testing.T) {
 	now := onDay(20).Add(12 * time.Hour)
 	f := NewForecast(slices.Repeat([]int64{10}, 28), calendar.PeriodAt(now, 1), 200, 47, now)
@@ -46,8 +45,7 @@ func TestForecastOfWeekdays(t *testing.T) {
 	}
 }
 
-// The more days vary, the wider the interval; it holds the expected
-// value.
+// The more days vary, the wider the interval; it holds the expected value.
 func TestForecastInterval(t *testing.T) {
 	now := onDay(10)
 	f := NewForecast([]int64{0, 20, 0, 20, 0, 20}, calendar.PeriodAt(now, 1), 0, 100, now)

@@ -98,8 +98,7 @@ func (g *Grant) excess(period calendar.Period) int64 {
 	return min(g.Remaining, max(0, left-*g.RolloverCap))
 }
 
-// dropAhead drops the use ahead of a period that is now the earliest
-// open one.
+// dropAhead drops the use ahead of a period that is now the earliest open one.
 func (g *Grant) dropAhead(start time.Time) {
 	g.Ahead = slices.DeleteFunc(g.Ahead, func(a Ahead) bool { return !a.Start.After(start) })
 }
@@ -109,14 +108,12 @@ func (g *Grant) live() bool {
 	return g.Status == GrantScheduled || g.Status == GrantActive && g.Remaining > 0
 }
 
-// covers reports whether the grant pays for logs accepted at an
-// instant.
+// covers reports whether the grant pays for logs accepted at an instant.
 func (g *Grant) covers(at time.Time) bool {
 	return g.Status == GrantActive && g.Remaining > 0 && !at.Before(g.Starts) && (g.Expires.IsZero() || at.Before(g.Expires))
 }
 
-// notice returns when to announce the coming expiry; zero: done or not
-// needed.
+// notice returns when to announce the coming expiry; zero: done or not needed.
 func (g *Grant) notice() time.Time {
 	if g.Announced || g.Expires.IsZero() || g.Status != GrantActive {
 		return time.Time{}
@@ -149,8 +146,7 @@ func (g *Grant) beforePlan(end time.Time) bool {
 	return cmp.Or(cmp.Compare(g.Priority, PlanPriority), compareExpiry(g.Expires, end)) < 0
 }
 
-// take books a move on the grant and returns by how much its rest
-// grows.
+// take books a move on the grant and returns by how much its rest grows.
 func (g *Grant) take(m move) (grown int64) {
 	switch {
 	case m.to == Credit:

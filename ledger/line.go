@@ -51,8 +51,7 @@ func (b *Books) Lines() []Line {
 	return sorted(sums)
 }
 
-// lineKind is 0 for use of the allowance and overage, which charges
-// detail.
+// lineKind is 0 for use of the allowance and overage, which charges detail.
 func lineKind(t Transfer) LineKind {
 	switch {
 	case t.From == Issuer && t.To == Allowance && t.Reason == Prorated:

@@ -58,8 +58,7 @@ type LinkedCharge struct {
 	Entries      int64
 }
 
-// A ChargesDigest hashes charges in the order of partitions and
-// offsets.
+// A ChargesDigest hashes charges in the order of partitions and offsets.
 type ChargesDigest struct {
 	digest
 	Charges, Bytes int64
@@ -93,8 +92,7 @@ type DecisionsDigest struct {
 	Through int64 // number of the last
 }
 
-// NewDecisionsDigest returns an empty digest of decisions after a
-// number.
+// NewDecisionsDigest returns an empty digest of decisions after a number.
 func NewDecisionsDigest(behind int64) *DecisionsDigest {
 	return &DecisionsDigest{digest: newDigest(decisionsForm), Through: behind}
 }
@@ -120,8 +118,7 @@ type Root struct {
 // NewRoot returns an empty root.
 func NewRoot() *Root { return &Root{digest: newDigest(rootForm)} }
 
-// Add adds the head of the next organization's chain, in byte order of
-// their ids.
+// Add adds the head of the next organization's chain, in byte order of their ids.
 func (r *Root) Add(organization string, sequence int64, head Hash) {
 	r.text(organization)
 	r.number(sequence)

@@ -23,8 +23,7 @@ func (m *model) limitOf(period, at time.Time) int64 {
 	return m.left(period) + m.total(period, "used", anyHeap) + over
 }
 
-// refuseLimit has a refusal exhaust the period until its limit is
-// raised.
+// refuseLimit has a refusal exhaust the period until its limit is raised.
 func (m *model) refuseLimit(a act) {
 	if a.at.Before(m.closed) {
 		return

@@ -8,8 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// span returns the period of an instant and the length of the full
-// period.
+// span returns the period of an instant and the length of the full period.
 func (m *model) span(at time.Time) (period calendar.Period, whole time.Duration) {
 	day, from := m.anchor, time.Time{}
 	for _, a := range m.anchors {
@@ -35,8 +34,7 @@ func (m *model) end(start time.Time) time.Time {
 	return period.End
 }
 
-// share returns a period's part of bytes from an instant on, rounded
-// up.
+// share returns a period's part of bytes from an instant on, rounded up.
 func (m *model) share(bytes int64, from time.Time) int64 {
 	period, whole := m.span(from)
 	part := new(big.Int).Mul(big.NewInt(bytes), big.NewInt(int64(period.End.Sub(from))))
@@ -97,8 +95,7 @@ func (m *model) balances(period time.Time) (b Balances) {
 	return b
 }
 
-// isExhausted reports whether a period with an allowance accepts no
-// more.
+// isExhausted reports whether a period with an allowance accepts no more.
 func (m *model) isExhausted(period, at time.Time) bool {
 	if m.first == nil || m.left(period)+m.total(period, "used", anyHeap) == 0 {
 		return false
@@ -106,8 +103,7 @@ func (m *model) isExhausted(period, at time.Time) bool {
 	return m.isRefused(period, at) || m.isUsedUp(period, at)
 }
 
-// isUsedUp reports whether a period has nothing left and no more
-// overage.
+// isUsedUp reports whether a period has nothing left and no more overage.
 func (m *model) isUsedUp(period, at time.Time) bool {
 	plan := m.inForce(m.within(period, at))
 	switch {
@@ -134,8 +130,7 @@ func (m *model) watch(period, at time.Time, change func()) {
 	m.watchAhead(period, at, func() { m.watchOne(period, at, change) })
 }
 
-// watchAhead records the facts of open periods after one that changes
-// the grants.
+// watchAhead records the facts of open periods after one that changes the grants.
 func (m *model) watchAhead(period, at time.Time, change func()) {
 	granted, wasOut, limits := m.granted(), map[time.Time]bool{}, map[time.Time]int64{}
 	ahead := slices.SortedFunc(slices.Values(m.opened), time.Time.Compare)

@@ -7,8 +7,7 @@ import (
 
 // A model implements the rules of the books a second time, as plainly
 // as possible: heaps of bytes, and notes of their changes. It keeps no
-// balances but adds up notes. Books and model share no code but the
-// calendar.
+// balances but adds up notes. Books and model share no code but the calendar.
 type model struct {
 	anchor        int
 	anchors       []act // changes of the day

@@ -10,8 +10,7 @@ import (
 // MaxReason is the longest reason, in characters.
 const MaxReason = 500
 
-// Grant decides a grant. It reads only the fields of spec that a
-// request sets.
+// Grant decides a grant. It reads only the fields of spec that a request sets.
 func (b *Books) Grant(spec Grant, id string, at time.Time) (Decision, error) {
 	if spec.Starts.IsZero() {
 		spec.Starts = at
@@ -78,8 +77,7 @@ func (b *Books) room(amount int64) error {
 	return nil
 }
 
-// Void decides to take back what is left of a grant; nothing if none
-// is.
+// Void decides to take back what is left of a grant; nothing if none is.
 func (b *Books) Void(id string) []Decision {
 	if b.grant(id) == nil {
 		return nil

@@ -55,8 +55,7 @@ func (o Organization) NotBefore(now time.Time) time.Time {
 	return now
 }
 
-// Provisional reports whether only logs of the organization have
-// arrived.
+// Provisional reports whether only logs of the organization have arrived.
 func (o Organization) Provisional() bool {
 	return len(o.Plans) == 0
 }
@@ -66,8 +65,7 @@ func (o Organization) HasPlanAt(at time.Time) bool {
 	return !o.Provisional() && !at.Before(o.Plans[0].From)
 }
 
-// State returns the organization's state at an instant in book's
-// period.
+// State returns the organization's state at an instant in book's period.
 func (o Organization) State(book Book, at time.Time) string {
 	plan := o.Plans.At(at)
 	switch {

@@ -54,8 +54,7 @@ func (p Plans) At(t time.Time) (in Plan) {
 	return in
 }
 
-// Next returns the plan scheduled after t; found is false where there
-// is none.
+// Next returns the plan scheduled after t; found is false where there is none.
 func (p Plans) Next(t time.Time) (next Plan, found bool) {
 	at := slices.IndexFunc(p, func(plan Plan) bool { return plan.From.After(t) })
 	if at < 0 {

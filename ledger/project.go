@@ -12,8 +12,7 @@ func (e NoProject) Error() string {
 // Owns reports whether an organization owns a project.
 type Owns func(organization, project string) bool
 
-// Check returns NoProject for another's project; an empty one is
-// allowed.
+// Check returns NoProject for another's project; an empty one is allowed.
 func (o Owns) Check(organization, project string) error {
 	if project != "" && !o(organization, project) {
 		return NoProject{Project: project}

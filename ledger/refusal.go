@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A Refusal is a request refused by quota, with the number of equal
-// ones.
+// A Refusal is a request refused by quota, with the number of equal ones.
 type Refusal struct {
 	Organization string
 	Environment  string

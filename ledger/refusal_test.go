@@ -7,8 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// refuse is a refusal by a replica with an allowance and no count of
-// raises.
+// refuse is a refusal by a replica with an allowance and no count of raises.
 func refuse(when string, quota int64) step { return refuseSince(when, quota, 0) }
 
 // refuseSince is a refusal by a replica that has so many raises.

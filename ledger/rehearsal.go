@@ -132,8 +132,7 @@ func (b *Books) AdvanceClock(to, now time.Time) (decisions []Decision, err error
 	return append(decisions, ClockAdvanced{to}), nil
 }
 
-// checkNewTest refuses a real customer: its charges would mix with
-// rehearsals.
+// checkNewTest refuses a real customer: its charges would mix with rehearsals.
 func (b *Books) checkNewTest(now time.Time) error {
 	used := b.periodAt(b.Organization.Plans[0].From) != b.periodAt(now)
 	for _, book := range b.books {

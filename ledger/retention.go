@@ -44,8 +44,7 @@ func (r Retention) TransfersSince(now time.Time) time.Time { return monthsBefore
 // late charges count from the start of a period.
 func (r Retention) ChargesSince(now time.Time) time.Time { return monthsBefore(now, r.Transfers-1) }
 
-// BooksSince returns since when books are kept: earlier ones are
-// removed.
+// BooksSince returns since when books are kept: earlier ones are removed.
 func (r Retention) BooksSince(now time.Time) time.Time { return monthsBefore(now, r.Books) }
 
 func monthsBefore(now time.Time, months int) time.Time {

@@ -18,8 +18,7 @@ func (r Rules) Open(organization Organization, grants []Grant, books ...Book) *B
 // Validate returns all faults of the rules.
 func (r Rules) Validate() error { return errors.Join(r.Tiers.Validate(), r.Thresholds.Validate()) }
 
-// ThresholdsOf returns an organization's own thresholds or the
-// installation's.
+// ThresholdsOf returns an organization's own thresholds or the installation's.
 func (r Rules) ThresholdsOf(o Organization) Thresholds {
 	if o.Thresholds != nil {
 		return o.Thresholds

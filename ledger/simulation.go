@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/calendar"
 )
 
-// SimulatedPeriods is how many periods a simulation covers, with the
-// running one.
+// SimulatedPeriods is how many periods a simulation covers, with the running one.
 const SimulatedPeriods = 12
 
 // A SimulatedPeriod is a period under another plan, without grants. A

@@ -27,8 +27,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// A period shortened by a new anchor day has a part of the quota, as
-// its book.
+// A period shortened by a new anchor day has a part of the quota, as its book.
 func TestSimulateAPart(t *testing.T) {
 	books := newBooks(Indie)
 	perform(t, books, decide("10-15", AnchorSet{Anchor{From: date("11-01"), Day: 25}}), use("11-02", 10))

@@ -60,8 +60,7 @@ type DayCharge struct {
 	Bytes       int64
 }
 
-// A LateCharge is use accepted in a period that was closed when it
-// came.
+// A LateCharge is use accepted in a period that was closed when it came.
 type LateCharge struct {
 	Of    time.Time // start of that period
 	Bytes int64
@@ -127,8 +126,7 @@ func (s *Statement) charge(uses []Use) {
 	slices.Reverse(s.Charges) // usage has the latest first
 }
 
-// enter adds the lines of the period; known is false where its first
-// are missing.
+// enter adds the lines of the period; known is false where its first are missing.
 func (s *Statement) enter(lines []Line) (known bool) {
 	for _, l := range lines {
 		if !l.Start.Equal(s.Period.Start) {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// state makes and checks the statements of periods that have just
-// closed.
+// state makes and checks the statements of periods that have just closed.
 func (h *history) state(books *Books) {
 	h.t.Helper()
 	for _, line := range books.Lines() {

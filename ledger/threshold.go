@@ -44,8 +44,7 @@ func (t Thresholds) crossed(announced int, used, allowance int64) (percents []in
 	return percents
 }
 
-// ThresholdsSet sets an organization's thresholds; nil: the
-// installation's.
+// ThresholdsSet sets an organization's thresholds; nil: the installation's.
 type ThresholdsSet struct{ Percents Thresholds }
 
 // decide announces those that the running period has reached.

@@ -11,8 +11,7 @@ func set(at string, percents ...int) step {
 }
 
 // Given a plan of 100 bytes a period and the thresholds 50, 80 and 100,
-// when something is used or thresholds are set, then these events
-// follow.
+// when something is used or thresholds are set, then these events follow.
 func TestThresholds(t *testing.T) {
 	soft := to("11-02", "11-02", Plan{Tier: Indie, Overage: true})
 	for _, test := range []struct {

@@ -55,8 +55,7 @@ func (t Trial) Under(budgets []Budget, project, key string) Trial {
 	return t
 }
 
-// Admits returns how many bytes ingest would still accept in the
-// period.
+// Admits returns how many bytes ingest would still accept in the period.
 func (o Organization) Admits(book Book, at time.Time) int64 {
 	return max(0, book.limit(o.Plans.At(at))-book.Used())
 }

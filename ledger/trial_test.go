@@ -46,8 +46,7 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// A budget refuses requests of its project or key alone, even within
-// the quota.
+// A budget refuses requests of its project or key alone, even within the quota.
 func TestTrialUnderBudgets(t *testing.T) {
 	fits := Trial{Bytes: 30, Covered: 30, Remaining: 40}
 	shop, keys := Budget{Spender: Spender{Project: "shop"}, Bytes: 50, Used: 20}, Budget{Spender: Spender{Key: "k"}, Bytes: 50, Used: 21}

@@ -111,8 +111,7 @@ func TestTracesAreSent(t *testing.T) {
 	}
 }
 
-// What reads the collector's settings in tests is of the version
-// that runs.
+// What reads the collector's settings in tests is of the version that runs.
 func TestCollectorIsTestedAsItRuns(t *testing.T) {
 	module, err := os.ReadFile("../docker/collector/go.mod")
 	must(t, err)

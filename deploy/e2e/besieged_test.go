@@ -79,8 +79,7 @@ func TestBesieged(t *testing.T) {
 	s.compare()
 }
 
-// A siege is what is killed, what is posted to, and what all of it is to come
-// to.
+// A siege is what is killed, what is posted to, and what all of it is to come to.
 type siege struct {
 	t          *testing.T
 	began      time.Time

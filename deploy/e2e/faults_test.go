@@ -40,8 +40,7 @@ var recorded = map[string]string{
 	booksChanged: "TestAlerted", mayNotWrite: "TestSecuredProcesses", mayNotRead: "TestSecuredProcesses",
 }
 
-// tried are the faults of make test-faults, and what they are to an
-// installation.
+// tried are the faults of make test-faults, and what they are to an installation.
 var tried = map[string][]string{
 	"TestFaultPoison":                                 {inapplicable},
 	"TestFaults/broker killed":                        {brokerKilled},

@@ -34,8 +34,7 @@ type clockWatch struct {
 	verdict atomic.Pointer[error] // nil: there is none yet
 }
 
-// run compares the clocks continuously: one may be set while the
-// process runs.
+// run compares the clocks continuously: one may be set while the process runs.
 func (w *clockWatch) run(ctx context.Context) error {
 	for ; ctx.Err() == nil; lifecycle.Pause(ctx, clockInterval) {
 		w.compare(ctx)

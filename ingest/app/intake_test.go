@@ -37,8 +37,7 @@ func zlibbed(w io.Writer) (io.WriteCloser, error)  { return zlib.NewWriter(w), n
 func deflated(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, 5) }
 func zstded(w io.Writer) (io.WriteCloser, error)   { return zstd.NewWriter(w) }
 
-// Every status and code of the interface, over HTTPS, with a real
-// broker.
+// Every status and code of the interface, over HTTPS, with a real broker.
 func TestPostStatuses(t *testing.T) {
 	r := newRig(t)
 	r.account("org_a", nil)

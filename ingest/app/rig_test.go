@@ -93,8 +93,7 @@ func certificate(t testing.TB) (certFile, keyFile string, roots *x509.CertPool) 
 	return certFile, keyFile, roots
 }
 
-// account publishes the ledger's account of an organization; change may
-// be nil.
+// account publishes the ledger's account of an organization; change may be nil.
 func (r *rig) account(organization string, change func(*contract.Account)) contract.Account {
 	r.t.Helper()
 	r.version++

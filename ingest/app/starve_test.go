@@ -20,8 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// emptyBlock is an empty deflate block: it continues a stream without
-// content.
+// emptyBlock is an empty deflate block: it continues a stream without content.
 var emptyBlock = []byte{0, 0, 0, 0xff, 0xff}
 
 // neverEnding sends a gzip body that inflates to size bytes of white

@@ -30,8 +30,7 @@ func (a *App) runLogStore(ctx context.Context) error {
 }
 
 // migrateTimeout is how long a start waits for the schema. runLogStore
-// continues without a deadline, which would restart large migrations
-// forever.
+// continues without a deadline, which would restart large migrations forever.
 const migrateTimeout = 10 * time.Second
 
 // migrateAtStart is migrate for a start, which accepts entries without

@@ -36,8 +36,7 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// An App is one ledger process. Several may share a database and the
-// work.
+// An App is one ledger process. Several may share a database and the work.
 type App struct {
 	config      Config
 	base        *service.Base
@@ -214,8 +213,7 @@ func (a *App) Ready() error {
 // Report returns the results of the running checks.
 func (a *App) Report() integrity.Report { return a.checker.Report() }
 
-// Run runs until ctx ends. It waits for topics that other modules
-// create.
+// Run runs until ctx ends. It waits for topics that other modules create.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
 	return lifecycle.Run(ctx, a.ensureTopics, a.logs.Run, a.tenants.Run, a.outcomes.Run, a.eraser.Run, a.relay.Run, a.credentials.Run, a.projects.Run,

@@ -226,8 +226,7 @@ func TestNewTermsAfterRestart(t *testing.T) {
 }
 
 // Service tokens with the scope read the books of their organization,
-// or of all for the installation. For all others the organization does
-// not exist.
+// or of all for the installation. For all others the organization does not exist.
 func TestWhoMayRead(t *testing.T) {
 	r := newRig(t)
 	ledger, _ := r.start()

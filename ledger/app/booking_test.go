@@ -84,8 +84,7 @@ func TestABatchIsWaitedFor(t *testing.T) {
 	}
 }
 
-// When the wait fails, the answer is an error and not an outdated
-// balance.
+// When the wait fails, the answer is an error and not an outdated balance.
 func TestWhatIsNotBookedIsNotAnswered(t *testing.T) {
 	_, ledger, token := billed(t)
 	if status, answer := get(t, ledger, token, "/v1/organizations/acme/balance?min_offset=0:1000000"); status != http.StatusInternalServerError || answer["code"] != "unavailable" {

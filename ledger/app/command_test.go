@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The command refuses an invalid configuration with all faults
-// together.
+// The command refuses an invalid configuration with all faults together.
 func TestCommandRefuses(t *testing.T) {
 	command := exec.CommandContext(t.Context(), build(t, "ledger"))
 	command.Env = append(os.Environ(), "WEIR_LISTEN=:0", "WEIR_TIER_SCALE_BYTES=-5")

@@ -20,8 +20,7 @@ func scrape(registry *telemetry.Registry) string {
 	return recorder.Body.String()
 }
 
-// The metrics show the ledger's work and any broken invariant, without
-// tenants.
+// The metrics show the ledger's work and any broken invariant, without tenants.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	registry := telemetry.New()

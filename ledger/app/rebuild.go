@@ -62,8 +62,7 @@ func Rebuild(ctx context.Context, config Config, logger *slog.Logger) (result Re
 	return result, err
 }
 
-// openRebuilt creates the schema. It fails if another rebuild has left
-// one.
+// openRebuilt creates the schema. It fails if another rebuild has left one.
 func openRebuilt(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	pool, err := pg.Open(ctx, url, postgres.RebuildingSchema)
 	if err != nil {

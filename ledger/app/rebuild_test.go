@@ -118,8 +118,7 @@ func (h *history) freeze() (thaw func()) {
 	return func() { h.frozen.Store(nil) }
 }
 
-// charge has acme send something at an instant and waits until it is
-// booked.
+// charge has acme send something at an instant and waits until it is booked.
 func (h *history) charge(at time.Time, bytes int64) {
 	h.t.Helper()
 	l := logs("acme", bytes)
@@ -339,8 +338,7 @@ func TestMadeAnewOfDays(t *testing.T) {
 	}
 }
 
-// A different ledger is reported and doesn't get the name
-// ledger_rebuilt.
+// A different ledger is reported and doesn't get the name ledger_rebuilt.
 func TestMadeAnewIsAnother(t *testing.T) {
 	h := newHistory(t)
 	h.charge(h.clock(), 300)

@@ -15,8 +15,7 @@ import (
 // Billing rehearses a year with a test organization, as in
 // docs/billing.md: charges, exhaustion, upgrade, budget, periods closed
 // on the test's clock, statements, an adjustment, CSV. All of it is
-// marked as a test, no other organization is affected, and all
-// invariants hold.
+// marked as a test, no other organization is affected, and all invariants hold.
 func TestAYearIsRehearsed(t *testing.T) {
 	r, ledger, token := billed(t)
 	const of, clock = "/v1/organizations/acme/", "acme/test-clock"

@@ -180,8 +180,7 @@ func (r *rig) awaitEvents(n int) []string {
 	return append([]string(nil), r.events...)
 }
 
-// verify fails the test on any violation, in the database or against
-// the log.
+// verify fails the test on any violation, in the database or against the log.
 func (r *rig) verify() {
 	r.t.Helper()
 	violations, err := app.Verify(context.Background(), r.config)

@@ -12,8 +12,7 @@ import (
 // kept elsewhere proves that the books of that day are unchanged.
 type DailyRoot = postgres.DailyRoot
 
-// DailyRoots returns the roots of all days kept. tx works in the
-// module's schema.
+// DailyRoots returns the roots of all days kept. tx works in the module's schema.
 func DailyRoots(ctx context.Context, tx pgx.Tx) ([]DailyRoot, error) {
 	return postgres.DailyRoots(ctx, tx)
 }

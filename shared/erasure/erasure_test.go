@@ -208,8 +208,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// What is large takes turns with what is small, also where that
-// begins later.
+// What is large takes turns with what is small, also where that begins later.
 func TestTakesTurns(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {

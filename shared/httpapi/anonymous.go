@@ -11,8 +11,7 @@ import (
 // anonymousNetworks is how many client networks are kept apart.
 const anonymousNetworks = 1 << 16
 
-// AnonymousLimit limits what is answered without a credential by client
-// network.
+// AnonymousLimit limits what is answered without a credential by client network.
 type AnonymousLimit struct {
 	networks  *rate.Table[netip.Prefix]
 	perMinute int

@@ -40,8 +40,7 @@ func Reads(places int, module string) Config {
 	return Config{Places: places, PerOrganization: (places + 1) / 2, Wait: longestRead, Module: module, Noun: "reads", Asked: "reads"}
 }
 
-// Turns are those of one module at one thing. It is safe for concurrent
-// use.
+// Turns are those of one module at one thing. It is safe for concurrent use.
 type Turns struct {
 	config  Config
 	queue   *fair.Queue

@@ -21,8 +21,7 @@ func account(limit int64) ingest.Account {
 	return ingest.Account{Period: calendar.PeriodAt(start, 1), AnchorDay: 1, Limit: limit, NextLimit: limit, Version: 1}
 }
 
-// Concurrent requests never exceed quota and rate while the ledger
-// counts.
+// Concurrent requests never exceed quota and rate while the ledger counts.
 func TestGateUnderConcurrency(t *testing.T) {
 	gate := admission.NewGate(func() time.Time { return start })
 	gate.Apply("org", 500, account(1000))

@@ -25,8 +25,7 @@ func NewClients(perMinute int) *Clients {
 	}
 }
 
-// LimitWaste limits the wasted bytes of each network. It is called
-// before use.
+// LimitWaste limits the wasted bytes of each network. It is called before use.
 func (c *Clients) LimitWaste(limit WasteLimit) { c.waste = limit }
 
 // Waste charges a network for wasted bytes.
@@ -49,8 +48,7 @@ func (c *Clients) Take(network netip.Prefix, now int64) rate.Result {
 	return c.networks.Take(now, c.ask(network))
 }
 
-// Give returns a token of network: its request carried a valid key
-// after all.
+// Give returns a token of network: its request carried a valid key after all.
 func (c *Clients) Give(network netip.Prefix, now int64) { c.networks.Refund(now, c.ask(network)) }
 
 // Len is how many networks are kept.

@@ -35,8 +35,7 @@ func (h *holder) releasing() (bytes int64) {
 	return bytes
 }
 
-// deadlocked reports whether nothing will be released: all wait for
-// each other.
+// deadlocked reports whether nothing will be released: all wait for each other.
 func (p *Pool) deadlocked() bool {
 	for _, h := range p.holders {
 		if !h.deadlocked() {

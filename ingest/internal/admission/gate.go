@@ -54,8 +54,7 @@ func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account)
 	}
 }
 
-// Forget drops an organization. Open reservations settle with the
-// dropped quota.
+// Forget drops an organization. Open reservations settle with the dropped quota.
 func (g *Gate) Forget(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -242,8 +241,7 @@ func (g *Gate) Found(c ingest.Charge) {
 	o.budgets.Found(c)
 }
 
-// Incomplete reports whether a request lost before an instant is
-// unresolved.
+// Incomplete reports whether a request lost before an instant is unresolved.
 func (g *Gate) Incomplete(before time.Time) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -133,8 +133,7 @@ func TestPoolIsNeverStuck(t *testing.T) {
 	})
 }
 
-// A holder has at most its share and so many leases; others are
-// unaffected.
+// A holder has at most its share and so many leases; others are unaffected.
 func TestPoolPerHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(admission.PoolLimits{Bytes: 100, PerHolder: 50, Leases: 3, Wait: time.Second})

@@ -78,8 +78,7 @@ func (a *Attempt) Body() Digest { return a.body }
 // Done is closed when the attempt has ended.
 func (a *Attempt) Done() <-chan struct{} { return a.done }
 
-// Answer returns the attempt's result; nil if it failed or has not
-// ended.
+// Answer returns the attempt's result; nil if it failed or has not ended.
 func (a *Attempt) Answer() *Answer {
 	a.replays.mu.Lock()
 	defer a.replays.mu.Unlock()
@@ -94,8 +93,7 @@ func (a *Attempt) Succeed(answer Answer) {
 	close(a.done)
 }
 
-// Fail ends the attempt unless it has ended: another may begin under
-// its key.
+// Fail ends the attempt unless it has ended: another may begin under its key.
 func (a *Attempt) Fail() {
 	a.replays.mu.Lock()
 	defer a.replays.mu.Unlock()

@@ -41,8 +41,7 @@ func (h *senders) remove(attempt *Attempt) {
 	delete(h.byOrganization, of.organization)
 }
 
-// oldest returns the oldest attempt of the largest sender. There must
-// be one.
+// oldest returns the oldest attempt of the largest sender. There must be one.
 func (h *senders) oldest() *Attempt { return h.most[0].attempts.Front().Value.(*Attempt) }
 
 // A senderHeap has the largest sender first.

@@ -72,8 +72,7 @@ func TestOrdinaryBodiesWait(t *testing.T) {
 	})
 }
 
-// A holder over its share may begin no more bodies than the limit;
-// others may.
+// A holder over its share may begin no more bodies than the limit; others may.
 func TestThrottleFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := admission.NewThrottle(admission.ThrottleLimit{PerSecond: 100, Bodies: 2}, time.Now)

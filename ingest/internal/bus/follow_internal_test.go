@@ -17,8 +17,7 @@ func (s *seenAccounts) Apply(_ string, _ int, account ingest.Account) {
 func (s *seenAccounts) Mark(ingest.Positions) { s.marked++ }
 func (s *seenAccounts) Forget(string)         { s.forgotten++ }
 
-// Both types of weir.accounts.v1 are applied; an unknown type is
-// ignored.
+// Both types of weir.accounts.v1 are applied; an unknown type is ignored.
 func TestTypesOfAccounts(t *testing.T) {
 	for _, c := range []struct {
 		eventType, value string

@@ -30,8 +30,7 @@ const shareBytes = 2 << 20
 
 // shares divides records among gatherings by project, in order of
 // acceptance. Partitions are read at different paces, most of all after
-// a pause; in their order blocks would overlap, and a search would read
-// them all.
+// a pause; in their order blocks would overlap, and a search would read them all.
 func shares(records []fresh) (all [][]fresh) {
 	byProject := map[string][]fresh{}
 	var projects []string

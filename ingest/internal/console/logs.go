@@ -91,8 +91,7 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
 }
 
-// faultOfWords returns the error of the words, the one field of free
-// text.
+// faultOfWords returns the error of the words, the one field of free text.
 func faultOfWords(err error) string {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {

@@ -25,8 +25,7 @@ import (
 
 const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 
-// A shelf is a store with results by organization that records the last
-// search.
+// A shelf is a store with results by organization that records the last search.
 type shelf struct {
 	found map[string]ingest.Result
 	asked ingest.Search

@@ -50,8 +50,7 @@ func whole(counted, ends ingest.Positions) (ranges []bus.Range) {
 	return ranges
 }
 
-// summed returns the sums of the gap's runs and the ranges left to
-// read.
+// summed returns the sums of the gap's runs and the ranges left to read.
 func (g *Gap) summed(ctx context.Context, topic [16]byte, counted, ends ingest.Positions) (sums []ingest.Charge, left []bus.Range, err error) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()

@@ -57,8 +57,7 @@ func fill(t testing.TB, brokers []string, requests int, value []byte) {
 	}
 }
 
-// owed adds up charges by organization and whether they are of the day
-// before.
+// owed adds up charges by organization and whether they are of the day before.
 func owed(charges []ingest.Charge) map[string]int64 {
 	sums := map[string]int64{}
 	for _, c := range charges {
@@ -175,8 +174,7 @@ func TestGapInFewRuns(t *testing.T) {
 	check(3 * ingest.StretchOffsets)
 }
 
-// startOf returns where reading begins if the ledger has counted below
-// an offset.
+// startOf returns where reading begins if the ledger has counted below an offset.
 func startOf(runs []ingest.StretchRun, offset int64) int64 {
 	for _, r := range runs {
 		if r.From() < offset && r.To() > offset+ingest.StretchOffsets {

@@ -19,8 +19,7 @@ const (
 	// behind before they are summed, which is rare.
 	minBehind = 2
 
-	// stretchesPerTx and foldsPerTx bound what one transaction sums and
-	// folds.
+	// stretchesPerTx and foldsPerTx bound what one transaction sums and folds.
 	stretchesPerTx = 16
 	foldsPerTx     = 8 * stretchesPerTx
 
@@ -144,8 +143,7 @@ func insert(runs []ingest.StretchRun, r ingest.StretchRun) []ingest.StretchRun {
 	return slices.Insert(runs, at, r)
 }
 
-// fold joins runs if there are too many, and reports whether there
-// still are.
+// fold joins runs if there are too many, and reports whether there still are.
 func (s *sum) fold(ctx context.Context) (more bool, err error) {
 	for range foldsPerTx {
 		partition, at := s.foldable()

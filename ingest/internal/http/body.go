@@ -61,15 +61,13 @@ func (b *Body) Close() {
 }
 
 // The cost of entries besides their text to those who read, store and
-// group them, in bytes of text: many small ones are more work than a
-// few large.
+// group them, in bytes of text: many small ones are more work than a few large.
 const (
 	perEntry = 256
 	perError = 2 << 10
 )
 
-// Holds charges the holder of an ordinary body for its entries, besides
-// its size.
+// Holds charges the holder of an ordinary body for its entries, besides its size.
 func (b *Body) Holds(batch *ingest.Batch) {
 	if b.buffer.large == nil {
 		b.bodies.throttle.Received(b.holder, int64(batch.Entries)*perEntry+int64(batch.Errors())*perError)

@@ -26,8 +26,7 @@ type Buffer struct {
 	large *region // of a large one
 }
 
-// kindFor returns the smallest kind that holds size bytes, or the
-// largest.
+// kindFor returns the smallest kind that holds size bytes, or the largest.
 func kindFor(size int) int {
 	for kind, holds := range bufferSizes {
 		if size <= holds {

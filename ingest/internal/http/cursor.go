@@ -56,8 +56,7 @@ func (i *id) UnmarshalText(text []byte) error {
 	return err
 }
 
-// NextCursor returns the cursor of the page that starts at next; nil
-// for none.
+// NextCursor returns the cursor of the page that starts at next; nil for none.
 func NextCursor(r *http.Request, next *ingest.Position) *string {
 	if next == nil {
 		return nil

@@ -57,8 +57,7 @@ const (
 	zstdStreamMemory = zstdWindow + 1<<20 + maxPacked
 )
 
-// overheadOf returns the memory to decompress a small body, besides its
-// text.
+// overheadOf returns the memory to decompress a small body, besides its text.
 func overheadOf(how encoding) int64 {
 	switch how {
 	case identityEncoding:

@@ -17,8 +17,7 @@ type requestOptions struct {
 	idempotency string // the Idempotency-Key
 }
 
-// readHeaders parses a request's options. strict is the server's
-// default.
+// readHeaders parses a request's options. strict is the server's default.
 func readHeaders(header http.Header, strict bool) (requestOptions, error) {
 	options := requestOptions{strict: strict}
 	if err := requireJSON(header.Get("Content-Type")); err != nil {

@@ -84,8 +84,7 @@ func newIntake(tb testing.TB, log intake.Publisher, account ingest.Account) *Int
 	}
 }
 
-// testBodies returns bodies with so much memory, the largest of max
-// bytes.
+// testBodies returns bodies with so much memory, the largest of max bytes.
 func testBodies(memory int64, max int, clock func() time.Time) *Bodies {
 	return NewBodies(BodyLimits{Bytes: memory, Max: max, Requests: 256, LargeBodies: 8}, clock)
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Every request with a known key is counted once by its outcome; others
-// are not.
+// Every request with a known key is counted once by its outcome; others are not.
 func TestUsesAreCounted(t *testing.T) {
 	log := &memoryLog{}
 	in := newIntake(t, log, plenty)

@@ -21,8 +21,7 @@ func setLimits(header http.Header, p admission.Admission) {
 	setRateLimit(header, p, p.Quota)
 }
 
-// policies are the rules: a bucket for each level and the period's
-// quota.
+// policies are the rules: a bucket for each level and the period's quota.
 func policies(p admission.Admission) string {
 	text := make([]byte, 0, 160)
 	for i, scope := range [...]rate.Scope{rate.ScopeOrganization, rate.ScopeProject, rate.ScopeKey} {
@@ -33,8 +32,7 @@ func policies(p admission.Admission) string {
 	return string(strconv.AppendInt(text, int64(p.Quota.Period/time.Second), 10))
 }
 
-// setRateLimit sets what is left at the tightest level and of the
-// quota.
+// setRateLimit sets what is left at the tightest level and of the quota.
 func setRateLimit(header http.Header, p admission.Admission, quota ingest.QuotaStatus) {
 	text := httpapi.AppendRateLimit(make([]byte, 0, 96), p.Rate, p.Time.UnixNano())
 	text = strconv.AppendInt(append(text, `, "quota";r=`...), quota.Remaining, 10)

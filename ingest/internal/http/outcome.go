@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// levelWaste is the level of a refusal for the organization's wasted
-// bytes.
+// levelWaste is the level of a refusal for the organization's wasted bytes.
 const levelWaste = "wasted_bytes"
 
 // outcomeFacts are collected for the count of a request's outcome.

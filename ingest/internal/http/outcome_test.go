@@ -100,8 +100,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 	}
 }
 
-// Rate limits are counted by level. Ended keys count too, unknown ones
-// don't.
+// Rate limits are counted by level. Ended keys count too, unknown ones don't.
 func TestOutcomesOfRefusedKeys(t *testing.T) {
 	in, to := newIntake(t, &memoryLog{}, plenty), &outcomesLog{}
 	in.Outcomes = outcomes.NewMeter(outcomes.Config{Process: "run_1", Interval: time.Hour, Clock: in.Clock, To: to})

@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Logs serves GET /v1/logs: the stored entries of the caller's
-// organization.
+// Logs serves GET /v1/logs: the stored entries of the caller's organization.
 type Logs struct {
 	Service *searches.Service
 	Clock   func() time.Time

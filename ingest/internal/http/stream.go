@@ -66,8 +66,7 @@ func beginStream(w http.ResponseWriter) {
 	w.Header().Set("Trailer", trailerNext+", "+trailerIncomplete)
 }
 
-// writeLines sends a page and returns its memory. Each page has its own
-// deadline.
+// writeLines sends a page and returns its memory. Each page has its own deadline.
 func writeLines(w http.ResponseWriter, answer *searches.Answer) error {
 	defer answer.Close()
 	out := httpapi.NewPacedWriter(w)

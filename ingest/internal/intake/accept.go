@@ -60,8 +60,7 @@ type Receipt struct {
 	Replayed bool               // accepted by an earlier request with the key
 }
 
-// Admit takes the request's tokens and checks whether any quota is
-// left.
+// Admit takes the request's tokens and checks whether any quota is left.
 func (s *Service) Admit(who identity.Principal) admission.Admission { return s.Gate.Enter(who) }
 
 // Accept accepts the valid entries of a batch, once per idempotency
@@ -112,8 +111,7 @@ func (s *Service) publish(ctx context.Context, sent *Submission, key string) (Re
 	if err != nil {
 		return Receipt{}, err
 	}
-	// A request that is half written must not depend on its client's
-	// connection.
+	// A request that is half written must not depend on its client's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), PublishTimeout(s.Timeout, bytes))
 	defer cancel()
 	accepted := s.acceptance(sent, now, key)

@@ -2,8 +2,7 @@ package outcomes
 
 import "time"
 
-// Counts are an organization's requests by outcome in a stretch of
-// time.
+// Counts are an organization's requests by outcome in a stretch of time.
 type Counts struct {
 	Organization string
 	Process      string // a run of ingest

@@ -256,8 +256,7 @@ func (m *Meter) publishCounts(ctx context.Context) error {
 	return nil
 }
 
-// takeCounts returns an organization's record to publish; nil: there is
-// none.
+// takeCounts returns an organization's record to publish; nil: there is none.
 func (m *Meter) takeCounts(o *organization) *Counts {
 	if o.unsent != nil {
 		return o.unsent // unchanged: it may be published already

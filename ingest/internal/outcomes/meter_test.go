@@ -16,8 +16,7 @@ import (
 
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// published records what a meter publishes; down makes the brokers
-// fail.
+// published records what a meter publishes; down makes the brokers fail.
 type published struct {
 	counted []Counts
 	refused []Refusal
@@ -42,8 +41,7 @@ func (p *published) Refused(_ context.Context, facts []Refusal) error {
 	return nil
 }
 
-// applied adds up counts like the ledger: each process and sequence
-// once.
+// applied adds up counts like the ledger: each process and sequence once.
 func (p *published) applied() map[Count]int64 {
 	sums, seen := map[Count]int64{}, map[string]bool{}
 	for _, fact := range p.counted {
@@ -142,8 +140,7 @@ func TestIdleOrganizationsAreDropped(t *testing.T) {
 	}
 }
 
-// Requests noted during a publication are neither lost nor counted
-// twice.
+// Requests noted during a publication are neither lost nor counted twice.
 func TestNothingIsLost(t *testing.T) {
 	to := &published{}
 	m, _ := newMeter(to)

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A counter identifies what is counted separately of an organization's
-// requests.
+// A counter identifies what is counted separately of an organization's requests.
 type counter struct{ project, key, environment, outcome, reason string }
 
 // An organization holds the unpublished counts of its requests.

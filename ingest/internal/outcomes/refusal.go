@@ -2,8 +2,7 @@ package outcomes
 
 import "time"
 
-// A Refusal is a request refused by a quota or budget, the last of
-// Requests.
+// A Refusal is a request refused by a quota or budget, the last of Requests.
 type Refusal struct {
 	Organization string
 	Project      string

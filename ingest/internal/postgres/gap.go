@@ -72,8 +72,7 @@ const foldQuery = `WITH gone AS (DELETE FROM gap_charges WHERE topic = $1 AND pa
 		SELECT organization, $1, $2, $3, day, sum(bytes) FROM gone GROUP BY organization, day RETURNING 1)
 	SELECT (SELECT count(*) FROM gone) - (SELECT count(*) FROM kept)`
 
-// FoldRuns joins two adjacent runs and returns by how many rows they
-// shrink.
+// FoldRuns joins two adjacent runs and returns by how many rows they shrink.
 func FoldRuns(ctx context.Context, tx pgx.Tx, topic [16]byte, a, b ingest.StretchRun) (fewer int64, err error) {
 	var batch pgx.Batch
 	batch.Queue(`DELETE FROM gap_runs WHERE topic = $1 AND partition = $2 AND first = $3`, topic, b.Partition, b.First)

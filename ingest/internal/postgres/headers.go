@@ -19,8 +19,7 @@ const headerPageSize = 64
 const narrow = 3600
 
 // planning allows the planner only indexes, whatever its statistics,
-// and plans each query for its values: a generic plan locks all
-// partitions.
+// and plans each query for its values: a generic plan locks all partitions.
 const planning = `SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_custom_plan`
 
 // headers are those of an organization's blocks in one

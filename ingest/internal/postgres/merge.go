@@ -27,8 +27,7 @@ type MergerConfig struct {
 	Logger  *slog.Logger
 }
 
-// A Merger merges small blocks into larger ones. Replicas share the
-// work.
+// A Merger merges small blocks into larger ones. Replicas share the work.
 type Merger struct {
 	MergerConfig
 	metrics mergeMetrics

@@ -230,8 +230,7 @@ func TestAPageGoesOnBehindMerges(t *testing.T) {
 	}
 }
 
-// A deletion during a waiting merge holds, and no merge blocks a
-// deletion.
+// A deletion during a waiting merge holds, and no merge blocks a deletion.
 func TestAMergeBringsNothingBack(t *testing.T) {
 	r := newRig(t)
 	for i := range int64(20) {
@@ -306,8 +305,7 @@ func TestReplicasShareMerges(t *testing.T) {
 	}
 }
 
-// holdBlocks makes merges wait for the present blocks until letGo is
-// called.
+// holdBlocks makes merges wait for the present blocks until letGo is called.
 func (r *rig) holdBlocks() (letGo func()) {
 	r.t.Helper()
 	ctx := context.WithoutCancel(r.t.Context())
@@ -341,8 +339,7 @@ func (r *rig) mergeAside(store *postgres.Store, at time.Time, waiting int) <-cha
 	return merged
 }
 
-// No other replica merges claimed blocks, even with new ones; these
-// come next.
+// No other replica merges claimed blocks, even with new ones; these come next.
 func TestWritersLeaveAClaimAlone(t *testing.T) {
 	r := newRig(t)
 	store, later := r.store(postgres.DefaultLimits()), time.Now().AddDate(0, 0, 7)
@@ -389,8 +386,7 @@ func TestAMergeOutlastsItsClaim(t *testing.T) {
 	}
 }
 
-// Blocks after a merge are merged soon; the rest of an hour when it is
-// closed.
+// Blocks after a merge are merged soon; the rest of an hour when it is closed.
 func TestSmallBlocksAreLookedAtAgain(t *testing.T) {
 	r := newRig(t)
 	now := noon

@@ -37,8 +37,7 @@ func MergeBounds() []prune.Bound {
 }
 
 // daysPerRun is how many days of a retention a run drops, so that a
-// wrong clock does limited damage. Runs are ten minutes apart, so it
-// keeps up.
+// wrong clock does limited damage. Runs are ten minutes apart, so it keeps up.
 const daysPerRun = 2
 
 // blocks go by the partition.
@@ -122,8 +121,7 @@ func (blockDays) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return *oldest, nil
 }
 
-// trustedDay returns the present day by a clock that may be ahead of
-// all blocks.
+// trustedDay returns the present day by a clock that may be ahead of all blocks.
 func trustedDay(now time.Time, days []day) time.Time {
 	newest := time.Time{}
 	for _, d := range days {

@@ -86,8 +86,7 @@ func TestPartitionsGoPastTheirRetention(t *testing.T) {
 	}
 }
 
-// A clock a month ahead drops nothing that is kept a day after the
-// newest block.
+// A clock a month ahead drops nothing that is kept a day after the newest block.
 func TestPartitionsOutlastAClockThatIsAhead(t *testing.T) {
 	pool := pgtest.Open(t, Schema, Migrations()...)
 	keep(t, pool, firstDay, 7)

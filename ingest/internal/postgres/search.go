@@ -40,8 +40,7 @@ func (s *Store) Search(ctx context.Context, organization pg.Organization, search
 	return result, err
 }
 
-// searchSlack is how long a search may exceed its share to read one
-// more block.
+// searchSlack is how long a search may exceed its share to read one more block.
 const searchSlack = 15 * time.Second
 
 // A scan reads the blocks of one search: the ingest.Blocks of one
@@ -60,8 +59,7 @@ type scan struct {
 	unpacked     []byte
 }
 
-// begin finds the organization's partitions and what became of passed
-// blocks.
+// begin finds the organization's partitions and what became of passed blocks.
 func (s *scan) begin() error {
 	if err := pg.AsOrganization(s.ctx, s.tx, s.organization); err != nil {
 		return err
@@ -113,8 +111,7 @@ func (s *scan) first() (from *headers) {
 	return from
 }
 
-// due returns the headers to fetch before those of from can be next;
-// nil: none.
+// due returns the headers to fetch before those of from can be next; nil: none.
 func (s *scan) due(from *headers) (due *headers) {
 	for _, h := range s.headers {
 		switch {

@@ -45,8 +45,7 @@ func (r *rig) store(limits postgres.Limits) *postgres.Store {
 	return store
 }
 
-// entry returns an entry at a second of the epoch; its text has its
-// place.
+// entry returns an entry at a second of the epoch; its text has its place.
 func (r *rig) entry(second int64, padding string) ingest.Stored {
 	r.entries++
 	e := ingest.Stored{Place: ingest.Place{Time: ingest.Instant{Seconds: second}, Index: r.entries}, ReceivedAt: noon, Level: ingest.SeverityInfo}

@@ -94,8 +94,7 @@ func (a *Answer) AllowEviction(stop func()) {
 	}
 }
 
-// Close returns the memory once the page is sent. It may be called
-// again.
+// Close returns the memory once the page is sent. It may be called again.
 func (a *Answer) Close() {
 	if a.lease != nil {
 		a.lease.close()
@@ -107,8 +106,7 @@ func (a *Answer) Close() {
 func (s *Searches) Waiting() int { return s.queue.Queued() }
 
 // Page finds a page in the fair order of organizations. A Problem 429
-// means that its share is used up. The page may be shorter while memory
-// is short.
+// means that its share is used up. The page may be shorter while memory is short.
 func (s *Searches) Page(ctx context.Context, organization string, search ingest.Search) (*Answer, error) {
 	waiting, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()

@@ -86,8 +86,7 @@ func TestOneOrganizationLeavesRoom(t *testing.T) {
 	work.Wait()
 }
 
-// While all places are taken, organizations take turns, whatever their
-// queues.
+// While all places are taken, organizations take turns, whatever their queues.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	d := newDesk()
 	d.endOf = map[string]chan struct{}{"a": make(chan struct{})}
@@ -126,8 +125,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// Unread answers hold memory of their own organization, and never all
-// of it.
+// Unread answers hold memory of their own organization, and never all of it.
 func TestAnswersHaveABudget(t *testing.T) {
 	d := newDesk()
 	close(d.end)

@@ -28,8 +28,7 @@ type AccountQuery struct {
 	Limit      int
 }
 
-// scanLimit is how many accounts one page reads: few may be in the
-// queried state.
+// scanLimit is how many accounts one page reads: few may be in the queried state.
 const scanLimit = 500
 
 // operators take turns together, as one organization does.

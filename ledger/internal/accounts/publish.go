@@ -65,8 +65,7 @@ func (s *Service) MarkPublished(ctx context.Context, tx pgx.Tx, round Round) err
 	return postgres.MarkPublished(ctx, tx, slices.Concat(round.Accounts, round.Deleted))
 }
 
-// Withdraw makes the withdrawal of a deleted organization's account
-// due.
+// Withdraw makes the withdrawal of a deleted organization's account due.
 func (s *Service) Withdraw(ctx context.Context, tx pgx.Tx, organization string) error {
 	return postgres.MarkUnpublished(ctx, tx, organization)
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/snapshot"
 )
 
-// A Service shows the accounts of all organizations to ingest and to
-// operators.
+// A Service shows the accounts of all organizations to ingest and to operators.
 type Service struct {
 	Reads    *snapshot.Reader
 	Tiers    ledger.Tiers

@@ -28,8 +28,7 @@ type Balance struct {
 // State returns the organization's state.
 func (b Balance) State() string { return b.Organization.State(b.Book, b.At) }
 
-// longestBooking exceeds the time of a booking transaction, which the
-// bus limits.
+// longestBooking exceeds the time of a booking transaction, which the bus limits.
 const longestBooking = 2 * time.Minute
 
 // Balance reads the balance of now or of an instant. For a past instant
@@ -50,8 +49,7 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 	return balance, err
 }
 
-// runningBalance returns the current balance and how far the log is
-// booked.
+// runningBalance returns the current balance and how far the log is booked.
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
 	end, unknown := s.Waiter.recentEnd(ctx)
 	var standing postgres.Standing
@@ -99,8 +97,7 @@ func (s *Service) balanceOf(standing postgres.Standing) (Balance, error) {
 	return s.balance(standing.Organization, now, standing.Applied, standing.Books...)
 }
 
-// balanceAt reads the balance of an instant's period, as booked by
-// then.
+// balanceAt reads the balance of an instant's period, as booked by then.
 func (s *Service) balanceAt(ctx context.Context, tx pgx.Tx, organization pg.Organization, at time.Time) (Balance, error) {
 	o, err := snapshot.OrganizationAt(ctx, tx, organization, at)
 	if err != nil {

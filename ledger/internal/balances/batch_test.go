@@ -23,8 +23,7 @@ func batchAt(at time.Time) uuid.UUID {
 	return batch
 }
 
-// A batch is reported once it is charged, even while another partition
-// lags.
+// A batch is reported once it is charged, even while another partition lags.
 func TestABatchWaitsForNoOtherPartition(t *testing.T) {
 	l, asked := ledgertest.Acme(t), make(chan struct{})
 	batch := batchAt(l.Now())

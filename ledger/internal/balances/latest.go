@@ -22,8 +22,7 @@ type dated[T any] struct {
 	err   error
 }
 
-// since returns a value read at an instant or later. It waits for a
-// running read.
+// since returns a value read at an instant or later. It waits for a running read.
 func (l *latest[T]) since(ctx context.Context, instant time.Time, clock func() time.Time, read func(context.Context) (T, error)) (T, error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()

@@ -67,8 +67,7 @@ func ensureLate(ctx context.Context, tx pgx.Tx, opened map[string]*ledger.Books)
 	return postgres.EnsureDays(ctx, tx, days...)
 }
 
-// NoteApplied stores the ranges that the transaction applied, for the
-// Checker.
+// NoteApplied stores the ranges that the transaction applied, for the Checker.
 func (s *Service) NoteApplied(ctx context.Context, tx pgx.Tx, ranges []ledger.Range) error {
 	if err := postgres.SaveRanges(ctx, tx, ranges); err != nil {
 		return fmt.Errorf("cannot save the applied ranges: %w", err)

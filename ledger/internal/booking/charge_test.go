@@ -78,8 +78,7 @@ func TestUnknownOrganization(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// An organization's creation may come twice and after its logs: it
-// applies once.
+// An organization's creation may come twice and after its logs: it applies once.
 func TestPlanStartsOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Indie)
@@ -133,8 +132,7 @@ func TestConcurrentCharges(t *testing.T) {
 	}
 }
 
-// bookRetrying books charges, with retries when the database asks for
-// one.
+// bookRetrying books charges, with retries when the database asks for one.
 func bookRetrying(t *testing.T, l *ledgertest.Ledger, charges []ledger.Charge) (events []ledger.Event, err error) {
 	for again := true; again; again = pg.IsTransient(err) {
 		err = l.Try(t.Context(), func(ctx context.Context, tx pgx.Tx) (err error) {

@@ -129,8 +129,7 @@ func TestBudgetIsExhausted(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A request that sets budgets applies once. Unknown spenders are
-// refused.
+// A request that sets budgets applies once. Unknown spenders are refused.
 func TestBudgetsAreSetOnce(t *testing.T) {
 	l := ledgertest.New(t)
 	l.Start(t, "acme", ledger.Scale)

@@ -83,8 +83,7 @@ func (l *Log) End(ctx context.Context) (horizon.End, error) {
 func (l *Log) read(ctx context.Context, ranges []ledger.Range, each func(offset int64, logs contract.LogsAccepted)) (start int64, err error) {
 	reader := &logrange.Reader{Brokers: l.Brokers, Dialer: l.Dialer, Topic: contract.TopicLogs}
 	return reader.Read(ctx, ranges[0].Partition, ranges[0].First, ranges[len(ranges)-1].Next, func(record bus.Record) {
-		// A record that can't be parsed is parked; the ranges leave it
-		// out.
+		// A record that can't be parsed is parked; the ranges leave it out.
 		if logs, err := contract.ParseLogsAccepted(record.Lookup(), nil); err == nil {
 			each(record.Offset, logs)
 		}

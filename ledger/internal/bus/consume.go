@@ -30,12 +30,10 @@ type Consumer struct {
 	Conflicts prometheus.Counter // see NewConflicts
 }
 
-// ErrConflict means that part of a request came again with other
-// content.
+// ErrConflict means that part of a request came again with other content.
 var ErrConflict = errors.New("another record of the same part of the same batch was applied before")
 
-// NewConflicts returns the metric of records that contradict an applied
-// one.
+// NewConflicts returns the metric of records that contradict an applied one.
 func NewConflicts(registerer prometheus.Registerer) prometheus.Counter {
 	return promauto.With(registerer).NewCounter(prometheus.CounterOpts{
 		Name: "weir_ledger_conflicting_records_total",
@@ -87,8 +85,7 @@ func (c *Consumer) book(ctx context.Context, tx pgx.Tx, all entries) (of booked,
 }
 
 // completedCharges passes entries through the inbox and returns the
-// charges of the requests they complete. Each part gets its record's
-// checksum.
+// charges of the requests they complete. Each part gets its record's checksum.
 func (c *Consumer) completedCharges(ctx context.Context, tx pgx.Tx, all entries) ([]ledger.Charge, error) {
 	deleted, err := erasure.FindDeletedIn(ctx, tx, all.logs)
 	if err != nil {
@@ -124,8 +121,7 @@ func (c *Consumer) refuseConflicts(results *inbox.Results, parts []ledger.Charge
 }
 
 // chargesOf returns the charges of complete requests, in the order of
-// the records that complete them. parts are the charges of single
-// records.
+// the records that complete them. parts are the charges of single records.
 func chargesOf(ctx context.Context, tx pgx.Tx, results *inbox.Results, parts []ledger.Charge) ([]ledger.Charge, error) {
 	requests := make([]ledger.Charge, 0, len(parts))
 	for i, verdict := range results.Verdicts {
@@ -164,8 +160,7 @@ func rangesOf(parts, requests []ledger.Charge, booked time.Time) (ranges []ledge
 	return ranges
 }
 
-// extendToLate extends ranges to the periods in which late charges
-// count.
+// extendToLate extends ranges to the periods in which late charges count.
 func extendToLate(ranges []ledger.Range, events []ledger.Event) []ledger.Range {
 	for _, event := range events {
 		if event.Kind != ledger.BooksAdjusted {

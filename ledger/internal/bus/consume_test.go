@@ -19,8 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// partsOf is a request of three parts of 10, 20 and 30 bytes, from an
-// offset on.
+// partsOf is a request of three parts of 10, 20 and 30 bytes, from an offset on.
 func partsOf(t *testing.T, offset int64) (records []sharedbus.Record) {
 	t.Helper()
 	batch := uuid.Must(uuid.NewV7()).String()

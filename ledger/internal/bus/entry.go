@@ -36,8 +36,7 @@ func (e *entries) drop(of bus.Position) {
 	}
 }
 
-// parseLogs parses records. An invalid header is that record's
-// permanent error.
+// parseLogs parses records. An invalid header is that record's permanent error.
 func parseLogs(records []bus.Record) (entries, error) {
 	all := entries{make([]contract.LogsAccepted, 0, len(records)), make([]ledger.Charge, 0, len(records))}
 	for _, record := range records {

@@ -27,8 +27,7 @@ func outcome(t *testing.T, kind string, fact any, offset int64) sharedbus.Record
 	return r
 }
 
-// tally is a record of one process about acme with so many rejected
-// requests.
+// tally is a record of one process about acme with so many rejected requests.
 func tally(process string, sequence, rejected int64) contract.RequestsCounted {
 	at := time.Now().UTC()
 	return contract.RequestsCounted{Organization: "acme", Process: process, Sequence: sequence, From: at, To: at, Counts: []contract.RequestCount{

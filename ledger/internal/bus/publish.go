@@ -44,8 +44,7 @@ const accountsPerPublish = 500
 // Each round is read in one snapshot on that connection, published and
 // acknowledged. Its marker follows, and then the round is recorded as
 // published. A crash repeats a round, but loses none. The first change
-// is published at once. Later changes wait for a short pause and go
-// together.
+// is published at once. Later changes wait for a short pause and go together.
 type Accounts struct {
 	Pool      *pgxpool.Pool
 	Services  *services.Services
@@ -54,8 +53,7 @@ type Accounts struct {
 	Logger    *slog.Logger
 }
 
-// Run publishes until ctx ends. It logs a failure and retries after a
-// second.
+// Run publishes until ctx ends. It logs a failure and retries after a second.
 func (a *Accounts) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := a.lead(ctx); err != nil && ctx.Err() == nil {
@@ -126,8 +124,7 @@ func awaitSignal(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// publishRound publishes what is due. before are the last marker's
-// positions.
+// publishRound publishes what is due. before are the last marker's positions.
 func (a *Accounts) publishRound(ctx context.Context, conn *pgx.Conn, before contract.Positions) (accounts.Round, error) {
 	round, err := a.nextRound(ctx, conn)
 	if err != nil {
@@ -154,8 +151,7 @@ func (a *Accounts) nextRound(ctx context.Context, conn *pgx.Conn) (round account
 	return round, err
 }
 
-// asSystem runs fn in a transaction of conn that sees all
-// organizations.
+// asSystem runs fn in a transaction of conn that sees all organizations.
 func asSystem(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		if err := pg.AsSystem(ctx, tx); err != nil {

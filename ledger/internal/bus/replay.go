@@ -124,8 +124,7 @@ func (r *Replay) readAhead(ctx context.Context, through contract.Positions, next
 	}
 }
 
-// nextBatch returns the next records of all partitions, of about one
-// time.
+// nextBatch returns the next records of all partitions, of about one time.
 func (r *Replay) nextBatch(ctx context.Context, through contract.Positions) (batch replayBatch, err error) {
 	batch.shares = make([]replayShare, cmp.Or(r.Shares, runtime.GOMAXPROCS(0)))
 	for size := cmp.Or(r.BatchSize, replayBatchSize); batch.n < size; {
@@ -158,8 +157,7 @@ func (r *Replay) earliest(ctx context.Context, through contract.Positions) (earl
 }
 
 // applySkipping repeats a transaction without the record that each
-// failure names: it had no effect before either. It returns how many it
-// skipped.
+// failure names: it had no effect before either. It returns how many it skipped.
 func applySkipping(ctx context.Context, pool *pgxpool.Pool, drop func(bus.Position), do func(tx pgx.Tx) error) (skipped int, err error) {
 	for ; ; skipped++ {
 		err := postgres.InAsyncTx(ctx, pool, do)

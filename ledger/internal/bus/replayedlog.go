@@ -12,8 +12,7 @@ import (
 // replayReadSize is how many records of a partition are read together.
 const replayReadSize = 2_500
 
-// A replayedLog is a partition of the log that is read again, some
-// entries ahead.
+// A replayedLog is a partition of the log that is read again, some entries ahead.
 type replayedLog struct {
 	reader    *logrange.Reader
 	partition int
@@ -23,8 +22,7 @@ type replayedLog struct {
 	skipped   int       // records that can't be applied
 }
 
-// fill reads ahead and reports whether there is a next entry below an
-// offset.
+// fill reads ahead and reports whether there is a next entry below an offset.
 func (l *replayedLog) fill(ctx context.Context, through int64) (found bool, err error) {
 	for len(l.ahead) == 0 && l.read < min(through, l.end) {
 		next := min(l.read+replayReadSize, l.end)

@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A replayBatch holds the next entries of the log and when they were
-// accepted.
+// A replayBatch holds the next entries of the log and when they were accepted.
 type replayBatch struct {
 	n           int
 	shares      []replayShare

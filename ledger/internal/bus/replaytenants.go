@@ -14,8 +14,7 @@ import (
 )
 
 // Tenants applies the records of tenants below an offset and returns
-// the topic's id. The ledger knows an organization from its creation
-// on.
+// the topic's id. The ledger knows an organization from its creation on.
 func (r *Replay) Tenants(ctx context.Context, through int64) (topic [16]byte, err error) {
 	reader := r.reader(contract.TopicTenants)
 	if topic, _, err = reader.Bounds(ctx); err != nil {
@@ -38,8 +37,7 @@ func (r *Replay) Tenants(ctx context.Context, through int64) (topic [16]byte, er
 	return topic, nil
 }
 
-// applyTenants applies records of tenants, those of about one time
-// together.
+// applyTenants applies records of tenants, those of about one time together.
 func (r *Replay) applyTenants(ctx context.Context, records []bus.Record) error {
 	for len(records) > 0 {
 		n, last := sameTime(records)

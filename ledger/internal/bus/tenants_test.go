@@ -17,8 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// A plan starts beside events of other types, including types of a
-// newer version.
+// A plan starts beside events of other types, including types of a newer version.
 func TestUnknownTypesOfTenantsPass(t *testing.T) {
 	consumer, pool := newConsumer(t)
 	records := []sharedbus.Record{

@@ -36,8 +36,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// Outcomes are counted in requests. Nothing overflows or divides by
-// zero.
+// Outcomes are counted in requests. Nothing overflows or divides by zero.
 func TestChartOfOutcomes(t *testing.T) {
 	hour := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	uses := []ledger.Use{

@@ -40,8 +40,7 @@ func newVisitor(t *testing.T, l *ledgertest.Ledger, operators string) visitor {
 	return v
 }
 
-// get requests a page as a member. A text with the prefix "no " must be
-// absent.
+// get requests a page as a member. A text with the prefix "no " must be absent.
 func (v visitor) get(organization, role, path string, status int, texts ...string) (page string) {
 	v.t.Helper()
 	return v.send(organization, role, httptest.NewRequest(http.MethodGet, "/console/usage"+path, nil), status, texts...)

@@ -22,8 +22,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The page shows the period and transfers of the member's organization,
-// if any.
+// The page shows the period and transfers of the member's organization, if any.
 func TestUsagePage(t *testing.T) {
 	l, session := ledgertest.New(t), identity.SessionPrefix+strings.Repeat("a", 48)
 	credentials := identity.NewCredentials(time.Now)

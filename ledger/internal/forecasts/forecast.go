@@ -13,8 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Forecast is the expected usage of the running period, with its
-// balance.
+// A Forecast is the expected usage of the running period, with its balance.
 type Forecast struct {
 	ledger.Forecast
 	Balance balances.Balance
@@ -41,8 +40,7 @@ func forecastOf(ctx context.Context, tx pgx.Tx, b balances.Balance) (ledger.Fore
 	return ledger.NewForecast(history(days, today), b.Book.Period, b.Book.Used(), b.Organization.Admits(b.Book, b.At), b.At), nil
 }
 
-// history returns the bytes of each day from the first used to
-// yesterday.
+// history returns the bytes of each day from the first used to yesterday.
 func history(days []ledger.DayCharge, today time.Time) (bytes []int64) {
 	if len(days) == 0 {
 		return nil

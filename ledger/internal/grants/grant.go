@@ -44,8 +44,7 @@ type voidInput struct{ Grant string }
 // InputName is stored: the type's first name.
 func (voidInput) InputName() string { return "service.voiding" }
 
-// Void takes back what is left of a grant. A used up grant stays as it
-// is.
+// Void takes back what is left of a grant. A used up grant stays as it is.
 func (s *Service) Void(ctx context.Context, organization string, request unitofwork.Request, id string) (ledger.Grant, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		return books.Void(id), nil

@@ -26,8 +26,7 @@ type End struct {
 // arrive and be booked.
 const Settling = time.Minute
 
-// A Horizon is the instant through which the log is booked, by all
-// replicas.
+// A Horizon is the instant through which the log is booked, by all replicas.
 type Horizon struct {
 	through time.Time // zero: unknown
 	marked  time.Time // time of the awaited mark, end was read then or later; zero: none

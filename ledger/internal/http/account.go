@@ -71,8 +71,7 @@ func (a *API) accounts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// accountList returns a page. One that stopped at the scan limit
-// continues too.
+// accountList returns a page. One that stopped at the scan limit continues too.
 func accountList(r *http.Request, found []accounts.Account, next string) httpapi.List[accountBody] {
 	list := httpapi.List[accountBody]{Items: make([]accountBody, len(found))}
 	for i, account := range found {

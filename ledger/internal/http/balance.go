@@ -37,8 +37,7 @@ type periodBody struct {
 	End   time.Time `json:"end"`
 }
 
-// asOfBody is the time of an answer and the positions of the log that
-// it counts.
+// asOfBody is the time of an answer and the positions of the log that it counts.
 type asOfBody struct {
 	Time      time.Time          `json:"time"`
 	Positions contract.Positions `json:"positions"` // next offset of weir.logs.v1 by partition
@@ -125,8 +124,7 @@ func (a *API) await(r *http.Request, organization string) (charged *bool, err er
 	return charged, answer(err, organization)
 }
 
-// idLength is the length of a UUID's usual form; uuid.Parse accepts
-// others.
+// idLength is the length of a UUID's usual form; uuid.Parse accepts others.
 const idLength = 36
 
 // batchOf parses the id of a batch; uuid.Nil for none.

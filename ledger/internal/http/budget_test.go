@@ -8,8 +8,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// Budgets are set together, listed with their use, and removed one by
-// one.
+// Budgets are set together, listed with their use, and removed one by one.
 func TestBudgets(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Scale)

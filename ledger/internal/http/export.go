@@ -39,8 +39,7 @@ func (e export[T]) write(w http.ResponseWriter, mediaType string) error {
 	return out.Flush()
 }
 
-// lines writes the header of a CSV and returns the function that writes
-// an item.
+// lines writes the header of a CSV and returns the function that writes an item.
 func (e export[T]) lines(out *httpapi.PacedWriter, mediaType string) func(T) error {
 	if mediaType == httpapi.TypeLines {
 		encoder := json.NewEncoder(out)

@@ -111,8 +111,7 @@ func (b grantSpecBody) spec() (spec ledger.Grant, err error) {
 	return spec, err
 }
 
-// kept rounds a field's time as the database stores it; zero where it
-// is absent.
+// kept rounds a field's time as the database stores it; zero where it is absent.
 func kept(field string, t *time.Time) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil

@@ -46,8 +46,7 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// An adjustment credits a wrong charge to its period and lists its
-// transfers.
+// An adjustment credits a wrong charge to its period and lists its transfers.
 func TestAdjustments(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

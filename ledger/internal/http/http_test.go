@@ -36,8 +36,7 @@ func newAPI(t *testing.T) *api {
 	return newAPIFor(t, map[string]string{token: "acme"})
 }
 
-// newAPIFor is newAPI with these tokens by organization; "" is the
-// installation.
+// newAPIFor is newAPI with these tokens by organization; "" is the installation.
 func newAPIFor(t *testing.T, tokens map[string]string) *api {
 	t.Helper()
 	credentials := identity.NewCredentials(time.Now)

@@ -16,8 +16,7 @@ type page[C any] struct {
 	limit    int
 }
 
-// pageOf parses the requested page of r. Parameters besides filters are
-// refused.
+// pageOf parses the requested page of r. Parameters besides filters are refused.
 func pageOf[C any](r *http.Request, filters ...string) (asked page[C], err error) {
 	if err := httpapi.OnlyKnown(r, nil, append(filters, "from", "to", "limit", "cursor")...); err != nil {
 		return asked, err
@@ -52,8 +51,7 @@ func instant(r *http.Request, name string, fallback time.Time) (time.Time, error
 func earliest() time.Time { return time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) }
 func latest() time.Time   { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// span parses from and to of the query: half-open, all time where
-// absent.
+// span parses from and to of the query: half-open, all time where absent.
 func span(r *http.Request) (from, to time.Time, err error) {
 	from, errFrom := instant(r, "from", earliest())
 	to, errTo := instant(r, "to", latest())

@@ -75,8 +75,7 @@ func newRefusalBody(r usage.ExplainedRefusal) refusalBody {
 	return body
 }
 
-// refusals lists requests that the quota refused, the latest first,
-// with reasons.
+// refusals lists requests that the quota refused, the latest first, with reasons.
 func (a *API) refusals(w http.ResponseWriter, r *http.Request) error {
 	page, err := pageOf[postgres.RefusalCursor](r)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// Statements are listed with totals; a single one has everything, also
-// as CSV.
+// Statements are listed with totals; a single one has everything, also as CSV.
 func TestStatements(t *testing.T) {
 	a := newAPI(t)
 	a.Start(t, "acme", ledger.Indie)

@@ -16,8 +16,7 @@ type clockBody struct {
 	At           time.Time `json:"at"`
 }
 
-// testClock answers with an organization's time and whether it is a
-// test.
+// testClock answers with an organization's time and whether it is a test.
 func (a *API) testClock(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err

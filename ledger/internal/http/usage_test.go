@@ -29,8 +29,7 @@ func (a *api) getAs(t *testing.T, path, accept string) (int, string, string) {
 	return answer.Code, answer.Header().Get("Content-Type"), answer.Body.String()
 }
 
-// used books charges of two keys over three days of two months, and
-// rejections.
+// used books charges of two keys over three days of two months, and rejections.
 func (a *api) used(t *testing.T) {
 	t.Helper()
 	a.Start(t, "acme", ledger.Scale)

@@ -47,8 +47,7 @@ func newVerificationBody(organization string, v integrity.Verification) verifica
 	return body
 }
 
-// verify checks an organization's books and answers with the
-// violations.
+// verify checks an organization's books and answers with the violations.
 func (a *API) verify(w http.ResponseWriter, r *http.Request) error {
 	if err := httpapi.OnlyKnown(r, nil); err != nil {
 		return err

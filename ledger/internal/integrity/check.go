@@ -38,8 +38,7 @@ type Report struct {
 	At         time.Time          // of the last round; zero before it
 }
 
-// A Log compares ranges of one partition, in offset order, with the
-// log.
+// A Log compares ranges of one partition, in offset order, with the log.
 type Log interface {
 	Check(ctx context.Context, ranges []ledger.Range) ([]ledger.Violation, error)
 }
@@ -135,8 +134,7 @@ func latestOf(partitions map[int][]ledger.Range) []ledger.Range {
 	return slices.Collect(maps.Values(lasts))
 }
 
-// checkRanges compares ranges with their transfers, in the claiming
-// transaction.
+// checkRanges compares ranges with their transfers, in the claiming transaction.
 func (c *Checker) checkRanges(ctx context.Context) (ranges []ledger.Range, found []ledger.Violation, err error) {
 	err = pg.InTxAsSystem(ctx, c.Pool, func(tx pgx.Tx) error {
 		if ranges, err = postgres.ClaimRanges(ctx, tx, claimedRanges); err != nil {

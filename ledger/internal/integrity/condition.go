@@ -25,8 +25,7 @@ type Condition struct {
 }
 
 // Examine takes a few queries, however large the books are. An hour
-// that ended before due must be sealed. Nothing before since is
-// compared.
+// that ended before due must be sealed. Nothing before since is compared.
 func Examine(ctx context.Context, pool *pgxpool.Pool, log Log, due, since time.Time) (found Condition, err error) {
 	var last []ledger.Range
 	err = pg.Snapshot(ctx, pool, func(tx pgx.Tx) error {

@@ -16,8 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// bookings counts the queries of transfers, and those over more than
-// one booking.
+// bookings counts the queries of transfers, and those over more than one booking.
 type bookings struct{ queries, spanning atomic.Int64 }
 
 func (b *bookings) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {

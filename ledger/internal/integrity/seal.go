@@ -42,8 +42,7 @@ func NewSealed(registerer prometheus.Registerer) prometheus.Gauge {
 	})
 }
 
-// Run seals until ctx ends. It logs a failure and retries after
-// Interval.
+// Run seals until ctx ends. It logs a failure and retries after Interval.
 func (s *Sealer) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, s.Interval, s.RunOnce, lifecycle.Warn(s.Logger, "cannot seal an hour"))
 }
@@ -67,8 +66,7 @@ func (s *Sealer) RunOnce(ctx context.Context) error {
 	return nil
 }
 
-// look reads the time, the progress of sealing, and whether an hour may
-// be due.
+// look reads the time, the progress of sealing, and whether an hour may be due.
 func (s *Sealer) look(ctx context.Context) (now time.Time, due bool, err error) {
 	err = pg.InTxAsSystem(ctx, s.Pool, func(tx pgx.Tx) error {
 		if now, err = s.Time(ctx, tx); err != nil {

@@ -266,8 +266,7 @@ func TestChainsFindWhatWasChanged(t *testing.T) {
 	}
 }
 
-// A chain without its beginning still verifies and is compared with its
-// charges.
+// A chain without its beginning still verifies and is compared with its charges.
 func TestTheRestOfAChainHolds(t *testing.T) {
 	l := sealed(t)
 	forget := func(ctx context.Context, tx pgx.Tx) error {
@@ -292,8 +291,7 @@ func TestTheRestOfAChainHolds(t *testing.T) {
 	})
 }
 
-// sealed is a ledger with three links of one organization and one of
-// another.
+// sealed is a ledger with three links of one organization and one of another.
 func sealed(t *testing.T) *ledgertest.Ledger {
 	t.Helper()
 	l, noon := ledgertest.New(t), ledgertest.November

@@ -29,8 +29,7 @@ type Verification struct {
 }
 
 // Verify checks an organization's books: the running period and the one
-// before, usage and grants since then, budgets, statements and the
-// chain.
+// before, usage and grants since then, budgets, statements and the chain.
 func (s *Service) Verify(ctx context.Context, organization string) (found Verification, err error) {
 	found.At = s.Reads.Clock().UTC()
 	leave, err := s.Reads.Turns.Enter(ctx, organization)

@@ -14,8 +14,7 @@ import (
 	"github.com/weirlog/weir/ledger/internal/unitofwork"
 )
 
-// decided is a sealed ledger where acme has a grant, a budget and
-// statements.
+// decided is a sealed ledger where acme has a grant, a budget and statements.
 func decided(t *testing.T) *ledgertest.Ledger {
 	t.Helper()
 	l := sealed(t)
@@ -28,8 +27,7 @@ func decided(t *testing.T) *ledgertest.Ledger {
 	return l
 }
 
-// A verification finds the violations of one organization, and none of
-// others.
+// A verification finds the violations of one organization, and none of others.
 func TestVerifyOneOrganization(t *testing.T) {
 	l := decided(t)
 	found, err := l.Integrity.Verify(t.Context(), "acme")

@@ -20,8 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// organizationsPerTx is how many organizations one transaction
-// advances.
+// organizationsPerTx is how many organizations one transaction advances.
 const organizationsPerTx = 20
 
 // An Advancer ends periods, and starts and ends grants, when they are
@@ -37,8 +36,7 @@ type Advancer struct {
 	booked horizon.Horizon
 }
 
-// Run advances until ctx ends. It logs a failure and retries after
-// Interval.
+// Run advances until ctx ends. It logs a failure and retries after Interval.
 func (a *Advancer) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, a.Interval, a.RunOnce, lifecycle.Warn(a.Logger, "cannot do what is due"))
 }
@@ -56,8 +54,7 @@ func (a *Advancer) RunOnce(ctx context.Context) error {
 	return err
 }
 
-// due reports whether anything is due and through which instant it can
-// be done.
+// due reports whether anything is due and through which instant it can be done.
 func (a *Advancer) due(ctx context.Context) (through time.Time, due bool, err error) {
 	var now time.Time
 	err = pg.InTxAsSystem(ctx, a.Pool, func(tx pgx.Tx) error {
@@ -131,8 +128,7 @@ func (p *advancePass) locked(ctx context.Context) error {
 	return err
 }
 
-// oneByOne advances each organization alone, so that a failure is of
-// one.
+// oneByOne advances each organization alone, so that a failure is of one.
 func (p *advancePass) oneByOne(ctx context.Context, ids []string) {
 	for _, id := range ids {
 		due, err := p.alone(ctx, id)
@@ -161,8 +157,7 @@ func (p *advancePass) lockedDue(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// alone advances one organization, if it is due once its books are
-// free.
+// alone advances one organization, if it is due once its books are free.
 func (p *advancePass) alone(ctx context.Context, id string) (due bool, err error) {
 	err = pg.InTxAsSystem(ctx, p.pool, func(tx pgx.Tx) error {
 		if due, err = postgres.LockIfDue(ctx, tx, p.through, id); err != nil || !due {

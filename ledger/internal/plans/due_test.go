@@ -45,8 +45,7 @@ func TestWhatIsDueIsDone(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Concurrent advancers take different organizations, and nothing is
-// done twice.
+// Concurrent advancers take different organizations, and nothing is done twice.
 func TestAdvancersShareTheWork(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -70,8 +69,7 @@ func TestAdvancersShareTheWork(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// A failing organization waits alone, even if more fail than fit a
-// transaction.
+// A failing organization waits alone, even if more fail than fit a transaction.
 func TestWhatFailsKeepsNobodyWaiting(t *testing.T) {
 	l := ledgertest.New(t)
 	const failing = 25

@@ -21,8 +21,7 @@ func subscribe(t *testing.T, l *ledgertest.Ledger, wanted ledger.Subscription) p
 	return made
 }
 
-// closings are the events of so many periods that close without other
-// events.
+// closings are the events of so many periods that close without other events.
 func closings(periods int) []ledger.EventKind {
 	return append(slices.Repeat([]ledger.EventKind{ledger.PeriodClosed}, periods), slices.Repeat([]ledger.EventKind{ledger.StatementReady}, periods)...)
 }

@@ -27,8 +27,7 @@ func (s *Service) Thresholds(ctx context.Context, organization string) (found Th
 	return found, err
 }
 
-// SetThresholds sets an organization's own thresholds; nil: the
-// installation's.
+// SetThresholds sets an organization's own thresholds; nil: the installation's.
 func (s *Service) SetThresholds(ctx context.Context, organization string, request unitofwork.Request, percents ledger.Thresholds) (Thresholds, error) {
 	choose := func(_ pgx.Tx, books *ledger.Books, _ time.Time) ([]ledger.Decision, error) {
 		return books.SetThresholds(percents)

@@ -11,8 +11,7 @@ import (
 )
 
 // queueUnpublished marks the organizations' states as changed. Versions
-// are drawn under the organization's lock, so they grow with its
-// changes.
+// are drawn under the organization's lock, so they grow with its changes.
 func queueUnpublished(batch *pgx.Batch, organizations []string) {
 	batch.Queue(`INSERT INTO unpublished (organization, version)
 		SELECT id, nextval('versions') FROM unnest($1::text[]) AS id

@@ -8,8 +8,7 @@ import (
 )
 
 // OrganizationIDs lists at most limit organizations with a plan whose
-// ids contain a text, sorted, from after on. tx must see all
-// organizations.
+// ids contain a text, sorted, from after on. tx must see all organizations.
 func OrganizationIDs(ctx context.Context, tx pgx.Tx, containing, after string, limit int) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT organization FROM organizations
 		WHERE organization > $1 AND plans <> '[]' AND strpos(organization, $2) > 0 ORDER BY organization LIMIT $3`, after, containing, limit)

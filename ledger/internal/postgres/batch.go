@@ -16,8 +16,7 @@ import (
 const batchAge = 5 * time.Second
 
 // IsCharged reports whether an organization was charged for a batch, a
-// UUIDv7. It is false for a batch so late that it counts in a later
-// period.
+// UUIDv7. It is false for a batch so late that it counts in a later period.
 func IsCharged(ctx context.Context, tx pgx.Tx, organization pg.Organization, batch uuid.UUID) (charged bool, err error) {
 	named := time.Unix(batch.Time().UnixTime())
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM transfers WHERE organization = $1 AND effective_at BETWEEN $2 AND $3

@@ -81,8 +81,7 @@ func CheckBooks(ctx context.Context, tx pgx.Tx, organization string, since time.
 const touchedSample = 500
 
 // TouchedBy returns at most limit books that the transaction of a range
-// wrote to. It samples transfers at a random place in the last day that
-// has any.
+// wrote to. It samples transfers at a random place in the last day that has any.
 func TouchedBy(ctx context.Context, tx pgx.Tx, r ledger.Range, limit int) (map[BookKey]bool, error) {
 	whole, err := wholeTransaction(ctx, tx, r)
 	if err != nil {
@@ -127,8 +126,7 @@ func wholeTransaction(ctx context.Context, tx pgx.Tx, r ledger.Range) (ledger.Ra
 	return r, err
 }
 
-// touchedAfter returns the books of a booking's transfers after those
-// skipped.
+// touchedAfter returns the books of a booking's transfers after those skipped.
 func (t tail) touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipped int64, limit int) (map[BookKey]bool, error) {
 	rows, err := tx.Query(ctx, `SELECT DISTINCT organization, period_start FROM (SELECT organization, period_start FROM `+t.partition+`
 			WHERE ctid >= $1 AND booked_at = $2 LIMIT $3 OFFSET $4) sample LIMIT $5`, customPlan, t.first, r.Booked, touchedSample, skipped, limit)
@@ -145,8 +143,7 @@ func (t tail) touchedAfter(ctx context.Context, tx pgx.Tx, r ledger.Range, skipp
 }
 
 // sum returns the sum of a book's transfers, from the last sum on. If
-// the book differs, a transaction may have committed late: then it adds
-// up all.
+// the book differs, a transaction may have committed late: then it adds up all.
 func (c *BookCheck) sum(ctx context.Context, tx pgx.Tx, organization string, book ledger.Book, by time.Time) (ledger.Balances, error) {
 	key := BookKey{organization, book.Period.Start}
 	before := c.summed[key]

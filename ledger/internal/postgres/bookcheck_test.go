@@ -55,8 +55,7 @@ func (l checkedLedger) exec(t *testing.T, statement string, args ...any) {
 }
 
 // A book is added up whole at first and hourly, and incrementally in
-// between. A transaction that commits long after its booking raises no
-// alarm.
+// between. A transaction that commits long after its booking raises no alarm.
 func TestBookCheckGoesOn(t *testing.T) {
 	l, check := checkedLedger{ledgertest.New(t)}, &postgres.BookCheck{}
 	l.Start(t, "acme", "scale")
@@ -131,8 +130,7 @@ func TestBooksOfATransactionAreFound(t *testing.T) {
 	l.findsBooks(t, ranges[0], 2)
 }
 
-// The books of a transaction are found where its last day has no
-// charge.
+// The books of a transaction are found where its last day has no charge.
 func TestBooksOfTheDayBeforeAreFound(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.Start(t, "acme", ledger.Scale)

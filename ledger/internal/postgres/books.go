@@ -56,8 +56,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// EnsureDays creates the daily partitions for transfers of these
-// instants.
+// EnsureDays creates the daily partitions for transfers of these instants.
 func EnsureDays(ctx context.Context, tx pgx.Tx, instants ...time.Time) error {
 	return pg.EnsureDays(ctx, tx, "transfers", instants...)
 }

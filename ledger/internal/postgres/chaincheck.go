@@ -191,8 +191,7 @@ func (h logHours) checkCharges(ctx context.Context, tx pgx.Tx, organization stri
 	return compareCharges(organization, links, digests, since), nil
 }
 
-// charges reads an organization's charges that may be in hours since an
-// instant.
+// charges reads an organization's charges that may be in hours since an instant.
 func (h logHours) charges(ctx context.Context, tx pgx.Tx, organization string, since time.Time) (pgx.Rows, error) {
 	starts, err := periodsSince(ctx, tx, organization, since)
 	if err != nil {
@@ -227,8 +226,7 @@ func compareCharges(organization string, links []ledger.Link, digests map[time.T
 }
 
 // checkDecisions compares links with their decisions. Those of a
-// deleted organization are gone, as are those before the first link
-// kept.
+// deleted organization are gone, as are those before the first link kept.
 func checkDecisions(ctx context.Context, tx pgx.Tx, organization string, links []ledger.Link) ([]ledger.Violation, error) {
 	if len(links) == 0 {
 		return nil, nil

@@ -49,8 +49,7 @@ func compareRanges(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add ad
 	return violations, differing, nil
 }
 
-// A bookingKey is a partition and the instant of its transaction's
-// booking.
+// A bookingKey is a partition and the instant of its transaction's booking.
 type bookingKey struct {
 	partition int
 	booked    int64 // microseconds
@@ -60,8 +59,7 @@ func bookingAt(partition int, booked time.Time) bookingKey {
 	return bookingKey{partition, booked.UnixMicro()}
 }
 
-// rangesByBooking joins ranges of one key, as of a clock that stood
-// still.
+// rangesByBooking joins ranges of one key, as of a clock that stood still.
 func rangesByBooking(ranges []ledger.Range) map[bookingKey]ledger.Range {
 	stretches := make(map[bookingKey]ledger.Range, len(ranges))
 	for _, r := range ranges {
@@ -110,8 +108,7 @@ func chargedIn(ctx context.Context, tx pgx.Tx, ranges []ledger.Range, add adder)
 	return found, nil
 }
 
-// acceptedIn returns the first and last acceptance of ranges, both
-// inclusive.
+// acceptedIn returns the first and last acceptance of ranges, both inclusive.
 func acceptedIn(ranges []ledger.Range) (from, to time.Time) {
 	from, to = ranges[0].From, ranges[0].To
 	for _, r := range ranges {
@@ -120,8 +117,7 @@ func acceptedIn(ranges []ledger.Range) (from, to time.Time) {
 	return from, to
 }
 
-// daysBetween returns the days of transfers from one instant to
-// another.
+// daysBetween returns the days of transfers from one instant to another.
 func daysBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]time.Time, error) {
 	days, err := pg.Days(ctx, tx, "transfers")
 	first := from.UTC().Truncate(24 * time.Hour)

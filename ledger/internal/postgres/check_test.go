@@ -85,8 +85,7 @@ func TestDatabaseRefusesUnsoundBooks(t *testing.T) {
 	}
 }
 
-// Offsets accepted as lost leave no gap; accepting twice keeps one
-// range.
+// Offsets accepted as lost leave no gap; accepting twice keeps one range.
 func TestAcceptedLossLeavesNoGap(t *testing.T) {
 	l := ledgertest.New(t)
 	l.As(t, func(ctx context.Context, tx pgx.Tx) error {

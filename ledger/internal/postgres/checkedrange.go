@@ -23,8 +23,7 @@ func FollowRanges(ctx context.Context, tx pgx.Tx) error {
 // ClaimRanges returns at most limit unchecked ranges of each partition,
 // by partition and offset. It skips partitions that another transaction
 // has claimed. The ranges count as checked when tx commits. It claims
-// all partitions together, as the transfers of a transaction lie
-// together.
+// all partitions together, as the transfers of a transaction lie together.
 func ClaimRanges(ctx context.Context, tx pgx.Tx, limit int) ([]ledger.Range, error) {
 	rows, err := tx.Query(ctx, `SELECT `+rangeColumns+` FROM (SELECT partition AS claimed, next FROM checked_ranges ORDER BY 1 FOR UPDATE SKIP LOCKED) c
 		CROSS JOIN LATERAL (SELECT `+rangeColumns+` FROM ranges WHERE partition = claimed AND first_offset >= next ORDER BY first_offset LIMIT $1) r

@@ -10,8 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A whole check takes as many statements for thirty organizations as
-// for one.
+// A whole check takes as many statements for thirty organizations as for one.
 func TestAWholeCheckAsksOnce(t *testing.T) {
 	pool, statements := pgtest.Counted(t, pgtest.Open(t, postgres.Schema, postgres.Migrations()...))
 	l := checkedLedger{ledgertest.On(pool)}

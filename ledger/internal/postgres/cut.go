@@ -11,8 +11,7 @@ import (
 	"github.com/weirlog/weir/ledger"
 )
 
-// cutLock orders bookings and cuts, so that bookings behind a cut are
-// recorded.
+// cutLock orders bookings and cuts, so that bookings behind a cut are recorded.
 const cutLock = `hashtextextended('weir ledger cuts ' || current_schema(), 0)`
 
 // queueReplays records the offsets of a range that lie before a cut.
@@ -79,8 +78,7 @@ func firstCut(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err e
 	return timeOf(first), first != nil, err
 }
 
-// nextUncut returns the stretches of all partitions and the next hour
-// to cut.
+// nextUncut returns the stretches of all partitions and the next hour to cut.
 func nextUncut(ctx context.Context, tx pgx.Tx) (stretches []stretch, hour time.Time, found bool, err error) {
 	if stretches, err = uncut(ctx, tx); err != nil {
 		return nil, hour, false, fmt.Errorf("cannot read what is not cut: %w", err)

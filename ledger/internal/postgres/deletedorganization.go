@@ -50,8 +50,7 @@ func (deletedOrganizations) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, e
 	return timeOf(oldest), err
 }
 
-// erasuresOf keeps the record of a deletion as long as the
-// organization's books.
+// erasuresOf keeps the record of a deletion as long as the organization's books.
 func erasuresOf(rows prune.Rows) prune.Rows {
 	rows.Only = `(t.project <> '' OR NOT EXISTS (SELECT FROM organizations o WHERE o.organization = t.organization))`
 	return rows

@@ -72,8 +72,7 @@ func Differences(ctx context.Context, before, rebuilt pgx.Tx, limit int) (found 
 }
 
 // maxBookingDelay is the longest time by which a rebuilt range is
-// booked later: entries of a minute are booked together, and clocks
-// differ.
+// booked later: entries of a minute are booked together, and clocks differ.
 const maxBookingDelay = 2 * time.Minute
 
 // bookedLate finds rebuilt ranges booked too late. A rebuilt range is

@@ -12,8 +12,7 @@ import (
 )
 
 // transferDays are the daily partitions of transfers. A day is folded
-// whole: its transfers go into sums by period, and its usage is
-// removed.
+// whole: its transfers go into sums by period, and its usage is removed.
 type transferDays struct {
 	kept  ledger.Retention
 	clock func() time.Time
@@ -25,8 +24,7 @@ func (d transferDays) Keeps() string {
 	return fmt.Sprintf("%d months, each day a partition", d.kept.Transfers)
 }
 
-// foldDay adds up one partition. A late fold keeps no sums for removed
-// books.
+// foldDay adds up one partition. A late fold keeps no sums for removed books.
 const foldDay = `INSERT INTO folded_transfers AS f (organization, period_start, source, reason, from_account, to_account, amount, entries, transfers)
 	SELECT organization, period_start, source, reason, from_account, to_account, sum(amount), sum(entries), count(*) FROM %s AS t
 	WHERE EXISTS (SELECT FROM books AS b WHERE b.organization = t.organization AND b.period_start = t.period_start)

@@ -14,8 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A transaction of one organization can neither see nor write another's
-// rows.
+// A transaction of one organization can neither see nor write another's rows.
 func TestIsolation(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, organization := range []string{"acme", "evil"} {

@@ -153,8 +153,7 @@ func collectOrganizations(rows pgx.Rows) (map[string]ledger.Organization, error)
 	return known, err
 }
 
-// LockOrganization locks one organization; found is false where there
-// is none.
+// LockOrganization locks one organization; found is false where there is none.
 func LockOrganization(ctx context.Context, tx pgx.Tx, id string) (o ledger.Organization, found bool, err error) {
 	known, err := LockKnown(ctx, tx, []string{id})
 	o, found = known[id]

@@ -36,8 +36,7 @@ func BookedPositions(ctx context.Context, tx pgx.Tx, topic [16]byte) (contract.P
 
 const selectVerified = `SELECT partition, next FROM checked_ranges`
 
-// selectAccepted reads when the last booked entry of each partition was
-// accepted.
+// selectAccepted reads when the last booked entry of each partition was accepted.
 const selectAccepted = `SELECT p.partition, r.effective_to FROM bus_positions p
 	CROSS JOIN LATERAL (SELECT effective_to FROM ranges WHERE partition = p.partition ORDER BY first_offset DESC LIMIT 1) r
 	WHERE p.group_name = $1 AND p.topic = $2`
@@ -68,8 +67,7 @@ func PositionsAt(ctx context.Context, tx pgx.Tx, at time.Time) (contract.Positio
 // AwaitApplied waits for all transactions that are applying records.
 // Each holds its positions to its end and draws its booking time after
 // moving them. So no later booking has a time before the call. Each row
-// is unlocked before the next is locked, as its holder may wait for
-// another.
+// is unlocked before the next is locked, as its holder may wait for another.
 func AwaitApplied(ctx context.Context, pool *pgxpool.Pool) error {
 	rows, err := pool.Query(ctx, `SELECT group_name, topic, partition FROM bus_positions ORDER BY 1, 2, 3`)
 	if err != nil {
@@ -92,8 +90,7 @@ type positionKey struct {
 	Partition    int
 }
 
-// await returns once no transaction holds the position that held it at
-// the call.
+// await returns once no transaction holds the position that held it at the call.
 func (p positionKey) await(ctx context.Context, pool *pgxpool.Pool) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `SELECT FROM bus_positions WHERE group_name = $1 AND topic = $2 AND partition = $3 FOR SHARE`, p.Group, p.Topic, p.Partition)

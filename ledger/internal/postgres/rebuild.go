@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Schemas of a ledger while it is rebuilt, and once it has been found
-// equal.
+// Schemas of a ledger while it is rebuilt, and once it has been found equal.
 const (
 	RebuildingSchema = "ledger_rebuilding"
 	RebuiltSchema    = "ledger_rebuilt"
@@ -74,8 +73,7 @@ func copying(table, columns string) string {
 	return `INSERT INTO ` + RebuildingSchema + `.` + table + ` (` + columns + `) SELECT ` + columns + ` FROM ` + Schema + `.` + table
 }
 
-// CopyKept copies what can't be rebuilt, with decisions through a
-// position.
+// CopyKept copies what can't be rebuilt, with decisions through a position.
 func CopyKept(ctx context.Context, tx pgx.Tx, through int64) error {
 	for _, statement := range copiedToRebuilt {
 		if _, err := tx.Exec(ctx, statement, through); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// SaveRefusals stores refusals. One that was published twice stays as
-// it is.
+// SaveRefusals stores refusals. One that was published twice stays as it is.
 func SaveRefusals(ctx context.Context, tx pgx.Tx, refusals []ledger.Refusal) error {
 	n := len(refusals)
 	organizations, requests, projects := make([]string, n), make([]string, n), make([]string, n)
@@ -44,8 +43,7 @@ type RefusalCursor struct {
 // RefusalPlace returns a refusal's place in the list.
 func RefusalPlace(r ledger.Refusal) RefusalCursor { return RefusalCursor{r.Cause.At, r.Cause.Event} }
 
-// A RefusalQuery selects at most Limit refusals in [From, To) after
-// After.
+// A RefusalQuery selects at most Limit refusals in [From, To) after After.
 type RefusalQuery struct {
 	From, To time.Time
 	After    RefusalCursor
@@ -116,8 +114,7 @@ type Share struct {
 	Bytes int64
 }
 
-// sharesOfEach is how many shares of each kind are listed, the largest
-// first.
+// sharesOfEach is how many shares of each kind are listed, the largest first.
 const sharesOfEach = 5
 
 // usedBy adds up days, then hours, then the charges of the last hour.

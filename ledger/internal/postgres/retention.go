@@ -80,8 +80,7 @@ func Fixed() []prune.Bound {
 // refusalsKept is how long a refusal can be queried.
 const refusalsKept = 90 * 24 * time.Hour
 
-// talliesKept exceeds how long the topic keeps a tally, which could
-// come again.
+// talliesKept exceeds how long the topic keeps a tally, which could come again.
 const talliesKept = 31 * 24 * time.Hour
 
 // rangesKept exceeds the default retention of the log, with which

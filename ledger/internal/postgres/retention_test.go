@@ -97,8 +97,7 @@ func (l checkedLedger) verified(t *testing.T) (found []string) {
 	return found
 }
 
-// A check that began before a fold sees the transfers; the fold waits
-// for it.
+// A check that began before a fold sees the transfers; the fold waits for it.
 func TestFoldWaitsForChecks(t *testing.T) {
 	l := checkedLedger{ledgertest.New(t)}
 	l.chargeRange(t, "acme", 10, l.Now())

@@ -16,8 +16,7 @@ import (
 // Schema is the schema of the ledger's tables.
 const Schema = "ledger"
 
-// Channel is notified by every transaction that changes books or
-// positions.
+// Channel is notified by every transaction that changes books or positions.
 const Channel = "weir_ledger_booked"
 
 //go:embed migrations/*.sql

@@ -22,8 +22,7 @@ func UnsealedHour(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, e
 	return hour.UTC(), err == nil, err
 }
 
-// LastSealed returns the last linked hour; found is false where there
-// is none.
+// LastSealed returns the last linked hour; found is false where there is none.
 func LastSealed(ctx context.Context, tx pgx.Tx) (hour time.Time, found bool, err error) {
 	var last *time.Time
 	err = tx.QueryRow(ctx, `SELECT max(hour) FROM seals WHERE root IS NOT NULL`).Scan(&last)
@@ -138,8 +137,7 @@ func takeReplays(ctx context.Context, tx pgx.Tx, hour time.Time) ([]time.Time, e
 // consumers need the others.
 const sealSettings = `SELECT set_config('work_mem', '64MB', true), set_config('max_parallel_workers_per_gather', '0', true)`
 
-// decidedBy digests the unlinked decisions before an instant, by
-// organization.
+// decidedBy digests the unlinked decisions before an instant, by organization.
 func decidedBy(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]*ledger.DecisionsDigest, error) {
 	rows, err := tx.Query(ctx, `SELECT o.organization, coalesce(c.decisions, 0), e.version, e.name, e.data::text, e.metadata::text
 		FROM `+unchained+` AND `+decidedAt+` < $1 ORDER BY 1, 3`, at)
@@ -192,8 +190,7 @@ func nextLinks(ctx context.Context, tx pgx.Tx, hour time.Time, charged map[strin
 	return links, nil
 }
 
-// headsOf returns the last links of organizations, without their
-// content.
+// headsOf returns the last links of organizations, without their content.
 func headsOf(ctx context.Context, tx pgx.Tx, ids []string) (map[string]ledger.Link, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, sequence, hour, decisions, hash FROM chains WHERE organization = ANY($1)`, ids)
 	if err != nil {
@@ -217,8 +214,7 @@ func hashOf(stored []byte) (h ledger.Hash) {
 	return h
 }
 
-// saveRoot stores the root of all current chains: no later hour is
-// written yet.
+// saveRoot stores the root of all current chains: no later hour is written yet.
 func saveRoot(ctx context.Context, tx pgx.Tx, hour time.Time) error {
 	root, err := rootOfChains(ctx, tx)
 	if err != nil {

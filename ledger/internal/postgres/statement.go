@@ -65,8 +65,7 @@ func NextStatement(ctx context.Context, tx pgx.Tx, organization string) (number 
 	return number, err
 }
 
-// SaveStatement stores a statement; saved is false where its period has
-// one.
+// SaveStatement stores a statement; saved is false where its period has one.
 func SaveStatement(ctx context.Context, tx pgx.Tx, s ledger.Statement) (saved bool, err error) {
 	document, err := json.Marshal(newStatementRow(s))
 	if err != nil {

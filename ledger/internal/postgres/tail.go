@@ -36,8 +36,7 @@ func safeTailOf(ctx context.Context, tx pgx.Tx, day, booked time.Time) (tail, er
 
 // tailOf returns the tail of a day that begins near an instant's
 // bookings. Rows lie in booking order, so bisection finds the first
-// page without an earlier row. The page before may have some of that
-// instant.
+// page without an earlier row. The page before may have some of that instant.
 func tailOf(ctx context.Context, tx pgx.Tx, day, booked time.Time) (t tail, err error) {
 	t = wholeDay(day)
 	err = tx.QueryRow(ctx, `WITH RECURSIVE halves (low, high) AS (

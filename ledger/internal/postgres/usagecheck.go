@@ -45,8 +45,7 @@ func CheckCharges(ctx context.Context, tx pgx.Tx, organization string, since tim
 
 // hoursAndDays compares hours with days of usage that meet a condition
 // of organization and day. A second condition selects the hours, as no
-// index has their day. Days with usage from before there were hours are
-// left out.
+// index has their day. Days with usage from before there were hours are left out.
 func hoursAndDays(condition, hours string) string {
 	const alike = `organization, day, project, key, environment, outcome, reason`
 	return `SELECT concat_ws(', ', ` + alike + `), sum(hours)::bigint, sum(days)::bigint
@@ -67,8 +66,7 @@ func verifyHours(ctx context.Context, tx pgx.Tx, since time.Time) ([]ledger.Viol
 	return violationsOf(rows, ledger.HoursAreDays)
 }
 
-// CheckHours compares an organization's hours with its days since an
-// instant.
+// CheckHours compares an organization's hours with its days since an instant.
 func CheckHours(ctx context.Context, tx pgx.Tx, organization string, since time.Time) ([]ledger.Violation, error) {
 	rows, err := tx.Query(ctx, hoursAndDays(`organization = $1 AND day >= $2::date`, `hour >= date_trunc('day', $2::timestamptz, 'UTC')`), organization, since)
 	if err != nil {

@@ -102,8 +102,7 @@ func queueUsage(batch *pgx.Batch, table, at, atType string, sums []ledger.Use) {
 }
 
 // TakeTallies stores the sequences of tallies and returns those not
-// counted before. They are in log order, in which a process's sequences
-// grow.
+// counted before. They are in log order, in which a process's sequences grow.
 func TakeTallies(ctx context.Context, tx pgx.Tx, booked time.Time, tallies []ledger.Tally) ([]ledger.Tally, error) {
 	counted, err := lockSequences(ctx, tx, booked, tallies)
 	if err != nil {

@@ -121,8 +121,7 @@ func (r *Rebuild) seal(ctx context.Context, hours []time.Time) error {
 	return err
 }
 
-// replay repeats each decision between the entries booked before and
-// after it.
+// replay repeats each decision between the entries booked before and after it.
 func (r *Rebuild) replay(ctx context.Context, source pgx.Tx, progress postgres.Progress) (decisions int, err error) {
 	last := map[string]int64{}
 	for decided, err := range postgres.AllDecided(ctx, source, r.Work.Decisions) {

@@ -87,8 +87,7 @@ func TestStatements(t *testing.T) {
 	l.CheckSound(t)
 }
 
-// Statements are listed latest first with totals, without those of
-// others.
+// Statements are listed latest first with totals, without those of others.
 func TestStatementsAreListed(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.Start(t, "evil", ledger.Indie)
@@ -118,8 +117,7 @@ func TestStatementsAreListed(t *testing.T) {
 	}
 }
 
-// A period whose first lines are gone has no statement; the next has
-// one.
+// A period whose first lines are gone has no statement; the next has one.
 func TestPeriodsOfBeforeHaveNoStatement(t *testing.T) {
 	l := ledgertest.Acme(t)
 	l.AsOwner(t, func(ctx context.Context, tx pgx.Tx) error {

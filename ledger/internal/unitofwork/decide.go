@@ -91,8 +91,7 @@ func (w *Writer) withRetries(ctx context.Context, organization string, fn func(t
 	return err
 }
 
-// book books decisions at an instant and stores them with their
-// recording time.
+// book books decisions at an instant and stores them with their recording time.
 func (w *Writer) book(ctx context.Context, tx pgx.Tx, books *ledger.Books, at, recorded time.Time, request Request, decisions []ledger.Decision) error {
 	before := books.Organization.Decisions
 	for _, decision := range decisions {

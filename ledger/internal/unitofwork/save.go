@@ -26,8 +26,7 @@ func SaveDecided(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string
 	return statements.Issue(ctx, tx, at, opened)
 }
 
-// SaveOpened stores opened books and creates the days of their
-// transfers.
+// SaveOpened stores opened books and creates the days of their transfers.
 func SaveOpened(ctx context.Context, tx pgx.Tx, at time.Time, opened map[string]*ledger.Books) error {
 	var days []time.Time
 	var charges []ledger.Charge

@@ -31,10 +31,8 @@ func Deciders(atOnce int, longest time.Duration) turns.Config {
 }
 
 // DatabaseTime is the common clock of all replicas, read in the
-// deciding transaction: a lock's holder must not wait for another
-// connection.
+// deciding transaction: a lock's holder must not wait for another connection.
 type DatabaseTime func(ctx context.Context, tx pgx.Tx) (time.Time, error)
 
-// SaveEvents saves events for publication, as the last step of their
-// transaction.
+// SaveEvents saves events for publication, as the last step of their transaction.
 type SaveEvents func(ctx context.Context, tx pgx.Tx, events []ledger.Event) error

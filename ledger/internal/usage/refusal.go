@@ -36,8 +36,7 @@ type Crossing struct {
 	UsedBy       []postgres.Share // by then
 }
 
-// Refusals lists requests that the quota refused, the latest first,
-// with reasons.
+// Refusals lists requests that the quota refused, the latest first, with reasons.
 func (s *Service) Refusals(ctx context.Context, organization string, query postgres.RefusalQuery) (found []ExplainedRefusal, err error) {
 	err = s.Reads.Read(ctx, organization, func(tx pgx.Tx, organization pg.Organization) (err error) {
 		o, _, err := s.Reads.OrganizationNow(ctx, tx, organization)
@@ -90,8 +89,7 @@ func (s *Service) explain(ctx context.Context, tx pgx.Tx, o ledger.Organization,
 	return explained, nil
 }
 
-// crossingOf returns the crossing of a refusal's limit; nil where it is
-// unknown.
+// crossingOf returns the crossing of a refusal's limit; nil where it is unknown.
 func crossingOf(ctx context.Context, tx pgx.Tx, organization pg.Organization, at limit, r ledger.Refusal) (*Crossing, error) {
 	var crossing *Crossing
 	if at.usedUp {

@@ -114,8 +114,7 @@ func (c Config) validate() error {
 	return errors.Join(missing...)
 }
 
-// Lanes divide a consumer's work, so that no tenant waits for another's
-// records.
+// Lanes divide a consumer's work, so that no tenant waits for another's records.
 type Lanes = lanes.Config
 
 // Consumer applies the records of a topic once each: a transaction of the handler's database moves

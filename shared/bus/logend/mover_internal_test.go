@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// What somebody writes while a log is moved is found before anything is
-// deleted.
+// What somebody writes while a log is moved is found before anything is deleted.
 func TestSomebodyWrites(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.logend.written"

@@ -17,8 +17,7 @@ const (
 	Writing   = kmsg.ACLOperationWrite
 )
 
-// Revoke takes rights on a topic from a principal, such as
-// User:ledger.
+// Revoke takes rights on a topic from a principal, such as User:ledger.
 func (b *Broker) Revoke(ctx context.Context, topic, principal string, rights Rights) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.DisableClientMetrics())
 	if err != nil {
