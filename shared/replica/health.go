@@ -18,7 +18,7 @@ type health struct {
 	clock   func() time.Time
 	logger  *slog.Logger
 	reads   *prometheus.CounterVec
-	resting atomic.Int64 // until then, in nanoseconds since 1970; 0 where it has answered since it failed
+	resting atomic.Int64 // until then, in nanoseconds since 1970; 0 where it was reached since it failed
 	failing atomic.Bool
 }
 
@@ -32,7 +32,7 @@ func newHealth(rest time.Duration, options Options) *health {
 func (h *health) count(outcome string) { h.reads.WithLabelValues(outcome).Inc() }
 
 // rests reports whether a read has to go without the replica. When a rest ends,
-// one read tries, and the others go without until it is answered.
+// one read tries, and the others go without until it has reached the replica.
 func (h *health) rests() bool {
 	now, until := h.clock().UnixNano(), h.resting.Load()
 	rests := now < until || until != 0 && !h.resting.CompareAndSwap(until, now+int64(h.rest))
@@ -42,9 +42,13 @@ func (h *health) rests() bool {
 	return rests
 }
 
-// failed notes that a read could not begin, unless who asked has gone.
+// failed notes that a read could not begin. Where who asked has gone, that says
+// nothing of the replica: another may try.
 func (h *health) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
+		if until := h.resting.Load(); until != 0 {
+			h.resting.CompareAndSwap(until, h.clock().UnixNano())
+		}
 		return
 	}
 	h.resting.Store(h.clock().Add(h.rest).UnixNano())
@@ -62,8 +66,10 @@ func (h *health) failed(ctx context.Context, err error) {
 // would keep what the primary has removed.
 func (h *health) interrupted() { h.count("cancelled") }
 
-func (h *health) answered() {
-	h.count("answered")
+func (h *health) answered() { h.count("answered") }
+
+// reached notes that a read can begin.
+func (h *health) reached() {
 	h.resting.Store(0)
 	if h.failing.Swap(false) {
 		h.logger.Info("the replica answers again")

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -28,6 +29,14 @@ func TestOneTriesAfterARest(t *testing.T) {
 	asked(true, false, false)
 	now = now.Add(time.Second)
 	asked(true, false)
-	h.answered()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	h.failed(gone, context.Canceled)
+	asked(true, false)
+	h.answered() // one that had begun before
+	asked(false)
+	h.reached()
+	asked(true, true)
+	h.failed(gone, context.Canceled)
 	asked(true, true)
 }

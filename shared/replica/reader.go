@@ -80,6 +80,7 @@ func (r *Reader) answer(ctx context.Context, primary *pgxpool.Pool, fn func(tx p
 		r.health.failed(ctx, err)
 		return false, err
 	}
+	r.health.reached()
 	defer conn.Release()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, fn)
 	if err != nil && (conn.Conn().IsClosed() || pg.IsTransient(err)) && !pg.IsTimeout(err) {
