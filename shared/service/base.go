@@ -30,7 +30,7 @@ type Base struct {
 	Cursors   *httpapi.Cursors // of lists
 	States    state.Config     // how topics are followed in memory; which one, and to what effect, is missing
 
-	// Each is nil until its method has opened it.
+	// Each is nil until it is opened.
 	Pool      *pgxpool.Pool
 	Reads     *pgxpool.Pool   // for requests
 	Replica   *replica.Reader // for those that are heavy

@@ -1,23 +1,35 @@
 package service_test
 
 import (
+	"net"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/weirlog/weir/shared/bus/publisher"
+	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/httpapi"
+	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/testenv"
+	"github.com/weirlog/weir/shared/testenv/authority"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
 // All that is wrong is named at once, without the password in an address.
 func TestValidate(t *testing.T) {
 	config := service.Config{ServerConfig: httpapi.ServerConfig{Drain: -1, TrustedProxies: []string{"nobody"}}, DatabaseURL: "https://weir:hunter2@db"}
-	config.Retention.ParkedDays = -1
+	config.Limits.ReadsPerMinute, config.Retention.ParkedDays, config.Deletions.DeletionsMonths, config.Replica.Wait = -1, -1, 1, -1
+	config.BrokerAccess.User = "ledger"
 	err := config.Validate()
 	if err == nil {
 		t.Fatal("nothing is wrong")
 	}
-	for _, setting := range []string{"WEIR_DRAIN", "nobody", "WEIR_BROKERS", "WEIR_PARKED_DAYS", "WEIR_DATABASE_URL"} {
+	for _, setting := range []string{
+		"WEIR_DRAIN", "nobody", "WEIR_READS_PER_MINUTE", "WEIR_BROKERS is", "WEIR_BROKERS_PASSWORD_FILE", "WEIR_PARKED_DAYS", "WEIR_DELETIONS_MONTHS",
+		"WEIR_REPLICA_WAIT", "WEIR_DATABASE_URL",
+	} {
 		if !strings.Contains(err.Error(), setting) {
 			t.Errorf("%s is not named in %q", setting, err)
 		}
@@ -27,15 +39,6 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A start that fails closes what was opened, and that may be nothing.
-func TestCloseOfWhatIsNotOpen(t *testing.T) {
-	base, err := service.New("ledger", service.Config{}, testenv.Logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base.Close()
-}
-
 // What can't be read of the settings is known before anything is opened.
 func TestNewNeedsReadableSettings(t *testing.T) {
 	var config service.Config
@@ -43,4 +46,56 @@ func TestNewNeedsReadableSettings(t *testing.T) {
 	if _, err := service.New("ledger", config, testenv.Logger(t)); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("New = %v", err)
 	}
+}
+
+// Close gives back all that was opened: connections, and the address.
+func TestClose(t *testing.T) {
+	base := open(t)
+	if err := base.Pool.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	addr := base.Endpoint.Addr()
+	base.Close()
+	if base.Pool.Ping(t.Context()) == nil || base.Reads.Ping(t.Context()) == nil {
+		t.Error("a pool is still open")
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// open opens all that a base can open.
+func open(t *testing.T) *service.Base {
+	t.Helper()
+	certificate := authority.New(t, "weir", time.Now()).Issue(t, "ledger", time.Now().Add(time.Hour), "127.0.0.1")
+	config := service.Config{Brokers: []string{"127.0.0.1:1"}, DatabaseURL: httpapi.Secret(postgrestest.URL(t))}
+	config.Listen, config.TLSCertFile, config.TLSKeyFile = "127.0.0.1:0", certificate.Cert, certificate.Key
+	base, err := service.New("ledger", config, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, opened := range []error{
+		base.OpenDatabase(t.Context(), pg.Schema{Name: "ledger", Migrations: []pg.MigrationSet{cursorkey.Migrations()}}),
+		base.OpenReads(t.Context(), "ledger", 1),
+		base.OpenPublisher(publisher.Config{}),
+		base.Listen(http.NotFoundHandler(), func(httpapi.PlaintextRequest) {}),
+	} {
+		if opened != nil {
+			t.Fatal(opened)
+		}
+	}
+	return base
+}
+
+// A start that fails early has opened nothing.
+func TestCloseOfWhatIsNotOpen(t *testing.T) {
+	base, err := service.New("ledger", service.Config{}, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base.Close()
 }
