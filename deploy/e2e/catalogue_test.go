@@ -19,6 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/pg"
 	"github.com/weirlog/weir/shared/prune"
+	base "github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 	tenants "github.com/weirlog/weir/tenants/app"
@@ -226,11 +227,10 @@ func openModules(t *testing.T, database string, registry *telemetry.Registry) (m
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
 	must(t, err)
-	url, nobody, logger := httpapi.Secret(database), []string{"127.0.0.1:1"}, slog.New(slog.DiscardHandler)
-	set.Ingest.DatabaseURL, set.Ledger.DatabaseURL, set.Grouping.DatabaseURL, set.Tenants.DatabaseURL = url, url, url, url
-	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = nobody, nobody, nobody, nobody
-	metrics := telemetry.Config{Registry: registry}
-	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
+	for _, config := range []*base.Config{&set.Ingest.Config, &set.Ledger.Config, &set.Grouping.Config, &set.Tenants.Config} {
+		config.DatabaseURL, config.Brokers, config.Telemetry.Registry = httpapi.Secret(database), []string{"127.0.0.1:1"}, registry
+	}
+	logger := slog.New(slog.DiscardHandler)
 	for _, open := range []func() (schemaOwner, error){
 		func() (schemaOwner, error) { return grouping.New(t.Context(), set.Grouping, logger) },
 		func() (schemaOwner, error) { return ingest.New(t.Context(), set.Ingest, logger) },

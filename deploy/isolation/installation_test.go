@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weirlog/weir/deploy/allinone"
+	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
@@ -29,6 +30,10 @@ var shared = []struct {
 func TestInstallation(t *testing.T) {
 	w := newWorldOn(t, postgrestest.URL(t), func(set *allinone.Modules) { set.Tenants.Bounds.ChangesPerMinute = 10_000 }) // more than they make
 	for _, s := range shared {
-		t.Run(s.name, func(t *testing.T) { s.test(t, w) })
+		t.Run(s.name, func(t *testing.T) {
+			own := *w
+			own.checked = openapitest.Handler(t, w.gateway) // what it gets and is not described fails this test
+			s.test(t, &own)
+		})
 	}
 }

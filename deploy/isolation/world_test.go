@@ -28,6 +28,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 	"github.com/weirlog/weir/shared/httpapi/openapitest"
 	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/service"
 	"github.com/weirlog/weir/shared/telemetry"
 	"github.com/weirlog/weir/shared/testenv"
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
@@ -137,14 +138,13 @@ func (w *world) build(t *testing.T, logger *slog.Logger, adjust func(*allinone.M
 	t.Helper()
 	set, err := allinone.ModulesFromEnvironment()
 	must(t, err)
-	url, metrics := httpapi.Secret(w.database), telemetry.Config{Registry: w.metrics}
-	set.Ingest.DatabaseURL, set.Ledger.DatabaseURL, set.Grouping.DatabaseURL, set.Tenants.DatabaseURL = url, url, url, url
-	set.Ingest.Brokers, set.Ledger.Brokers, set.Grouping.Brokers, set.Tenants.Brokers = w.brokers, w.brokers, w.brokers, w.brokers
-	set.Ingest.Telemetry, set.Ledger.Telemetry, set.Grouping.Telemetry, set.Tenants.Telemetry = metrics, metrics, metrics, metrics
+	for _, config := range []*service.Config{&set.Ingest.Config, &set.Ledger.Config, &set.Grouping.Config, &set.Tenants.Config} {
+		config.DatabaseURL, config.Brokers, config.StateDir = httpapi.Secret(w.database), w.brokers, w.state
+		config.Telemetry.Registry = w.metrics
+	}
 	set.Tenants.OperatorToken, set.Tenants.InForceWait, set.Tenants.ConsoleOrigin = operatorToken, patience, "https://weir.example"
 	set.Tenants.Webhooks.Keys, set.Tenants.Bounds.MaxWebhooks = httpapi.Secret(webhookKey), 1000 // tests make one for each call
 	set.Tenants.Output, set.Tenants.CheapPasswords = w.output, true
-	set.Ingest.StateDir, set.Ledger.StateDir, set.Grouping.StateDir, set.Tenants.StateDir = w.state, w.state, w.state, w.state
 	adjust(&set)
 	modules := map[gateway.Module]module{}
 	modules[gateway.Tenants], err = tenants.New(t.Context(), set.Tenants, logger)
