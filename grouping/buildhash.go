@@ -62,15 +62,14 @@ func isWords(s string) bool {
 			return false
 		}
 	}
-	return isPronounceable(letters)
+	return isLikeWords(letters)
 }
 
 // maxCounter is how many digits a word may end in.
 const maxCounter = 2
 
-// isPronounceable reports whether most trigrams of s are those of
-// known words. Groups that span a change of case don't count.
-func isPronounceable(s string) bool {
+// isLikeWords reports whether most trigrams of s are those of known words. Groups that span a change of case don't count.
+func isLikeWords(s string) bool {
 	known, groups := 0, 0
 	for i := range len(s) - 2 {
 		if isRise(s, i+1) || isRise(s, i+2) {

@@ -25,7 +25,7 @@ type DeliveryStatus uint8
 const (
 	Absent    DeliveryStatus = iota // not whole and never will be: it has no effect
 	Published                       // all parts are acknowledged
-	Uncertain                       // unknown, or its place is
+	Uncertain                       // it is not known, or not where
 )
 
 // An Outcome is the result of publishing a request.

@@ -33,10 +33,10 @@ type Organization struct {
 
 	Thresholds Thresholds // its own; nil: the installation's
 
-	Budgets       int       // number of budgets
+	Budgets       int
 	Pool          int64     // left of the active grants, in bytes
 	ClosedThrough time.Time // periods ending by then are closed
-	Decisions     int64     // number of decisions
+	Decisions     int64
 	DecidedAt     time.Time // of the last decision, in real time
 	Clock         time.Time // time of a test; zero: no test
 }

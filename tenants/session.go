@@ -62,8 +62,8 @@ type Session struct {
 // Replaced is a session's previous secret. Its zero value is none.
 type Replaced struct {
 	Digest SecretDigest
-	Until  time.Time // its end
-	Salt   string    // derives the next secret from this one; empty: that can't be derived
+	Until  time.Time
+	Salt   string // derives the next secret from this one; empty: that can't be derived
 }
 
 // StartSession is the command to start a session

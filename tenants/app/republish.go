@@ -26,7 +26,6 @@ func Republish(ctx context.Context, tx pgx.Tx) error { return relay.Rewind(ctx, 
 // readTimeout bounds reading all credentials.
 const readTimeout = 5 * time.Minute
 
-// ForgetUnknown publishes tombstones of credentials that the database
 // ForgetUnknown publishes tombstones, as of at, of credentials that
 // the database can't have published: they were created or changed
 // after its backup. It returns their number. Call it before Republish.

@@ -18,8 +18,8 @@ type entry struct {
 	err                                    grouping.Error
 }
 
-// mayCarryError is a quick check without false
-// negatives: an unescaped name is in the text as it is.
+// mayCarryError is a quick check without false negatives:
+// a name is in the text as it is, unless it was escaped.
 func mayCarryError(line []byte) bool {
 	return bytes.Contains(line, []byte(`"`+entryfield.Error+`":`)) || bytes.Contains(line, []byte(`\u00`))
 }

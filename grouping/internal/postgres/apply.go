@@ -168,7 +168,7 @@ func claimStricter(ctx context.Context, tx pgx.Tx, counts []*grouping.Count, kno
 }
 
 // changesOf merges the counts of each group, in the order of locks.
-func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string, inherited inherited) []*change {
+func (w Writer) changesOf(counts []*grouping.Count, known, created map[hashKey]string, inherited inheritedGroups) []*change {
 	type groupKey struct{ organization, group string }
 	byGroup := map[groupKey]*change{}
 	var changes []*change

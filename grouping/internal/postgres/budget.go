@@ -44,7 +44,7 @@ type allotment map[hashKey]budgetKey
 // locked until the transaction ends; used-up ones are not. Budgets are
 // read before hashes, so the groups that used one up are visible.
 func (w Writer) resolveWithin(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (
-	known map[hashKey]string, inherited inherited, allotted allotment, err error,
+	known map[hashKey]string, inherited inheritedGroups, allotted allotment, err error,
 ) {
 	used, err := readBudgets(ctx, tx, budgetKeys(counts))
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 // groups that a former version created.
 const scopeInherited grouping.HashScope = "inherited"
 
-// inherited maps deciding hashes to groups that
-// a former version of the algorithm created.
-type inherited map[hashKey]string
+// inheritedGroups are those that a former version of the
+// algorithm created, by deciding hash.
+type inheritedGroups map[hashKey]string
 
 // findInherited finds groups of counts without a known hash by the
 // hashes of former versions. Only new errors cost that, and only
 // in a project with groups of a former version: a group with a
 // current hash is found like any other. Where several counts share
 // a deciding hash, the first that has a group decides for all.
-func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (inherited, error) {
+func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (inheritedGroups, error) {
 	projects := projectsOf(counts)
 	oldest, err := findOldest(ctx, tx, projects)
 	if err != nil {
@@ -33,14 +33,14 @@ func findInherited(ctx context.Context, tx pgx.Tx, counts []*grouping.Count) (in
 	}
 	taught, err := findFormer(ctx, tx, projects)
 	if err != nil || len(oldest)+len(taught) == 0 {
-		return inherited{}, err
+		return inheritedGroups{}, err
 	}
 	hashes, rows := formerHashes(counts, oldest, taught)
 	known, err := findHashes(ctx, tx, rows)
 	if err != nil {
 		return nil, err
 	}
-	found := inherited{}
+	found := inheritedGroups{}
 	for i, c := range counts {
 		key := keyOf(c, c.Deciding())
 		for _, p := range hashes[i] {
@@ -111,7 +111,7 @@ SELECT k.organization, k.project, oldest.version
 // claim maps the deciding hashes to their groups, as far as these
 // have room, and adds them to known; others are inherited again next
 // time. Where another transaction was faster, its group counts.
-func (h inherited) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
+func (h inheritedGroups) claim(ctx context.Context, tx pgx.Tx, known map[hashKey]string) error {
 	var rows []hashRow
 	for key, group := range h {
 		rows = append(rows, hashRow{key, scopeInherited, group})

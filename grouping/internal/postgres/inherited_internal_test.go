@@ -50,7 +50,7 @@ func TestNothingToInherit(t *testing.T) {
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		found, err := findInherited(t.Context(), tx, counts)
 		if len(found) != 0 {
-			t.Errorf("%d heirs where there is nobody", len(found))
+			t.Errorf("%d inherited hashes of no group", len(found))
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 // A Difference is a thing in which two ledgers differ.
 type Difference struct {
 	Of              string // its kind
-	Key             string // its key
+	Key             string
 	Before, Rebuilt string // its content; empty: it is missing
 }
 
