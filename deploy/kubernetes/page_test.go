@@ -19,9 +19,8 @@ const page = "../docs/kubernetes.md"
 // commands are the lines of a page's blocks that begin with a program.
 func commands(t *testing.T, program string) (found []string) {
 	t.Helper()
-	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
-	for _, match := range block.FindAllStringSubmatch(string(read(t, page)), -1) {
-		for line := range strings.Lines(strings.ReplaceAll(match[1], "\\\n", " ")) {
+	for _, block := range blocks.FindAllStringSubmatch(string(read(t, page)), -1) {
+		for line := range strings.Lines(strings.ReplaceAll(block[2], "\\\n", " ")) {
 			if strings.HasPrefix(strings.TrimSpace(line), program+" ") {
 				found = append(found, strings.TrimSpace(line))
 			}
