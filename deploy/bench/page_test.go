@@ -3,9 +3,10 @@ package bench_test
 import (
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirlog/weir/deploy/docs/docstest"
 )
 
 // short measures with little, for moments.
@@ -13,7 +14,7 @@ const short = "--broker=embedded --organizations=2 --senders=2 --probes=1 --warm
 
 // The benchmark of the page measures something of every kind.
 func TestThePageIsFollowed(t *testing.T) {
-	run := exec.CommandContext(t.Context(), "sh", "-c", firstCommands(t, "size.md", "How large an installation has to be"))
+	run := exec.CommandContext(t.Context(), "sh", "-c", docstest.BlocksOf(t, "size.md", "How large an installation has to be")[0])
 	run.Dir, run.Env = "../..", append(os.Environ(), "ARGS="+short)
 	out, err := run.CombinedOutput()
 	if err != nil {
@@ -24,19 +25,4 @@ func TestThePageIsFollowed(t *testing.T) {
 			t.Errorf("it has no row %q:\n%s", row, out)
 		}
 	}
-}
-
-// firstCommands are those of a section of a page of deploy/docs.
-func firstCommands(t *testing.T, page, section string) string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), "# "+section+"\n")
-	found := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(after)
-	if found == nil {
-		t.Fatalf("%s has no commands in %q", page, section)
-	}
-	return found[1]
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/deploy/docs/docstest"
 	"github.com/weirlog/weir/deploy/localca"
 	"github.com/weirlog/weir/deploy/provision"
 )
@@ -69,7 +70,7 @@ func (o *console) connect() installation {
 // it has started: make does that at the end.
 func (o *console) follow(page, section string) {
 	o.t.Helper()
-	for _, block := range blocksOf(o.t, page, section) {
+	for _, block := range docstest.BlocksOf(o.t, page, section) {
 		if !strings.Contains(block, "make down") {
 			o.run(block)
 		}
@@ -110,7 +111,7 @@ var shows = map[string]string{
 // followRunbooks runs all commands of each, once a record was set aside.
 func (o *console) followRunbooks() {
 	o.t.Helper()
-	helpers := blocksOf(o.t, "runbooks/README.md", "Before you begin")[0] + bearing
+	helpers := docstest.BlocksOf(o.t, "runbooks/README.md", "Before you begin")[0] + bearing
 	o.run(helpers + setAside)
 	id := regexp.MustCompile(`(?m)^(\S+) .*` + parkedHere).FindStringSubmatch(o.run(helpers + "parked ledger list"))
 	if id == nil {
@@ -151,9 +152,7 @@ func runbooks(t *testing.T) map[string]string {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		must(t, err)
-		for _, block := range commands.FindAllStringSubmatch(string(text), -1) {
-			all[filepath.Base(file)] += block[1]
-		}
+		all[filepath.Base(file)] = strings.Join(docstest.Blocks(string(text)), "")
 	}
 	return all
 }

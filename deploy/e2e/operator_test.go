@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirlog/weir/deploy/docs/docstest"
 	"github.com/weirlog/weir/shared/contract"
 	"github.com/weirlog/weir/shared/embedded/postgres"
 	"github.com/weirlog/weir/shared/testenv"
@@ -82,7 +83,7 @@ func (o *operator) read(file string) string {
 // blocks are those of commands in a section of a page, as they are here.
 func (o *operator) blocks(page, section string) (found []string) {
 	o.t.Helper()
-	for _, block := range blocksOf(o.t, page, section) {
+	for _, block := range docstest.BlocksOf(o.t, page, section) {
 		found = append(found, o.page.Replace(block))
 	}
 	return found

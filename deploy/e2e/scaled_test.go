@@ -16,6 +16,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weirlog/weir/deploy/client"
+	"github.com/weirlog/weir/deploy/docs/docstest"
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/contract"
 	readreplica "github.com/weirlog/weir/shared/replica"
@@ -142,7 +143,7 @@ func (r *replicated) awaitStandby(to tenant) {
 // follow runs the commands in a section of a page.
 func (r *replicated) follow(page, section string, by release, given map[string]string) (output string, err error) {
 	r.t.Helper()
-	script := strings.ReplaceAll(strings.Join(blocksOf(r.t, page, section), ""), "/var/backups", r.t.TempDir())
+	script := strings.ReplaceAll(strings.Join(docstest.BlocksOf(r.t, page, section), ""), "/var/backups", r.t.TempDir())
 	shell := exec.CommandContext(r.t.Context(), "sh", "-c", "set -eu\n"+script)
 	shell.Env = []string{"PATH=" + string(by) + ":" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for _, variables := range []map[string]string{r.given, given} {

@@ -1,0 +1,3 @@
+// Package docstest reads the commands of pages, for tests that run
+// them. Only tests of deploy import it.
+package docstest
