@@ -8,9 +8,9 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 )
 
-// Access is how a process reaches the brokers: as whom it signs in, and over
-// TLS or not. Without a setting it does neither. Files are read for each
-// connection, so that what replaces them needs no restart.
+// Access is how a process signs in at the brokers, and whether over
+// TLS. By default it does neither. Files are read for each connection,
+// so that replacing them needs no restart.
 type Access struct {
 	User         string `help:"User at the brokers. Without one they are used without signing in." env:"WEIR_BROKERS_USER"`
 	PasswordFile string `help:"File with the password of the user at the brokers." env:"WEIR_BROKERS_PASSWORD_FILE"`
@@ -23,7 +23,7 @@ type Access struct {
 	KeyFile  string `help:"PEM file with the key of that certificate." env:"WEIR_BROKERS_KEY_FILE"`
 }
 
-// Mechanisms of signing in.
+// The default mechanism of signing in, and the one that takes a token.
 const (
 	defaultMechanism = "SCRAM-SHA-512"
 	bearerMechanism  = "OAUTHBEARER"
@@ -34,7 +34,7 @@ func (a Access) Encrypts() bool {
 	return a.TLS || a.CAFile != "" || a.CertFile != "" || a.KeyFile != ""
 }
 
-// SignsIn reports whether connections begin with signing in.
+// SignsIn reports whether connections authenticate.
 func (a Access) SignsIn() bool { return a.User != "" || a.TokenFile != "" }
 
 // Validate returns what is wrong with the settings.
@@ -74,14 +74,14 @@ func (a Access) validateCertificate() error {
 	return nil
 }
 
-// DefaultDialTimeout is how long a Dialer that names no Timeout may take.
+// DefaultDialTimeout limits a dial without a Timeout.
 const DefaultDialTimeout = 5 * time.Second
 
-// A Dialer makes connections to brokers.
+// A Dialer connects to brokers.
 type Dialer = kafka.Dialer
 
-// Dialer makes connections as the settings demand; nil, the default, where they
-// demand nothing. It fails where a file is missing or holds something else.
+// Dialer returns a dialer for the settings; nil if all are defaults. It
+// fails if a file is missing or holds something else.
 func (a Access) Dialer() (*Dialer, error) {
 	if err := a.Validate(); err != nil || !a.Encrypts() && !a.SignsIn() {
 		return nil, err

@@ -26,8 +26,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/authority"
 )
 
-// secured is an Apache Kafka with everything on, and one user
-// who may use the topics of these tests.
+// secured is an Apache Kafka with TLS, authentication and ACLs, and one
+// user with rights to the topics of these tests.
 type secured struct {
 	node           *apache.Broker
 	trusted, other *authority.Authority
@@ -65,8 +65,8 @@ func startSecured(t *testing.T) *secured {
 	return s
 }
 
-// permit lets the user weir do everything that the bus does with a
-// topic, and with the groups of its tests.
+// permit gives the user weir what the bus does with a topic and with
+// the groups of its tests.
 func (s *secured) permit(t *testing.T, topic string, operations cluster.Operations) {
 	t.Helper()
 	permissions := []cluster.Permission{{Principal: "User:weir", Name: topic, Operations: operations}}
@@ -93,9 +93,9 @@ func (s *secured) byCertificate(c authority.Certificate) bus.Access {
 	return bus.Access{CertFile: c.Cert, KeyFile: c.Key, CAFile: s.trusted.File}
 }
 
-// Apache Kafka lets in who shows a password, a token or a certificate over TLS,
-// and nobody else. What is wrong is one line that names the setting, and what
-// replaces it is taken without a restart.
+// Apache Kafka accepts a password, a token or a certificate over TLS,
+// and nothing else. Each error is one line that names the setting.
+// Replaced files are used without a restart.
 func TestSecuredApacheKafka(t *testing.T) {
 	s := startSecured(t)
 	t.Run("let in", s.letsIn)
@@ -155,7 +155,7 @@ func (s *secured) refuses(t *testing.T) {
 	refusedSignIn(t, s.signIn, s.byPassword())
 }
 
-// takesReplaced replaces wrong files by right ones under a dialer that is in use.
+// takesReplaced replaces wrong files by right ones while a dialer is in use.
 func (s *secured) takesReplaced(t *testing.T) {
 	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	access := s.byCertificate(s.trusted.Issue(t, "weir", past))
@@ -188,9 +188,9 @@ func (s *secured) takesReplaced(t *testing.T) {
 	}
 }
 
-// survivesRevokedRights takes the rights from a publisher and a
-// consumer that are at work: nothing is lost, applied twice or
-// parked, and they go on when they may again.
+// survivesRevokedRights takes the rights from a running publisher and
+// consumer: nothing is lost, applied twice or parked, and both go on
+// once they have them again.
 func (s *secured) survivesRevokedRights(t *testing.T) {
 	const topic = "test.revoked"
 	s.permit(t, topic, everything)
@@ -210,7 +210,7 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	if err := s.node.Revoke(t.Context(), topic, "User:weir", apache.AllRights); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, bustest.Patience, func() error { // the broker takes a moment
+	testenv.Eventually(t, bustest.Patience, func() error { // the broker needs a moment
 		_, err := p.PublishContext(t.Context(), topic, bustest.Keyed(1000, 1, 1)...)
 		if !errors.Is(err, kafka.TopicAuthorizationFailed) {
 			return errors.New("still published, or for another reason not")
@@ -230,9 +230,8 @@ func (s *secured) survivesRevokedRights(t *testing.T) {
 	}
 }
 
-// revoke takes all rights to a topic from everybody.
-// survivesExpired has the broker serve a certificate that has expired, then one
-// that is valid: both without its restart, and without one of the client.
+// survivesExpired has the broker serve an expired certificate, then a
+// valid one: both without a restart of broker or client.
 func (s *secured) survivesExpired(t *testing.T) {
 	const topic = "test.expired"
 	s.permit(t, topic, everything)
@@ -242,7 +241,7 @@ func (s *secured) survivesExpired(t *testing.T) {
 	}
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.signIn, Dialer: dialer, DeliveryTimeout: bustest.Patience})
 	s.serve(t, s.trusted.Issue(t, "broker", time.Now().Add(-time.Minute), "127.0.0.1"))
-	testenv.Eventually(t, bustest.Patience, func() error { // it answers before it does
+	testenv.Eventually(t, bustest.Patience, func() error { // it answers before it applies it
 		err := cluster.Reach(t.Context(), s.signIn[0], dialer)
 		if err == nil || !strings.Contains(err.Error(), "is out of date, replace it at the broker") {
 			return fmt.Errorf("with an expired certificate: %w", err)
@@ -250,7 +249,7 @@ func (s *secured) survivesExpired(t *testing.T) {
 		return nil
 	})
 	published := make(chan error, 1)
-	go func() { // it has no connection yet: it tries until there is a certificate that holds
+	go func() { // without a connection yet: retries until a certificate is valid
 		_, err := p.PublishContext(context.Background(), topic, bustest.Keyed(0, 1, 1)...)
 		published <- err
 	}()
@@ -263,7 +262,7 @@ func (s *secured) survivesExpired(t *testing.T) {
 	}
 }
 
-// makesUsers makes one, and gives it another password.
+// makesUsers creates a user and changes its password.
 func (s *secured) makesUsers(t *testing.T) {
 	for _, password := range []string{"first", "second"} {
 		if err := cluster.SetPasswords(t.Context(), []string{s.node.Addr()}, nil, map[string]string{"made": password}); err != nil {
@@ -281,7 +280,7 @@ func (s *secured) makesUsers(t *testing.T) {
 	}
 }
 
-// serve replaces the certificate of the listener for users.
+// serve replaces the certificate of the users' listener.
 func (s *secured) serve(t *testing.T, identity authority.Certificate) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.node.Addr()), kgo.DisableClientMetrics())

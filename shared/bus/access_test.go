@@ -23,7 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// guarded starts a broker where one has to sign in, and returns how.
+// guarded starts a broker that demands authentication, and returns how.
 func guarded(t *testing.T) (brokers []string, access bus.Access) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func guarded(t *testing.T) (brokers []string, access bus.Access) {
 	return []string{b.Addr()}, bus.Access{User: embedded.User, PasswordFile: embedded.PasswordFile(dir)}
 }
 
-// ensureAs makes a topic, by whoever signs in so.
+// ensureAs creates a topic as the user of access.
 func ensureAs(t *testing.T, brokers []string, access bus.Access, topic string, limit time.Duration) (*kafka.Dialer, error) {
 	t.Helper()
 	dialer, err := access.Dialer()
@@ -47,7 +47,7 @@ func ensureAs(t *testing.T, brokers []string, access bus.Access, topic string, l
 	return dialer, topics.EnsureWith(ctx, brokers, dialer, []contract.Topic{{Name: topic, Partitions: 2}})
 }
 
-// Everything that the bus does, it does where one has to sign in.
+// All parts of the bus work with authentication.
 func TestSignedIn(t *testing.T) {
 	t.Parallel()
 	brokers, access := guarded(t)
@@ -106,7 +106,7 @@ func signedIn(t *testing.T, brokers []string, access bus.Access, topic string) {
 	}
 }
 
-// Each connection signs in with the password that the file has then.
+// Each connection signs in with the file's password of that moment.
 func TestChangedPassword(t *testing.T) {
 	t.Parallel()
 	brokers, access := guarded(t)
@@ -153,7 +153,7 @@ func TestRefusedSignIn(t *testing.T) {
 	refusedSignIn(t, brokers, access)
 }
 
-// refusedSignIn takes access and has wrong passwords or none.
+// refusedSignIn tries wrong passwords, and none.
 func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 	t.Helper()
 	wrong := filepath.Join(t.TempDir(), "password")
@@ -171,7 +171,7 @@ func refusedSignIn(t *testing.T, brokers []string, access bus.Access) {
 		}
 	}
 	access.User, access.PasswordFile = "", ""
-	for limit := time.Second; ; limit *= 2 { // a broker that refuses says nothing, so this tries until its time is up
+	for limit := time.Second; ; limit *= 2 { // a broker that refuses is silent, so this tries until its time is up
 		_, err := ensureAs(t, brokers, access, "test.refused", limit)
 		if err != nil && strings.Contains(err.Error(), "WEIR_BROKERS_USER") {
 			return

@@ -8,8 +8,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 )
 
-// bearer signs in with a token (RFC 7628), which names the user
-// and has its own end.
+// bearer signs in with a token (RFC 7628), which names the user and expires.
 type bearer struct{ token string }
 
 // Name implements sasl.Mechanism.
@@ -23,8 +22,8 @@ func (b bearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
 // bearing is one sign-in.
 type bearing struct{ refusal []byte }
 
-// Next implements sasl.StateMachine. A server that refuses says why, and only
-// ends the sign-in once it got a byte for that.
+// Next implements sasl.StateMachine. A server that refuses gives a
+// reason, and ends the sign-in only after one byte in answer to it.
 func (b *bearing) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
 	if b.refusal != nil {
 		return false, nil, fmt.Errorf("%w: %s", kafka.SASLAuthenticationFailed, b.refusal)

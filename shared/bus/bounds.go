@@ -8,14 +8,14 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// Retention is how long what nobody has asked for is kept. Zero means the defaults.
+// Retention is how long untouched records are kept. Zero means the defaults.
 type Retention struct {
 	ParkedDays int `help:"For how many days a record that can't be applied is kept after it last failed, so that it can be applied later." env:"WEIR_PARKED_DAYS" default:"90"`
 }
 
 const (
-	parkedDays      = 90 // the log has long lost the record by then
-	leastParkedDays = 8  // the ledger accounts for each offset of the days whose ranges it keeps
+	parkedDays      = 90 // the log has lost the record long before
+	leastParkedDays = 8  // the ledger accounts for every offset of the days whose ranges it keeps
 )
 
 // Validate returns what is wrong.
@@ -26,7 +26,7 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// Tables are those that age, for a prune.Pruner.
+// Tables returns the tables with old rows to delete, for a prune.Pruner.
 func (r Retention) Tables(clock func() time.Time) []prune.Table {
 	days := cmp.Or(r.ParkedDays, parkedDays)
 	return []prune.Table{prune.Rows{
@@ -35,8 +35,8 @@ func (r Retention) Tables(clock func() time.Time) []prune.Table {
 	}}
 }
 
-// Fixed are the bounds of the other tables. A stopped lane stays: without its
-// mark, later records would be applied without its own.
+// Fixed returns the bounds of the other tables. A stopped lane stays:
+// without its row, later records would be applied before its own.
 func Fixed() []prune.Bound {
 	return []prune.Bound{
 		{Table: "bus_positions", Keeps: "a row for each partition of a topic that is consumed", By: "the topics' partitions"},

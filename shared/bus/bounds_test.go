@@ -15,9 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// A lane that was stopped stays stopped, however long ago its
-// first record came: its last ones may be in the log, and are
-// not applied without those before them.
+// A stopped lane stays stopped whatever its age: its last records may
+// be in the log, and are not applied without those before them.
 func TestStoppedLanesStay(t *testing.T) {
 	pool := pgtest.Open(t, "bus", bus.Migrations())
 	bustest.AsSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since, halted)
@@ -31,7 +30,7 @@ func TestStoppedLanesStay(t *testing.T) {
 	}
 }
 
-// Parked records go after the set number of days, by default after 90.
+// Parked records are deleted after the set number of days, 90 by default.
 func TestParkedRecordsAge(t *testing.T) {
 	pool := pgtest.Open(t, "bus", bus.Migrations())
 	bustest.AsSystem(t, pool, `INSERT INTO bus_parked (organization, group_name, topic, partition, record_offset, record_time, header_names, header_values, reason, failed_at)

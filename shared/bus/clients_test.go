@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// What other clients write can be read, compressed in whatever way, and they
-// read what we write and find keys where we do.
+// What other clients write can be read, however compressed; they read
+// what we write, and find keys in the same partitions.
 func TestOtherClients(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Shared(t)
@@ -25,7 +25,7 @@ func TestOtherClients(t *testing.T) {
 			topic := "test.others." + name
 			bustest.Ensure(t, brokers, topic, 5, nil)
 			client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(codec), kgo.ConsumeTopics(topic),
-				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50*time.Millisecond)) // else it waits for seconds to see a topic
+				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50*time.Millisecond)) // else it sees a topic only after seconds
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,15 +18,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// These tests kill nodes of an Apache Kafka of three, where a
-// record is acknowledged when two have it (min.insync.replicas=2).
-// They need Java, and a minute, as parts of TestFaults: `make
-// test-kafka` and `make test-faults` run them.
+// These tests kill nodes of an Apache Kafka of three, where a record is
+// acknowledged once two have it (min.insync.replicas=2). They need Java
+// and a minute, as parts of TestFaults: `make test-kafka` and `make
+// test-faults` run them.
 
 var clusterFaults = []faultTest{{"leader killed", leaderKilled}, {"majority down", majorityDown}}
 
-// alive waits until n brokers are in the cluster and all
-// partitions have all their replicas in sync.
+// alive waits until the cluster has n brokers and all replicas are in sync.
 func alive(t *testing.T, brokers []string, n int) {
 	t.Helper()
 	testenv.Eventually(t, 2*time.Minute, func() error {
@@ -48,7 +47,7 @@ func alive(t *testing.T, brokers []string, n int) {
 	})
 }
 
-// layout asks the first broker that answers, without anything cached.
+// layout asks the first broker that answers, without a cache.
 func layout(brokers []string) (*kafka.MetadataResponse, error) {
 	err := errors.New("no broker")
 	for _, b := range brokers {
@@ -100,9 +99,9 @@ func threeNodes(t *testing.T, topic string) *scene {
 	return s
 }
 
-// The leader of three nodes is killed again and again while messages are
-// published and consumed: nothing that was confirmed is lost, nothing is in the
-// log twice, nothing takes effect twice, the order of each key holds.
+// The leader of three nodes is killed repeatedly while messages are
+// published and consumed: no confirmed message is lost, none is in the
+// log twice or takes effect twice, and the order of each key holds.
 func leaderKilled(t *testing.T) {
 	s := threeNodes(t, "test.leader")
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 5 * time.Second, DeliveryTimeout: 4 * bustest.Patience})
@@ -119,8 +118,8 @@ func leaderKilled(t *testing.T) {
 	}
 }
 
-// With two of three nodes down nothing is accepted and every caller gets an
-// error; when they are back everything goes on by itself.
+// With two of three nodes down nothing is accepted and every caller
+// gets an error; when they return everything goes on by itself.
 func majorityDown(t *testing.T) {
 	s := threeNodes(t, "test.majority")
 	p := bustest.NewPublisher(t, publisher.Config{Brokers: s.brokers(), RequestTimeout: 2 * time.Second, DeliveryTimeout: 4 * time.Second})
@@ -144,7 +143,7 @@ func majorityDown(t *testing.T) {
 	}
 }
 
-// failed counts the messages that were not reported written.
+// failed counts the messages not reported as written.
 func (tr *traffic) failed() int {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

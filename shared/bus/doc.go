@@ -1,5 +1,5 @@
-// Package bus is what all parts of the bus have in common: records, errors,
-// authentication at brokers, tables. It moves nothing itself; publisher,
-// consumer, state, relay, parked, topics and watermillbus do, each a package
-// beside this one, by the promises of README.md.
+// Package bus holds what all parts of the bus share: records, errors,
+// authentication at brokers, tables. It moves no record: publisher,
+// consumer, state, relay, parked, topics and watermillbus do, each a
+// package beside this one, with the guarantees of README.md.
 package bus

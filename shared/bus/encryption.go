@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// dialEncrypted connects over TLS with what the files hold now.
+// dialEncrypted connects over TLS with the files of this moment.
 func (a Access) dialEncrypted(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -36,7 +36,8 @@ func (a Access) dialEncrypted(ctx context.Context, network, address string) (net
 	return &encrypted{Conn: conn, access: a}, nil
 }
 
-// encryption is how to speak TLS with a host now.
+// encryption returns the TLS settings for a host, from the files
+// of this moment.
 func (a Access) encryption(host string) (*tls.Config, error) {
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	var err error
@@ -50,13 +51,13 @@ func (a Access) encryption(host string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the certificate for the brokers (WEIR_BROKERS_CERT_FILE, WEIR_BROKERS_KEY_FILE): %w", err)
 	}
-	// Not by Certificates: that shows none where the brokers name other
-	// authorities, and they then only say that one is missing.
+	// Not by Certificates: it sends none if the brokers name other
+	// authorities, and they then report only that one is missing.
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
 	return config, nil
 }
 
-// authorities are those of the file; nil, the system's, for no file.
+// authorities returns those of the file; nil, the system's, for no file.
 func (a Access) authorities() (*x509.CertPool, error) {
 	if a.CAFile == "" {
 		return nil, nil
@@ -72,8 +73,8 @@ func (a Access) authorities() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// unencrypted says of a handshake that failed whose certificate
-// is wrong, and which setting mends it.
+// unencrypted names the wrong certificate of a failed handshake, and
+// the setting to change.
 func (a Access) unencrypted(err error) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -102,9 +103,10 @@ func (a Access) trusts() string {
 	return fmt.Sprintf("%q (WEIR_BROKERS_CA_FILE)", a.CAFile)
 }
 
-// encrypted is a connection over TLS. A broker that refuses the client's
-// certificate does so after the handshake, in place of the first answer: by an
-// alert, or, since it has not read the question, by a reset that overtakes it.
+// encrypted is a connection over TLS. A broker that refuses the
+// client's certificate does so after the handshake, in place of the
+// first answer: by an alert, or, as it has not read the request, by a
+// reset that overtakes the alert.
 type encrypted struct {
 	net.Conn
 
@@ -132,18 +134,18 @@ func (c *encrypted) explained(err error) error {
 	return err
 }
 
-// isRefusal reports whether the other side has ended TLS by an alert.
+// isRefusal reports whether the other side ended TLS by an alert.
 func isRefusal(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "remote error"
 }
 
-// hungUp reports that the other side closed the connection instead of an answer.
+// hungUp reports that the other side closed the connection without an answer.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// refused says what a broker may have against the client's certificate.
+// refused explains why a broker may refuse the client's certificate.
 func (a Access) refused(err error) error {
 	if a.CertFile == "" {
 		return fmt.Errorf("%w: it ends the connection: if it asks for a certificate, name one with WEIR_BROKERS_CERT_FILE and WEIR_BROKERS_KEY_FILE: %w",

@@ -6,16 +6,17 @@ import (
 )
 
 var (
-	// ErrClosed answers every call on something that was closed. Nothing was sent.
+	// ErrClosed answers every call on a closed part of the bus.
+	// Nothing was sent.
 	ErrClosed = errors.New("bus is closed")
 
-	// ErrUnknownOutcome means that a message may be written or not: the
-	// answer was lost, or the caller did not wait for it. Every other
-	// error of a Publisher means: not written.
+	// ErrUnknownOutcome means that a message may be written: the answer
+	// was lost, or the caller did not wait for it. After every other
+	// error of a Publisher it is not written.
 	ErrUnknownOutcome = errors.New("outcome unknown: written or not written")
 
-	// ErrEncryption means that a process and a broker do not agree on TLS: a
-	// certificate is wrong, or the broker's port speaks none.
+	// ErrEncryption means that a process and a broker do not agree on
+	// TLS: a certificate is wrong, or the broker's port has no TLS.
 	ErrEncryption = errors.New("no TLS with the broker")
 
 	// ErrTooLarge refuses a message that no batch can hold. Nothing was sent.
@@ -24,30 +25,30 @@ var (
 	// ErrUnknownTopic means that the brokers have no such topic. Nothing was sent.
 	ErrUnknownTopic = errors.New("unknown topic")
 
-	// ErrNotDelivered means that a message could not be written before its
-	// delivery timeout, and was not written.
+	// ErrNotDelivered means that a message was not written within
+	// its delivery timeout.
 	ErrNotDelivered = errors.New("not delivered in time")
 
-	// ErrFenced means that another consumer owns the positions
-	// now: what was applied is rolled back.
+	// ErrFenced means that another consumer now owns the positions: the
+	// transaction is rolled back.
 	ErrFenced = errors.New("position is owned by another consumer")
 
-	// ErrNeverRead means that the beginning of a partition's log is
-	// gone before the consumer has read it.
+	// ErrNeverRead means that the log lost its beginning before the
+	// consumer read it.
 	ErrNeverRead = errors.New("records are gone that were never read")
-	// ErrOutsideLog means that a position is before the start or
-	// after the end of its partition's log.
+	// ErrOutsideLog means that a position is before the start or after
+	// the end of its partition's log.
 	ErrOutsideLog = errors.New("position outside the log")
 
 	// ErrTopicReplaced means that a position or a snapshot is of a
-	// deleted topic; another has its name now.
+	// deleted topic whose name another one has now.
 	ErrTopicReplaced = errors.New("the topic was deleted and made again")
 )
 
-// PermanentError marks what no repetition can heal.
+// PermanentError marks what no retry can fix.
 type PermanentError struct {
 	Err       error
-	Record    bool // partition and offset name the record to blame
+	Record    bool // partition and offset name the record at fault
 	Partition int
 	Offset    int64
 }
@@ -56,8 +57,8 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 func (e *PermanentError) Unwrap() error { return e.Err }
 
 // Permanent marks err as the fault of a record that can never be
-// applied. A Handler returns it to have the record found by
-// bisection and parked. Permanent(nil) is nil.
+// applied. After it a consumer finds the record by bisection and parks
+// it. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -65,7 +66,7 @@ func Permanent(err error) error {
 	return &PermanentError{Err: err}
 }
 
-// PermanentRecord is Permanent with the record at fault: it saves the bisection.
+// PermanentRecord is Permanent for a known record: it saves the bisection.
 func PermanentRecord(r Record, err error) error {
 	if err == nil {
 		return nil
@@ -73,8 +74,8 @@ func PermanentRecord(r Record, err error) error {
 	return &PermanentError{Err: err, Record: true, Partition: r.Partition, Offset: r.Offset}
 }
 
-// IsPermanent reports whether err, or an error that it wraps, was
-// marked by Permanent or PermanentRecord.
+// IsPermanent reports whether Permanent or PermanentRecord marked err
+// or an error that it wraps.
 func IsPermanent(err error) bool {
 	var marked *PermanentError
 	return errors.As(err, &marked)

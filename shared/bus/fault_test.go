@@ -20,27 +20,27 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// scene is what most faults happen to: messages are published all
-// the time, and a consumer applies them.
+// scene is the target of most faults: messages are published all the
+// time, and a consumer applies them.
 type scene struct {
 	cluster *kafkatest.Cluster
 	db      *postgrestest.Database
 	topic   string
 	tr      *traffic
-	lanes   int           // how many organizations share what is published; 0: no lanes
-	pool    *pgxpool.Pool // beside the network, for the test itself
+	lanes   int           // how many organizations the messages belong to; 0: no lanes
+	pool    *pgxpool.Pool // not over the network, for the test itself
 	random  *rand.Rand
 }
 
-// newScene starts traffic and consumer on one node. The consumer reaches its
-// database over the network that can be disturbed.
+// newScene starts traffic and a consumer on one node. The consumer
+// reaches its database over a network with faults.
 func newScene(t *testing.T, topic string, partitions int) *scene {
 	t.Helper()
 	return newSceneOf(t, topic, partitions, 0)
 }
 
-// newSceneOf is newScene with organizations that share the consumer: always,
-// some are over their shares and some are not.
+// newSceneOf is newScene with organizations as lanes: some are always
+// over their share, some are not.
 func newSceneOf(t *testing.T, topic string, partitions, lanes int) *scene {
 	t.Helper()
 	s := &scene{cluster: kafkatest.Faulty(t, 1), db: postgrestest.Faulty(t), topic: topic, lanes: lanes, random: chance(t)}
@@ -67,8 +67,8 @@ func (s *scene) consumer() consumer.Config {
 	return cfg
 }
 
-// open is another pool of the same database: what happens to its
-// connections does not happen to the test's.
+// open is another pool of the same database: faults of its connections
+// do not affect the test's.
 func (s *scene) open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pg.Open(context.Background(), s.db.URL, "bus")
@@ -79,7 +79,7 @@ func (s *scene) open(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-// strike does a fault again and again, with traffic between, and settles.
+// strike repeats a fault, with traffic between, and settles.
 func (s *scene) strike(t *testing.T, name string, short, full int, fault func()) row {
 	t.Helper()
 	n := testenv.Rounds(t, short, full)
@@ -101,9 +101,9 @@ type faultTest struct {
 	run  func(*testing.T)
 }
 
-// TestFaults does one fault after the other, as each takes the servers for
-// itself, and beside the tests that need none: it waits most of the time. `-run
-// 'TestFaults/broker_killed'` does one of them.
+// TestFaults makes one fault after the other, as each needs the servers
+// alone. It runs beside tests without servers, as it mostly waits.
+// `-run 'TestFaults/broker_killed'` runs one fault.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range append(clusterFaults, []faultTest{
@@ -125,17 +125,17 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// onApache reports whether the broker is Apache Kafka, which
-// forgets no producer when it is killed.
+// onApache reports whether the broker is Apache Kafka, which remembers
+// producers when it is killed.
 func onApache() bool {
 	return os.Getenv(testenv.EnvBackend) != "" && os.Getenv(testenv.EnvBackend) != "machine"
 }
 
-// A broker that is killed again and again while messages are on their way
-// loses nothing that was confirmed, and keeps the order of each key. The
-// embedded broker forgets what it knew of producers when it is killed, so that
-// a batch whose answer was lost may be in the log again, for the inbox of the
-// reader to find; Apache Kafka does not.
+// A broker killed repeatedly while messages are sent loses none that
+// was confirmed, and keeps the order of each key. The embedded broker
+// forgets its producers when it is killed, so that a batch whose answer
+// was lost may be in the log twice, for the reader's inbox to find;
+// Apache Kafka does not.
 func brokerKilled(t *testing.T) {
 	s := newScene(t, "test.broker", 3)
 	r := s.strike(t, "broker killed while messages are on their way", 1, 50, func() { s.cluster.Nodes[0].Restart(t) })
@@ -144,7 +144,7 @@ func brokerKilled(t *testing.T) {
 	}
 }
 
-// A broker that stands still for a while, longer than requests wait, is waited for.
+// Publishers wait for a broker that is paused for longer than requests wait.
 func brokerPaused(t *testing.T) {
 	s := newScene(t, "test.paused", 3)
 	s.strike(t, "broker stopped for longer than requests wait", 1, 10, func() {
@@ -154,8 +154,8 @@ func brokerPaused(t *testing.T) {
 	})
 }
 
-// A consumer that is killed again and again between applying and committing
-// neither loses an effect nor takes one twice.
+// A consumer killed repeatedly between applying and committing loses no
+// effect and has none twice.
 func consumerKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := kafkatest.Faulty(t, 1).Brokers(), "test.killed", postgrestest.URL(t)
@@ -177,8 +177,8 @@ func consumerKilled(t *testing.T) {
 	settleEffects(t, row{fault: "consumer killed between applying and committing", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
 }
 
-// So does one that leaves records to their lanes: wherever it is killed, each
-// record takes effect once, and those of one lane in their order.
+// Nor does one that defers records: wherever it is killed, each record
+// takes effect once, and in the order of its lane.
 func consumerOfLanesKilled(t *testing.T) {
 	random := chance(t)
 	brokers, topic, url := kafkatest.Faulty(t, 1).Brokers(), "test.killed.lanes", postgrestest.URL(t)
@@ -203,9 +203,8 @@ func consumerOfLanesKilled(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A consumer that stands still in the middle of a transaction for
-// longer than its session, and then goes on, has no effect any
-// more: the others have taken its work over.
+// A consumer paused within a transaction for longer than its session
+// has no effect when it resumes: others have its partitions.
 func consumerStopped(t *testing.T) {
 	brokers, topic, url := kafkatest.Faulty(t, 1).Brokers(), "test.stopped", postgrestest.URL(t)
 	pool := bustest.DatabaseAt(t, url)
@@ -232,14 +231,12 @@ func consumerStopped(t *testing.T) {
 	settleEffects(t, row{fault: "consumer stopped for longer than its session", rounds: n}, pool, bustest.ReadAll(t, brokers, topic))
 }
 
-// Members that come and go all the time, and partitions that are added
-// meanwhile, cost time and nothing else.
+// Members that come and go, and partitions added meanwhile, cost only time.
 func membersComeAndGo(t *testing.T) {
 	newScene(t, "test.storm", 4).storm(t, "members come and go every 300 ms, partitions are added")
 }
 
-// So do members that leave records to their lanes: what one has
-// left, the next one comes to.
+// So do members that defer records: another one applies what one has deferred.
 func membersWithLanesComeAndGo(t *testing.T) {
 	newSceneOf(t, "test.storm.lanes", 4, 3).storm(t, "members with lanes come and go every 300 ms, partitions are added")
 }
@@ -263,7 +260,7 @@ func (s *scene) storm(t *testing.T, name string) {
 	})
 }
 
-// disturbances are what a network does for a moment.
+// disturbances are short faults of a network.
 var disturbances = []struct {
 	name string
 	do   func(*fault.Server)
@@ -288,8 +285,7 @@ func (s *scene) disturb(t *testing.T, name string, do func(*fault.Server), serve
 	})
 }
 
-// Whatever the network before the broker does, publishers and
-// consumers come through it.
+// Publishers and consumers survive faults of the network to the broker.
 func brokerNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
@@ -299,7 +295,7 @@ func brokerNetwork(t *testing.T) {
 	}
 }
 
-// Whatever the network before the database does, each record takes effect once.
+// Each record takes effect once despite faults of the network to the database.
 func databaseNetwork(t *testing.T) {
 	for _, d := range disturbances {
 		t.Run(d.name, func(t *testing.T) {
@@ -309,14 +305,14 @@ func databaseNetwork(t *testing.T) {
 	}
 }
 
-// A database that is shut down immediately, in the middle of transactions, and
-// started again, takes each record once.
+// Each record takes effect once if the database is shut down
+// immediately, within transactions, and started again.
 func databaseRestarted(t *testing.T) {
 	s := newScene(t, "test.restarted", 3)
 	s.strike(t, "PostgreSQL shut down immediately and started", 3, 50, func() { s.db.Restart(t) })
 }
 
-// So does one whose processes are killed.
+// So it does if the database's processes are killed.
 func databaseKilled(t *testing.T) {
 	s := newScene(t, "test.crashed", 3)
 	s.strike(t, "PostgreSQL killed and started", 1, 20, func() {
@@ -325,13 +321,13 @@ func databaseKilled(t *testing.T) {
 	})
 }
 
-// The database throws everybody out, again and again: the
-// consumers come back by themselves.
+// The database ends all sessions repeatedly: the consumers
+// reconnect by themselves.
 func databaseSessionsKilled(t *testing.T) {
 	newScene(t, "test.sessions", 4).killSessions(t, "all sessions of PostgreSQL ended")
 }
 
-// Lanes change nothing about that.
+// Lanes do not change that.
 func databaseSessionsKilledUnderLanes(t *testing.T) {
 	newSceneOf(t, "test.sessions.lanes", 4, 3).killSessions(t, "all sessions of PostgreSQL ended, with lanes")
 }

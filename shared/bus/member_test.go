@@ -23,18 +23,17 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-const envMember = "WEIR_BUS_TEST_MEMBER" // makes this binary a process that can be killed, when a test starts it
+const envMember = "WEIR_BUS_TEST_MEMBER" // tells this binary to run as a member, which a test can kill
 
-// member is a process of a fault test: a member of a consumer group.
+// member is a process of a fault test, in a consumer group.
 type member struct {
 	Brokers  []string
 	Database string
 	Topic    string
-	Lanes    bool // whether it has lanes
+	Lanes    bool // consumes with lanes
 }
 
-// consume applies records, and prints a line in the middle of each
-// transaction, where it pauses for a moment.
+// consume applies records. Within each transaction it prints a line and pauses.
 func (r member) consume() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -64,7 +63,7 @@ func (r member) consume() error {
 	return c.Run(ctx)
 }
 
-// process is a member that runs.
+// process is a running member.
 type process struct {
 	cmd   *exec.Cmd
 	lines chan string
@@ -98,7 +97,7 @@ func (r member) start(t testing.TB) *process {
 	return p
 }
 
-// read keeps the newest line only.
+// read keeps only the newest line.
 func (p *process) read(out io.Reader) {
 	for s := bufio.NewScanner(out); s.Scan(); {
 		select {
@@ -134,7 +133,7 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// stop ends the process in order.
+// stop ends the process gracefully.
 func (p *process) stop() {
 	p.stdin.Close()
 	p.wait()

@@ -25,8 +25,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// What is published, applied and parked is counted, and how far
-// a consumer is behind is shown.
+// Published, applied and parked records are counted, and a consumer's
+// lag is shown.
 func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := kafkatest.Shared(t), "test.metrics", bustest.Database(t), telemetry.New()
@@ -62,8 +62,8 @@ func TestMetricsOfPublisherAndConsumer(t *testing.T) {
 		`weir_bus_lag_records{group="test.metrics",partition="1",service="test",topic="test.metrics"} 0`)
 }
 
-// A record of a sampled request has the trace of the transaction that
-// committed it as an exemplar.
+// The delay of a sampled request's record has as exemplar the trace of
+// the transaction that committed it.
 func TestExemplarsOfDelay(t *testing.T) {
 	t.Parallel()
 	brokers, topic, registry, collector := kafkatest.Shared(t), "test.exemplars", telemetry.New(), tracingtest.New(t)
@@ -89,7 +89,8 @@ func TestExemplarsOfDelay(t *testing.T) {
 	})
 }
 
-// A relay that does not get to the end of its outbox shows its lag, until it does.
+// A relay that does not reach the end of its outbox shows its lag
+// until it does.
 func TestMetricsOfRelay(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := kafkatest.Shared(t), "test.metrics.relay", bustest.Database(t), telemetry.New()

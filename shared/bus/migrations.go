@@ -9,8 +9,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations makes the tables bus_positions, bus_parked and bus_relays. Every
-// module that consumes or relays applies it to its own schema.
+// Migrations creates the bus's tables. Every module that consumes or
+// relays applies them to its own schema.
 func Migrations() pg.MigrationSet {
 	return pg.MigrationSet{Name: "bus", FS: migrations, Rights: pg.Rights{
 		"bus_positions": "SELECT, INSERT, UPDATE",

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// Whatever the network does to requests and answers, each message is written
-// exactly once, in the order of its key.
+// With any fault of the network each message is written exactly once,
+// in the order of its key.
 func TestPublishOverBadNetworks(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut by the test")
@@ -86,8 +86,8 @@ func TestPublishOverBadNetworks(t *testing.T) {
 	}
 }
 
-// A network on which the first answers never come in time is no reason
-// to refuse a message that still has time.
+// A message is not refused while it has time, even if the first answers
+// come too late.
 func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.late"
@@ -109,7 +109,7 @@ func TestPublishWhereNobodyAnswersAtFirst(t *testing.T) {
 	}
 }
 
-// The same networks under a consumer: each record takes effect once.
+// With the same faults under a consumer each record takes effect once.
 func TestConsumeOverBadNetworks(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.network", bustest.Database(t)
@@ -139,8 +139,8 @@ func TestConsumeOverBadNetworks(t *testing.T) {
 	bustest.Applied(t, pool, tr.confirmed(), bustest.Patience)
 }
 
-// When nothing answers, every caller gets the outcome of its message within the
-// delivery timeout, and Close does not hang.
+// Without any answer, every caller gets the outcome of its message
+// within the delivery timeout, and Close does not hang.
 func TestPublishIntoABlackHole(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.hole"
@@ -176,9 +176,9 @@ func TestPublishIntoABlackHole(t *testing.T) {
 	tr.audit(t, bustest.ReadAll(t, brokers, topic))
 }
 
-// Records of a machine whose clock is hours ahead are refused by the brokers:
-// their publisher reports it at once, with the time and the way out, tries no
-// more, and goes on when the clock is right. Records of others are not touched.
+// Brokers refuse records of a machine whose clock is hours ahead: their
+// publisher reports it at once, with the time and the way out, does not retry,
+// and goes on when the clock is right. Records of others are not affected.
 func TestPublishByAWrongClock(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.clock"
@@ -209,9 +209,9 @@ func TestPublishByAWrongClock(t *testing.T) {
 	}
 }
 
-// setAhead changes the times of the batch in a Produce request for
-// one partition, as if another clock had stamped it. The request's
-// strings are the client's id and the topic.
+// setAhead changes the times of the batch in a Produce request for one
+// partition, as if another clock had set them. The request's strings
+// are the client's id and the topic.
 func setAhead(request []byte, client, topic int, ahead time.Duration) {
 	batch := request[40+client+topic:]
 	for _, at := range []int{27, 35} { // its first time, its last one

@@ -17,9 +17,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A record that can never be applied is found among ten thousand, parked as it
-// was with the reason, and nothing else is lost or held up. It makes no
-// difference how the handler reports it.
+// A record that can never be applied is found among ten thousand and
+// parked unchanged with the reason; nothing else is lost or delayed,
+// however the handler reports it.
 func TestFaultPoison(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("this record is no good")
@@ -40,7 +40,7 @@ func TestFaultPoison(t *testing.T) {
 	}
 }
 
-// Of a record of which nothing may be kept the place is parked, and nothing else.
+// A record whose content must be erased is parked as a place only.
 func TestErasedRecordsAreParkedEmpty(t *testing.T) {
 	t.Parallel()
 	const n, culprit = 10, 4

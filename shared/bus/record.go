@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Header is one header of a record. Keys may repeat; order is kept.
+// Header is one header of a record. Keys may repeat; their order is kept.
 type Header struct {
 	Key   string
 	Value []byte
 }
 
-// Record is one record of a topic. Key and Value may be nil; a nil Value is a
-// tombstone. The bytes are shared between records and must not be changed.
+// Record is one record of a topic. Key and Value may be nil; a nil
+// Value is a tombstone. Records share bytes, which must not be changed.
 type Record struct {
 	Topic     string
 	Partition int
@@ -20,7 +20,7 @@ type Record struct {
 	Key       []byte
 	Value     []byte
 	Headers   []Header
-	Time      time.Time // as the producer set it, to the millisecond
+	Time      time.Time // set by the producer, in milliseconds
 }
 
 // Header returns the value of the first header of that name, or "".
@@ -33,7 +33,8 @@ func (r Record) Header(name string) string {
 	return ""
 }
 
-// Lookup is Header for a reader of many headers: it copies all values at once.
+// Lookup returns Header for a reader of many headers: it copies all
+// values at once.
 func (r Record) Lookup() func(name string) string {
 	headers, values := r.Headers, joined(r.Headers)
 	return func(name string) string {
@@ -62,8 +63,8 @@ func joined(headers []Header) string {
 	return values.String()
 }
 
-// Size is what the record counts for in limits of memory: its
-// bytes and a flat overhead.
+// Size is the record's weight in limits of memory: its bytes and
+// a flat overhead.
 func (r Record) Size() int {
 	n := len(r.Key) + len(r.Value) + 128
 	for _, h := range r.Headers {
@@ -72,15 +73,15 @@ func (r Record) Size() int {
 	return n
 }
 
-// Position is the place of one record in its topic. Offset is -1 when the
-// record is written but the broker no longer knew where.
+// Position is the place of a record in its topic. Offset is -1 for a
+// written record whose offset the broker no longer knew.
 type Position struct {
 	Partition int
 	Offset    int64
 }
 
-// Detached is the record with all its bytes copied into one allocation; nil
-// stays nil. The headers are changed in place.
+// Detached returns the record with all bytes copied into one
+// allocation; nil stays nil. The headers are changed in place.
 func (r Record) Detached() Record {
 	size := len(r.Key) + len(r.Value)
 	for i := range r.Headers {

@@ -19,9 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
-// What Apache Kafka itself removed after its retention is missed by a consumer
-// that has never read it: it stops, names the offsets and what to set, and goes
-// on with what is left once that is set.
+// If Apache Kafka's retention deletes what a consumer has never read,
+// the consumer stops, names the offsets and the setting, and reads the
+// rest once that is set.
 func TestALogThatItsRetentionCut(t *testing.T) {
 	brokers, topic, pool := forgetful(t), "test.retention", bustest.Database(t)
 	bustest.Effects(t, pool)
@@ -55,7 +55,7 @@ func TestALogThatItsRetentionCut(t *testing.T) {
 	bustest.Applied(t, pool, 5, bustest.Patience)
 }
 
-// forgetful is a node that removes what is past within seconds.
+// forgetful starts a node that deletes old records within seconds.
 func forgetful(t *testing.T) (brokers []string) {
 	t.Helper()
 	node, err := apache.Start(t.Context(), apache.Config{Dir: t.TempDir(), Brief: true, Forgets: true})
@@ -70,7 +70,7 @@ func forgetful(t *testing.T) (brokers []string) {
 	return []string{node.Addr()}
 }
 
-// keep has a topic keep what it holds from now on.
+// keep stops a topic from deleting its records.
 func keep(t *testing.T, brokers []string, topic string) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))

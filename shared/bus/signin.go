@@ -11,7 +11,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// rereading signs in with what the file of the secret holds then.
+// rereading signs in with the secret that the file holds then.
 type rereading struct{ access Access }
 
 // Name implements sasl.Mechanism.
@@ -26,7 +26,7 @@ func (r rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error)
 	return mechanism.Start(ctx)
 }
 
-// current is how the process signs in now.
+// current returns how to sign in now.
 func (a Access) current() (sasl.Mechanism, error) {
 	if a.TokenFile != "" {
 		token, err := secretIn(a.TokenFile, "token", "WEIR_BROKERS_TOKEN_FILE")

@@ -18,8 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The fault tests are short unless testenv.EnvRounds is set;
-// "full" is as often as in the README.
+// The fault tests are short unless testenv.EnvRounds is set; "full"
+// runs the README's rounds.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(envMember); text != "" {
 		if err := runMember(text); err != nil {
@@ -43,7 +43,7 @@ func runMember(text string) error {
 	return m.consume()
 }
 
-// tally is what the fault tests of a run have counted.
+// tally counts what the fault tests of a run found.
 type tally struct {
 	mu   sync.Mutex
 	rows []row
@@ -61,7 +61,7 @@ func (c *tally) add(r row) {
 	defer c.mu.Unlock()
 	c.rows = append(c.rows, r)
 	if os.Getenv(testenv.EnvRounds) != "" {
-		fmt.Printf("counted: %+v\n", r) // of a run that is ended early, this is all there is
+		fmt.Printf("counted: %+v\n", r) // all that is left of a run ended early
 	}
 }
 
@@ -73,8 +73,8 @@ func (c *tally) print(to io.Writer) {
 	}
 }
 
-// each runs one round after the other, and prints its progress
-// when testenv.EnvRounds is set.
+// each runs the rounds in turn, and prints its progress if
+// testenv.EnvRounds is set.
 func each(t testing.TB, n int, round func(i int)) {
 	t.Helper()
 	begin := time.Now()
@@ -86,14 +86,14 @@ func each(t testing.TB, n int, round func(i int)) {
 	}
 }
 
-// chance is another randomness in each run.
+// chance returns a random source with a new seed for each run.
 func chance(t testing.TB) *rand.Rand {
 	t.Helper()
 	return testenv.Random(t, uint64(time.Now().UnixNano()))
 }
 
-// settle waits until everything that is in the log has taken effect, and
-// counts what is lost, twice or there again.
+// settle waits until the whole log has taken effect, and counts records
+// lost, applied twice or repeated.
 func settle(t testing.TB, r row, tr *traffic, brokers []string, topic string, pool *pgxpool.Pool) row {
 	t.Helper()
 	tr.stop()
@@ -116,9 +116,8 @@ func settleEffects(t testing.TB, r row, pool *pgxpool.Pool, log []bus.Record) ro
 	return r
 }
 
-// awaitEffects waits for n effects as long as more of them appear. It
-// only counts rows: to look at what they are takes the database, on
-// which the consumers wait, much longer.
+// awaitEffects waits for n effects while more appear. It only counts rows:
+// reading them takes the database, which the consumers need, much longer.
 func awaitEffects(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	begin := time.Now()

@@ -15,14 +15,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// traffic publishes one message after the other from several goroutines until
-// it is stopped, and knows what became of each.
+// traffic publishes messages one by one from several goroutines until
+// it is stopped, and keeps the outcome of each.
 type traffic struct {
 	mu       sync.Mutex
 	written  map[string]bool
 	unknown  map[string]bool
 	refused  map[string]bool
-	lanes    int // how many organizations the senders belong to; 0: to none
+	lanes    int // how many organizations the senders belong to; 0: none
 	stopping chan struct{}
 	wg       sync.WaitGroup
 }
@@ -31,7 +31,7 @@ func startTraffic(p *publisher.Publisher, topic string, senders int, pace time.D
 	return startTrafficOf(p, topic, senders, 0, pace)
 }
 
-// startTrafficOf is startTraffic with senders that belong to so many organizations.
+// startTrafficOf is startTraffic with senders of so many organizations.
 func startTrafficOf(p *publisher.Publisher, topic string, senders, lanes int, pace time.Duration) *traffic {
 	tr := &traffic{written: map[string]bool{}, unknown: map[string]bool{}, refused: map[string]bool{}, lanes: lanes, stopping: make(chan struct{})}
 	for s := range senders {
@@ -80,9 +80,8 @@ func (tr *traffic) confirmed() int {
 	return len(tr.written)
 }
 
-// audit compares what was reported to the callers with the log:
-// how many records that were reported written are lost, and how
-// many records are there more than once.
+// audit compares reported outcomes with the log: how many messages reported
+// as written are lost, and how many are in the log more than once.
 func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 	t.Helper()
 	found := make(map[string]int)
@@ -116,7 +115,7 @@ func (tr *traffic) audit(t testing.TB, log []bus.Record) (lost, repeated int) {
 	return lost, repeated
 }
 
-// more waits until n more messages were reported written.
+// more waits until n more messages are reported as written.
 func (tr *traffic) more(t testing.TB, n int) {
 	t.Helper()
 	goal := tr.confirmed() + n

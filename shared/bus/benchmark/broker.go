@@ -13,11 +13,11 @@ import (
 	"github.com/weirlog/weir/shared/embedded/kafka"
 )
 
-// envBroker makes this program an embedded broker, in a process of its own so
-// that its CPU is not counted as a client's.
+// envBroker turns this program into an embedded broker, in its own
+// process so that its CPU is not counted as a client's.
 const envBroker = "WEIR_BENCH_IS_BROKER"
 
-// serve is the broker until standard input ends.
+// serve runs the broker until standard input ends.
 func serve() error {
 	dir, err := os.MkdirTemp("", "weir-bench-bus-")
 	if err != nil {

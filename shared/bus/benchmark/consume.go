@@ -29,8 +29,8 @@ import (
 
 const consumed = "test.bench.consume"
 
-// reader reads the topic from its beginning, counts, and ends
-// when it has seen n messages.
+// reader reads the topic from its beginning, counts, and returns
+// after n messages.
 type reader struct {
 	name     string
 	settings string
@@ -181,8 +181,8 @@ func readWatermill(ctx context.Context, brokers []string, n int64) (seen int64, 
 	return seen, nil
 }
 
-// prepare makes an empty database of an ordinary role: no other
-// may use the bus's tables.
+// prepare creates an empty database of an ordinary role: no other may
+// use the bus's tables.
 func prepare(ctx context.Context, admin string) (*pgxpool.Pool, error) {
 	const name = "weir_bench_bus"
 	conn, err := pgx.Connect(ctx, admin)
@@ -213,7 +213,8 @@ func prepare(ctx context.Context, admin string) (*pgxpool.Pool, error) {
 	return pool, err
 }
 
-// into applies messages to the database, at most so many in one transaction.
+// into returns a reader that writes messages to the database, at most
+// so many in one transaction.
 func into(pool *pgxpool.Pool, group string, most int) func(context.Context, []string, int64) (int64, error) {
 	return func(ctx context.Context, brokers []string, n int64) (int64, error) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -1,5 +1,5 @@
-// Command benchmark measures the bus beside the other Kafka clients of Go on
+// Command benchmark compares the bus with other Kafka clients of Go on
 // one broker, in one run, and prints whether the bus reaches its goals
-// (`make bench-bus`). It is a module of its own, and runs brokers in
-// processes of their own, so that only the clients' CPU is counted.
+// (`make bench-bus`). It is its own module, and runs brokers in their
+// own processes, so that only the clients' CPU is counted.
 package main

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// goals compares measurements of one run with what the bus is to reach.
+// goals compares the measurements of one run with the bus's goals.
 type goals struct{ lines []string }
 
 func (g *goals) ratio(what string, value, goal float64, atMost bool) {

@@ -15,7 +15,7 @@ func (h *histogram) add(d time.Duration) {
 	h.counts[shift*8+int(v>>shift)-8].Add(1)
 }
 
-// at is an upper bound of the given quantile.
+// at returns an upper bound of a quantile.
 func (h *histogram) at(q float64) time.Duration {
 	var total, seen int64
 	for i := range h.counts {

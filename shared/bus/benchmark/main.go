@@ -20,8 +20,8 @@ import (
 
 const partitions = 8
 
-// client is one under measurement: send writes one message and
-// returns when all replicas have it.
+// client is one client under measurement: send writes one message and
+// returns once all replicas have it.
 type client struct {
 	name     string
 	settings string
@@ -30,7 +30,8 @@ type client struct {
 	close    func()
 }
 
-// load is what is sent: size bytes a message, from so many callers at once.
+// load is the messages that are sent: size bytes each, from so many
+// callers at once.
 type load struct {
 	size, callers int
 	batch         bool // a hundred messages a call, else one
@@ -103,7 +104,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// benchmark measures everything with one broker.
+// benchmark runs all measurements with one broker.
 func benchmark(broker string, brokers []string, span time.Duration, rounds int, only string) {
 	fmt.Printf("=== %s, %s, %d CPUs, %d partitions, acks=all, no compression, CPU of the client alone\n\n", broker, runtime.Version(), runtime.NumCPU(), partitions)
 	reached := &goals{}
@@ -119,8 +120,8 @@ type result struct {
 	p50, p99          time.Duration
 }
 
-// loads are a lone message at a time, many callers with one
-// each, few with batches, and large messages.
+// loads are single messages, many callers with one each, few with
+// batches, and large messages.
 var loads = []load{{1 << 10, 1, false}, {1 << 10, 256, false}, {1 << 10, 4, true}, {48 << 10, 64, false}}
 
 func publishing(brokers []string, span time.Duration, rounds int, only string, reached *goals) {
@@ -177,7 +178,7 @@ func (c *candidate) measure(brokers []string, l load, span time.Duration, only s
 	return r, err == nil
 }
 
-// print writes the medians down and returns them.
+// print writes the medians and returns them.
 func (c *candidate) print(l load) result {
 	if len(c.results) == 0 {
 		return result{}
@@ -234,7 +235,8 @@ func measure(p client, topic string, l load, span time.Duration) (result, error)
 	}, nil
 }
 
-// run sends for a while and returns how many messages were acknowledged.
+// run sends for a while and returns how many messages were
+// acknowledged, and their latencies.
 func run(ctx context.Context, p client, topic string, l load, span time.Duration) (int64, *histogram, error) {
 	var sent atomic.Int64
 	var failed atomic.Pointer[error]

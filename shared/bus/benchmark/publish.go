@@ -108,8 +108,8 @@ func saramaFromStart() *sarama.Config {
 	return c
 }
 
-// A batch of a hundred messages in one call, for clients that take several at
-// once. watermill-kafka waits for each of them.
+// batchOf returns a hundred messages for one call, for clients that
+// take several at once. watermill-kafka waits for each of them.
 func batchOf(value []byte, keyName string) []*message.Message {
 	messages := make([]*message.Message, 100)
 	for i := range messages {

@@ -14,7 +14,7 @@ import (
 	kafka "github.com/segmentio/kafka-go"
 )
 
-// Network dials connections that break in a chosen way now and then.
+// Network dials connections that fail now and then in a chosen way.
 type Network struct {
 	Fault  func(n *Network, c *BrittleConn, written []byte) error
 	mu     sync.Mutex
@@ -33,7 +33,7 @@ func (n *Network) Dialer() *kafka.Dialer {
 	}}
 }
 
-// Strikes reports, with one chance in so many, that a fault is to happen now.
+// Strikes reports, with a chance of one in so many, that a fault is due.
 func (n *Network) Strikes(in int) bool {
 	if n.Healed.Load() {
 		return false
@@ -47,14 +47,14 @@ func (n *Network) Strikes(in int) bool {
 	return true
 }
 
-// TopicName makes a part of a topic's name of a test's.
+// TopicName turns the name of a test into part of a topic's name.
 func TopicName(text string) string { return strings.ReplaceAll(text, " ", "-") }
 
 // BrittleConn is a connection of a network.
 type BrittleConn struct {
 	net.Conn
 	network *Network
-	Deaf    atomic.Bool // answers do not arrive any more
+	Deaf    atomic.Bool // answers no longer arrive
 	Mute    atomic.Bool // nor does the end of the connection
 	Slow    atomic.Bool
 }
@@ -80,7 +80,7 @@ func (c *BrittleConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.Deaf.Load() && err == nil {
 		if c.Mute.Load() {
-			return c.Read(b) // swallow until the deadline
+			return c.Read(b) // discard until the deadline
 		}
 		c.Close()
 		return 0, errors.New("connection reset by the test")

@@ -24,7 +24,7 @@ import (
 
 const Patience = 30 * time.Second
 
-// Ensure makes one topic of a test.
+// Ensure creates one topic of a test.
 func Ensure(t testing.TB, brokers []string, name string, partitions int, config map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -44,13 +44,13 @@ func NewPublisher(t testing.TB, cfg publisher.Config) *publisher.Publisher {
 	return p
 }
 
-// Database is a fresh database with the bus's tables.
+// Database returns a new database with the bus's tables.
 func Database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return DatabaseAt(t, postgrestest.URL(t))
 }
 
-// DatabaseAt makes the bus's tables in an empty database.
+// DatabaseAt creates the bus's tables in an empty database.
 func DatabaseAt(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	ctx := context.Background()
@@ -65,7 +65,7 @@ func DatabaseAt(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// Keyed makes n messages "0".."n-1", the key of each taken from so many keys.
+// Keyed returns n messages "0".."n-1" whose keys are taken from so many.
 func Keyed(first, n, keys int) []*message.Message {
 	messages := make([]*message.Message, n)
 	for i := range messages {
@@ -75,7 +75,7 @@ func Keyed(first, n, keys int) []*message.Message {
 	return messages
 }
 
-// Run runs fn until the test ends, and waits for it then.
+// Run runs fn until the test ends, and waits for its return.
 func Run(t testing.TB, fn func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -93,7 +93,7 @@ func Run(t testing.TB, fn func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// ReadAll reads a topic as a state reader does and returns what was there.
+// ReadAll reads a topic to its end as a state reader does.
 func ReadAll(t testing.TB, brokers []string, topic string) []bus.Record {
 	t.Helper()
 	var mu sync.Mutex

@@ -1,4 +1,4 @@
-// Package bustest is what the tests of the bus's packages share:
-// topics, databases, messages, effects that can be counted,
-// networks that break. Only tests import it.
+// Package bustest is shared by the tests of the bus's packages:
+// topics, databases, messages, countable effects, failing networks.
+// Only tests import it.
 package bustest

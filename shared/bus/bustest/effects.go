@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Effects makes the table in which handlers of tests record what they applied.
-// It refuses nothing: what is applied twice is there twice.
+// Effects creates the table in which handlers of tests record what they
+// applied. It has no unique key: a record applied twice is there twice.
 func Effects(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(context.Background(), `CREATE TABLE effects
@@ -25,7 +25,7 @@ func Effects(t testing.TB, pool *pgxpool.Pool) {
 	}
 }
 
-// WriteEffects is a handler that writes each record down.
+// WriteEffects is a handler that inserts each record.
 func WriteEffects(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"id", "lane", "partition", "record_offset"},
 		pgx.CopyFromSlice(len(records), func(i int) ([]any, error) {
@@ -35,7 +35,7 @@ func WriteEffects(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	return err
 }
 
-// LaneOf is the lane of a record in tests that have lanes; the others have but one.
+// LaneOf returns a record's lane.
 func LaneOf(r bus.Record) string { return r.Header("ce_organization") }
 
 // Account is what a test finds in effects.
@@ -53,8 +53,7 @@ func Count(t testing.TB, pool *pgxpool.Pool) Account {
 	return a
 }
 
-// Applied waits until n effects are there, and fails if any is
-// missing or there twice.
+// Applied waits until n effects are there, each once.
 func Applied(t testing.TB, pool *pgxpool.Pool, n int, within time.Duration) {
 	t.Helper()
 	testenv.Eventually(t, within, func() error {
@@ -68,8 +67,8 @@ func Applied(t testing.TB, pool *pgxpool.Pool, n int, within time.Duration) {
 	}
 }
 
-// QuickConsumer is a consumer, in a group named as its topic,
-// that notices rebalances fast.
+// QuickConsumer configures a consumer that notices rebalances fast, in
+// a group named as its topic.
 func QuickConsumer(brokers []string, topic string, pool *pgxpool.Pool, handle consumer.Handler) consumer.Config {
 	return consumer.Config{
 		Brokers: brokers, Group: topic, Topic: topic, Pool: pool, Handle: handle, HeartbeatInterval: 100 * time.Millisecond,

@@ -20,10 +20,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Strict holds every lane to its share at all times.
+// Strict always holds every lane to its share.
 var Strict = consumer.Lanes{Of: LaneOf, Late: time.Nanosecond}
 
-// OfLane are n messages of one organization, all of one partition.
+// OfLane returns n messages of one organization, all for one partition.
 func OfLane(lane string, first, n int) []*message.Message {
 	messages := Keyed(first, n, 1)
 	for _, m := range messages {
@@ -33,7 +33,8 @@ func OfLane(lane string, first, n int) []*message.Message {
 	return messages
 }
 
-// OfLanes are n messages, most of them of one organization, some of few others.
+// OfLanes returns n messages, most of one organization, the rest of
+// a few others.
 func OfLanes(random *rand.Rand, first, n int) []*message.Message {
 	messages := Keyed(first, n, 40)
 	for _, m := range messages {
@@ -51,7 +52,7 @@ func PublishAll(t testing.TB, brokers []string, topic string, messages ...*messa
 	return positions
 }
 
-// WereDeferred fails if no record was ever left to its lane, or some still are.
+// WereDeferred fails if no record was ever deferred, or some still are.
 func WereDeferred(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	testenv.Eventually(t, Patience, func() error {
@@ -81,7 +82,7 @@ func Deferred(pool *pgxpool.Pool) (n int, err error) {
 	return n, err
 }
 
-// Before counts the effects before the first one of a record.
+// Before counts the effects before a record's first one.
 func Before(t testing.TB, pool *pgxpool.Pool, id string) (n int) {
 	t.Helper()
 	err := pool.QueryRow(context.Background(), `SELECT count(*) FROM effects WHERE n < (SELECT min(n) FROM effects WHERE id = $1)`, id).Scan(&n)
@@ -91,8 +92,8 @@ func Before(t testing.TB, pool *pgxpool.Pool, id string) (n int) {
 	return n
 }
 
-// InOrder fails where records of one lane in one partition took
-// effect in another order.
+// InOrder fails if records of one lane in one partition took effect
+// in another order.
 func InOrder(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	if a := Count(t, pool); a.OutOfOrder > 0 {
@@ -107,7 +108,7 @@ func InTx(t testing.TB, pool *pgxpool.Pool, fn func(pgx.Tx) error) {
 	}
 }
 
-// AsSystem executes a statement that sees the rows of all lanes.
+// AsSystem executes a statement with the rows of all lanes visible.
 func AsSystem(t testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	t.Helper()
 	InTx(t, pool, func(tx pgx.Tx) error {
@@ -119,15 +120,14 @@ func AsSystem(t testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
 	})
 }
 
-// LeaveBehind writes down that a lane has left the first records
-// of a partition behind.
+// LeaveBehind defers a lane's first records of a partition.
 func LeaveBehind(t testing.TB, pool *pgxpool.Pool, lane string, last int64) {
 	t.Helper()
 	AsSystem(t, pool, `INSERT INTO bus_deferred
 		SELECT $1, group_name, topic, partition, topic_id, 0, $2::bigint, $2::bigint + 1, 1000, now() FROM bus_positions WHERE partition = 0`, lane, last)
 }
 
-// CutLog removes what is before an offset of partition 0, as retention does.
+// CutLog deletes what is before an offset of partition 0, as retention does.
 func CutLog(t testing.TB, brokers []string, topic string, offset int64) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))

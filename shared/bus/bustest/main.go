@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package, more in parallel than there
-// are processors unless a flag gives a number: most wait for
-// sessions to time out and servers to come back.
+// Main runs the tests of a package, more in parallel than there are
+// processors unless a flag sets it: most wait for session timeouts and
+// restarts of servers.
 func Main(m *testing.M) int {
 	flag.Parse()
 	given := false

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Shows waits until a scrape has these lines.
+// Shows waits until a scrape contains these lines.
 func Shows(t testing.TB, registry *telemetry.Registry, lines ...string) {
 	t.Helper()
 	testenv.Eventually(t, Patience, func() error {

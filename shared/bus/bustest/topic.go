@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// ReplaceTopic deletes a topic and makes another one of its name.
+// ReplaceTopic deletes a topic and creates another one of its name.
 func ReplaceTopic(t *testing.T, brokers []string, topic string, partitions int, config map[string]string) {
 	t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(brokers...), Timeout: Patience}
@@ -36,7 +36,7 @@ func ReplaceTopic(t *testing.T, brokers []string, topic string, partitions int, 
 	Ensure(t, brokers, topic, partitions, config)
 }
 
-// IDs are the ids of a topic's records, in the order of the log.
+// IDs returns the ids of a topic's records in the order of the log.
 func IDs(t testing.TB, brokers []string, topic string) (found []string) {
 	t.Helper()
 	for _, r := range ReadAll(t, brokers, topic) {
@@ -45,7 +45,7 @@ func IDs(t testing.TB, brokers []string, topic string) (found []string) {
 	return found
 }
 
-// Quiet is a logger of nothing.
+// Quiet is a logger that drops everything.
 type Quiet struct{}
 
 func (Quiet) Logf(kfake.LogLevel, string, ...any) {}

@@ -8,29 +8,30 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// A Cluster is what the brokers answered at one moment.
+// A Cluster is what the brokers answered at one instant.
 type Cluster struct {
 	Brokers map[int32]string // addresses by id
-	Topics  map[string]Topic // bounded by what was asked for
+	Topics  map[string]Topic // only those asked for
 }
 
-// A Topic is one as it is, or why it can't be seen.
+// A Topic is a topic's state, or why it can't be seen.
 type Topic struct {
 	ID         [16]byte
 	Partitions []Partition
-	Settings   map[string]string // the brokers' own names
+	Settings   map[string]string // by the brokers' names
 	Operations Operations
 	Err        error
 }
 
-// A Partition is a log and its copies.
+// A Partition is a partition's log and its replicas.
 type Partition struct {
 	Led              bool // it has a leader
 	Replicas, InSync int
 	Start, End       int64
 }
 
-// Reach connects to one broker, agrees on the protocol's versions and signs in.
+// Reach connects to one broker, negotiates the protocol's versions
+// and signs in.
 func Reach(ctx context.Context, address string, dialer *bus.Dialer) error {
 	conn, err := broker.Connect(ctx, broker.NewCluster(nil, dialer).Dialer, address)
 	if err != nil {
@@ -39,8 +40,8 @@ func Reach(ctx context.Context, address string, dialer *bus.Dialer) error {
 	return conn.Close()
 }
 
-// Look asks for topics and some of their settings. It fails where no broker
-// answers; a topic that can't be seen has an error of its own.
+// Look asks for topics and some of their settings. It fails if no
+// broker answers; a topic that can't be seen has its own error.
 func Look(ctx context.Context, brokers []string, dialer *bus.Dialer, topics, settings []string) (Cluster, error) {
 	c := broker.NewCluster(brokers, dialer)
 	defer c.Close()

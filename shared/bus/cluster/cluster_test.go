@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
 
-// Topics are seen as they are, and one that is missing hides no other.
+// Topics are seen as they are, and a missing one hides no other.
 func TestLook(t *testing.T) {
 	brokers, topic := kafkatest.Shared(t), "test.cluster"
 	bustest.Ensure(t, brokers, topic, 3, map[string]string{"cleanup.policy": "compact"})
@@ -53,7 +53,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// Who shares in a group is counted, and none where nobody ever did.
+// A group's members are counted; a group that never had any has none.
 func TestMembers(t *testing.T) {
 	brokers, topic := kafkatest.Shared(t), "test.cluster.members"
 	bustest.Ensure(t, brokers, topic, 1, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Members counts who shares in consumer groups: a process that runs.
+// Members counts the running members of consumer groups.
 func Members(ctx context.Context, brokers []string, dialer *bus.Dialer, groups []string) (map[string]int, error) {
 	c := broker.NewCluster(brokers, dialer)
 	defer c.Close()
@@ -32,8 +32,8 @@ func Members(ctx context.Context, brokers []string, dialer *bus.Dialer, groups [
 	return found, nil
 }
 
-// membersOf asks again while the coordinator is being found: brokers that were
-// just started make the topic of groups first.
+// membersOf retries until the coordinator is found: brokers that just
+// started create the topic of groups first.
 func membersOf(ctx context.Context, c *broker.Cluster, group string) (n int, err error) {
 	const tries, pause = 20, 500 * time.Millisecond
 	for range tries {

@@ -1,11 +1,10 @@
 package cluster
 
-// Operations are what a user may do with a topic or group: a bit
-// for each, by Kafka's numbers.
+// Operations are what a user may do with a topic or group, a bit each,
+// by Kafka's numbers.
 type Operations int32
 
-// The operations that Weir needs. Kafka lets whoever may read or
-// write describe, too.
+// The operations that Weir needs. In Kafka, Read and Write include Describe.
 const (
 	Read            Operations = 1 << 3
 	Write           Operations = 1 << 4
@@ -15,7 +14,7 @@ const (
 	DescribeConfigs Operations = 1 << 10
 )
 
-// unasked is how a broker answers that reports no operations.
+// unasked is the answer of a broker that reports no operations.
 const unasked Operations = -1 << 31
 
 // operations are all, by Kafka's names and numbers.
@@ -24,11 +23,11 @@ var operations = []struct {
 	number int8
 }{{"Read", 3}, {"Write", 4}, {"Create", 5}, {"Delete", 6}, {"Describe", 8}, {"DescribeConfigs", 10}}
 
-// Allow reports whether all of some operations are allowed, also
-// where the brokers don't say.
+// Allow reports whether some operations are all allowed, or the
+// brokers report none.
 func (o Operations) Allow(some Operations) bool { return o == unasked || o&some == some }
 
-// Names lists them as Kafka's tools call them.
+// Names returns their names in Kafka's tools.
 func (o Operations) Names() (names []string) {
 	for _, operation := range operations {
 		if o&(1<<operation.number) != 0 {

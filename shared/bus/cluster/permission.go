@@ -11,8 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// A Permission lets a principal do something with a topic, or
-// with a consumer group.
+// A Permission allows a principal operations on a topic or a consumer group.
 type Permission struct {
 	Principal  string // such as User:ingest
 	Group      bool
@@ -20,8 +19,7 @@ type Permission struct {
 	Operations Operations
 }
 
-// Permit has the brokers allow something, from wherever it is
-// asked. What is allowed already stays.
+// Permit creates ACLs for any client address. Existing ones stay.
 func Permit(ctx context.Context, brokers []string, dialer *bus.Dialer, permissions []Permission) error {
 	c := broker.NewCluster(brokers, dialer)
 	defer c.Close()
@@ -42,7 +40,7 @@ func Permit(ctx context.Context, brokers []string, dialer *bus.Dialer, permissio
 	return nil
 }
 
-// rules are the protocol's, one for each operation.
+// rules returns the ACLs, one for each operation.
 func (p Permission) rules() (rules []createacls.RequestACLs) {
 	const ofTopic, ofGroup, literal, allow = 2, 3, 3, 3
 	kind := int8(ofTopic)

@@ -16,9 +16,9 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// SetPasswords makes users who sign in by SCRAM-SHA-512, or gives them other
-// passwords. Brokers are sent hashes of them, by which one can sign in, too: ask
-// over TLS, or on the broker's machine.
+// SetPasswords creates users who sign in by SCRAM-SHA-512, or changes
+// their passwords. It sends hashes, which are enough to sign in: call
+// it over TLS or on the broker's machine.
 func SetPasswords(ctx context.Context, brokers []string, dialer *bus.Dialer, passwords map[string]string) error {
 	c := broker.NewCluster(brokers, dialer)
 	defer c.Close()
@@ -42,8 +42,8 @@ func SetPasswords(ctx context.Context, brokers []string, dialer *bus.Dialer, pas
 	return nil
 }
 
-// credential is what a broker knows a user by. So many rounds
-// are its own default.
+// credential returns how a broker stores a user, hashed in the broker's
+// default number of rounds.
 func credential(user, password string) (made alteruserscramcredentials.RequestUserScramCredentialsUpsertion, err error) {
 	const sha512Mechanism, rounds, saltBytes = 2, 4096, 16
 	made.Name, made.Mechanism, made.Iterations, made.Salt = user, sha512Mechanism, rounds, make([]byte, saltBytes)

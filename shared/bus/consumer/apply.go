@@ -14,7 +14,7 @@ import (
 )
 
 // apply applies or parks all of w, in order. It fails only when
-// the assignment is over.
+// the assignment ends.
 func (a *assignment) apply(ctx context.Context, w lanes.Work) error {
 	if w.Empty() || a.through(w) {
 		return nil
@@ -37,8 +37,8 @@ func (a *assignment) apply(ctx context.Context, w lanes.Work) error {
 	return a.divide(ctx, w, blame)
 }
 
-// through reports whether the part before of divided work went
-// as far as its lane goes.
+// through reports whether the earlier part of divided work went to the
+// end of its lane's range.
 func (a *assignment) through(w lanes.Work) bool {
 	if w.Lane == nil || len(w.Records) > 0 {
 		return false
@@ -47,8 +47,8 @@ func (a *assignment) through(w lanes.Work) bool {
 	return !behind || b.Next >= w.Until
 }
 
-// divide applies smaller groups: around the record that the
-// handler blamed, else halves.
+// divide applies smaller groups: around the record at fault if it is
+// known, else halves.
 func (a *assignment) divide(ctx context.Context, w lanes.Work, blame *bus.PermanentError) error {
 	low, high := len(w.Records)/2, len(w.Records)/2
 	for i, r := range w.Records {

@@ -22,23 +22,23 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// assignment is the work of a group member in one generation:
-// partitions, each at a position under an epoch.
+// assignment is a group member's work in one generation: partitions,
+// each at a position under an epoch.
 type assignment struct {
 	consumer   *Consumer
 	topic      wire.TopicID
 	claims     map[int]*positions.Position
-	partitions []int         // that have a claim, in order
-	asked      chan struct{} // a replay of parked records was requested
+	partitions []int         // the claimed ones, in order
+	asked      chan struct{} // a replay of parked records is requested
 	due        bool          // asked was received
-	fresh      []int         // never consumed, without a leader: the start is not known
+	fresh      []int         // never consumed, and without a leader: the start is unknown
 	input      *follow.Buffer
 	backlogs   lanes.Backlogs
 	turns      *lanes.Turns
 	ahead      *ahead
 	reader     *deferred.Reader
-	limit      *lanes.BatchLimit // of transactions with what comes in the order of the log
-	lately     *lanes.Usage      // of those
+	limit      *lanes.BatchLimit // for transactions in the order of the log
+	lately     *lanes.Usage      // of those transactions
 	tx         *transaction.Runner
 	goals      status.Goals
 	offsets    *groupOffsets
@@ -68,8 +68,8 @@ func (a *assignment) run(ctx context.Context, generation *kafka.Generation) erro
 	}
 }
 
-// runOnce applies what is next in the log, then parked records
-// to replay, then one lane's backlog.
+// runOnce applies the next records of the log, then parked records to
+// replay, then one lane's backlog.
 func (a *assignment) runOnce(ctx context.Context) error {
 	g, err := a.collect(ctx)
 	if err == nil {
@@ -101,8 +101,8 @@ func (a *assignment) applyGathered(ctx context.Context, g *lanes.Gathering) erro
 	return nil
 }
 
-// cmpErr prefers the reason for which everything was stopped; an
-// orderly end is none.
+// cmpErr prefers the reason why everything was stopped; an orderly
+// end has none.
 func cmpErr(cause, err error) error {
 	if cause != nil {
 		err = cause
@@ -125,8 +125,8 @@ func (a *assignment) follower() *follow.Follower {
 	}
 }
 
-// outside stops a partition for good: to continue elsewhere
-// would lose records or apply them twice.
+// outside stops a partition for good: to continue elsewhere would lose
+// records or apply them twice.
 func (a *assignment) outside(ctx context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	err := fmt.Errorf("%w: at %d, log from %d to %d", bus.ErrOutsideLog, position, log.Start, log.End)
 	if log.Replaced {
@@ -138,8 +138,8 @@ func (a *assignment) outside(ctx context.Context, partition int, position int64,
 	return 0, false
 }
 
-// awaitLeaders returns when a partition that could not be claimed
-// has a leader: then all are claimed again.
+// awaitLeaders returns once an unclaimed partition has a leader: then
+// all are claimed again.
 func (a *assignment) awaitLeaders(ctx context.Context) error {
 	c := a.consumer
 	for failures := 1; ctx.Err() == nil; failures++ {
@@ -151,7 +151,7 @@ func (a *assignment) awaitLeaders(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// replaysDue reports, once, whether parked records are to be applied.
+// replaysDue reports, once, whether parked records are to be replayed.
 func (a *assignment) replaysDue() bool {
 	select {
 	case <-a.asked:
@@ -163,7 +163,7 @@ func (a *assignment) replaysDue() bool {
 	return due
 }
 
-// see notes that a chunk's turn has come.
+// see notes that a chunk is next.
 func (a *assignment) see(c follow.Chunk) {
 	a.consumer.status.Reach.Applied(map[int]int64{c.Partition: a.claims[c.Partition].Next})
 	a.goals.Seen(c.Partition, c.HighWatermark)
@@ -176,7 +176,7 @@ func (a *assignment) arrived(reached map[int]int64) {
 	a.settle()
 }
 
-// settle notes when the partitions are applied as far as they reached at first.
+// settle notes when the partitions have reached their first ends.
 func (a *assignment) settle() {
 	if a.goals.Open() && a.goals.Met(a.backlogs) {
 		a.consumer.status.CatchUp()

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
-// takeUpCleared resumes stopped lanes that were cleared, where they are set
-// to, and drops those that were deleted.
+// takeUpCleared resumes stopped lanes that were cleared, at their
+// stored positions, and drops deleted ones.
 func (a *assignment) takeUpCleared(ctx context.Context) error {
 	if !a.backlogs.AnyHalted() {
 		return nil
@@ -42,8 +42,8 @@ func (a *assignment) takeUpCleared(ctx context.Context) error {
 	return nil
 }
 
-// errNoLanes stops a partition: its position has passed records
-// that only their lanes lead to.
+// errNoLanes stops a partition: its position is after records that only
+// lanes lead to.
 var errNoLanes = errors.New("lanes have left records behind, and this consumer has no Lanes.Of to find them by")
 
 func (a *assignment) resume() {
@@ -59,7 +59,7 @@ func (a *assignment) resume() {
 	}
 }
 
-// refuse leaves a partition to a consumer that has lanes.
+// refuse leaves a partition to a consumer with lanes.
 func (a *assignment) refuse(at lanes.Key) {
 	c := a.consumer
 	delete(a.backlogs, at)
@@ -71,8 +71,8 @@ func (a *assignment) refuse(at lanes.Key) {
 	c.status.Halt(at.Partition, errNoLanes)
 }
 
-// forgetBacklogs takes the lanes of a stopped partition out of
-// the turns; their rows stay.
+// forgetBacklogs takes the lanes of a stopped partition out of the
+// turns; their rows stay.
 func (a *assignment) forgetBacklogs(partition int) {
 	for at := range a.backlogs {
 		if at.Partition == partition {
@@ -81,22 +81,22 @@ func (a *assignment) forgetBacklogs(partition int) {
 	}
 }
 
-// keep notes a backlog that is written down.
+// keep notes a stored backlog.
 func (a *assignment) keep(b lanes.Backlog) {
 	a.backlogs[b.Key] = b
 	a.turns.Add(b.Lane)
 	a.consumer.status.Keep(b)
 }
 
-// finish notes that a lane is back with the others in a partition.
+// finish notes that a lane has caught up in a partition.
 func (a *assignment) finish(at lanes.Key) {
 	delete(a.backlogs, at)
 	a.turns.Succeed(at)
 	a.consumer.status.Finish(at)
 }
 
-// haltBacklog stops a lane in one partition: its records are gone from the log,
-// and to continue would lose them silently.
+// haltBacklog stops a lane in one partition: the log has lost its
+// records, and to continue would hide that.
 func (a *assignment) haltBacklog(ctx context.Context, at lanes.Key, reason error) {
 	c, b := a.consumer, a.backlogs[at]
 	b.Halted = reason.Error()

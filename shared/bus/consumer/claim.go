@@ -16,11 +16,10 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// claim takes the partitions over under new epochs, which fences
-// their former members. A partition that was never consumed starts
-// where its log does; without a leader it waits for one. It is
-// stopped if its log was cut. One whose position is outside its log,
-// or in a deleted topic's, is stopped as well.
+// claim takes partitions over under new epochs, which fence their former
+// members. A partition never consumed starts at the start of its log,
+// after it has a leader; it is stopped if its log was cut. One whose
+// position is outside its log, or in a deleted topic's, is stopped too.
 func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*assignment, error) {
 	logs, err := c.cluster.Logs(ctx, c.cfg.Topic, partitions)
 	if err != nil {
@@ -45,8 +44,7 @@ func (c *Consumer) claim(ctx context.Context, owner string, partitions []int) (*
 	return a, a.check(ctx, partitions, logs)
 }
 
-// check stops what can't continue where it is, and sets the
-// goals of the others.
+// check stops partitions that can't continue, and sets the goals of the others.
 func (a *assignment) check(ctx context.Context, partitions []int, logs broker.TopicLogs) error {
 	for _, p := range partitions {
 		claim := a.claims[p]
@@ -80,8 +78,8 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 	return nil
 }
 
-// takeOver waits for the rows as long as ctx lives: a stalled member may
-// hold them until its session times out.
+// takeOver waits for the rows until ctx ends: a stalled member may hold
+// them until its session times out.
 func (c *Consumer) takeOver(ctx context.Context, claim positions.Claim) (positions.Claimed, error) {
 	for failures := 1; ; failures++ {
 		claimed, err := c.store.Claim(ctx, claim)

@@ -23,56 +23,60 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Handler applies records inside tx, which moves their positions as well. It returns Permanent(err)
-// for a record that can never be applied; after any other error the same records come again. It
-// must not keep tx, and may be called again with the same records after a rollback, whole or in
-// smaller groups. Records of one partition come in order, with Lanes those of one lane in one
-// partition.
+// Handler applies records inside tx, which also moves their positions.
+// It returns Permanent(err) for a record that can never be applied;
+// after any other error the same records come again. It must not keep
+// tx. After a rollback it may get the same records again, all or in
+// smaller groups. Records of one partition come in order; with Lanes,
+// those of one lane in one partition.
 type Handler func(ctx context.Context, tx pgx.Tx, records []bus.Record) error
 
-// Config configures a Consumer. Brokers, Group, Topic, Pool and Handle are required; zero means the
-// default.
+// Config configures a Consumer. Brokers, Group, Topic, Pool and Handle
+// are required; zero means the default.
 type Config struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id
-	Group   string        // owns the positions: a constant
+	Group   string        // owns the positions; constant
 	Topic   string
-	Pool    *pgxpool.Pool // its search_path leads to the tables of Migrations
+	Pool    *pgxpool.Pool // its search_path has the tables of Migrations
 
 	MaxRecords int           // most records of one transaction; default 1000
 	MaxBytes   int           // most bytes of one transaction, unless one record is larger; default 8 MiB
-	MaxWait    time.Duration // how long the first record of a transaction waits for others; default 20 ms
+	MaxWait    time.Duration // from the first record of a transaction to its start; default 20 ms
 
-	// TransactionTimeout is how long one transaction may take, Handle and commit included, before
-	// its connection is dropped and the same records come again; default 1 minute. It is for a
-	// database that neither answers nor closes the connection.
+	// TransactionTimeout limits one transaction, Handle and commit
+	// included. After it the connection is dropped and the same records
+	// come again; default 1 minute. It is for a database that neither
+	// answers nor closes the connection.
 	TransactionTimeout time.Duration
 
-	// AcceptLost lets a partition that was never read begin after the lost beginning of its log.
-	// Else it is stopped: what is derived from the log would lack records unnoticed.
+	// AcceptLost lets a partition that was never read begin after the
+	// lost beginning of its log. Otherwise it is stopped: data derived
+	// from the log would silently lack records.
 	AcceptLost bool
 
-	// Erased reports whether nothing of a record may be kept, for its organization is deleted: it is parked empty. nil: all are parked as they are.
-	// tx acts as the system.
+	// Erased reports whether a record must not be kept because its
+	// organization is deleted: it is parked empty. nil: all are parked
+	// whole. tx acts as the system.
 	Erased func(ctx context.Context, tx pgx.Tx, record bus.Record) (bool, error)
 
 	Handle    Handler
-	Lanes     Lanes              // divide the records, so that none wait for another's; zero: all in order
-	Committed func([]bus.Record) // called after each commit with the records that took effect; may be nil
+	Lanes     Lanes              // divide the records, so that no lane waits for another's; zero: all in order
+	Committed func([]bus.Record) // called after each commit with its records; may be nil
 
-	Metrics prometheus.Registerer // takes the instruments; nil: none
+	Metrics prometheus.Registerer // for the instruments; nil: none
 	Tracer  *tracing.Tracer       // links transactions to the requests of their records; nil: none
 
 	BufferBytes int           // most bytes fetched ahead; default 2 MaxBytes
-	FetchWait   time.Duration // how long a broker may hold an empty answer back; default 500 ms
+	FetchWait   time.Duration // how long a broker may delay an empty answer; default 500 ms
 
-	HeartbeatInterval time.Duration // default 1 s; a rebalance is noticed this late
-	SessionTimeout    time.Duration // default 8 s; a dead member's partitions are given away this late, brokers want 6 s or more
+	HeartbeatInterval time.Duration // default 1 s; the longest until a rebalance is noticed
+	SessionTimeout    time.Duration // default 8 s, until a dead member's partitions are reassigned; brokers want 6 s or more
 	RebalanceTimeout  time.Duration // default 15 s
 	JoinBackoff       time.Duration // default 500 ms, between attempts to join the group
-	PartitionWatch    time.Duration // default 5 s, between looks for new partitions
-	ParkedWatch       time.Duration // default 2 s, between looks for parked records to replay
-	EndWatch          time.Duration // default 10 s, between looks where the logs end that are not applied to their end
+	PartitionWatch    time.Duration // default 5 s, between queries for new partitions
+	ParkedWatch       time.Duration // default 2 s, between queries for parked records to replay
+	EndWatch          time.Duration // default 10 s, between queries for the ends of logs not fully applied
 }
 
 func (c Config) withDefaults() Config {
@@ -114,12 +118,14 @@ func (c Config) validate() error {
 	return errors.Join(missing...)
 }
 
-// Lanes divide a consumer's work, so that no tenant waits for another's records.
+// Lanes divide a consumer's work, so that no tenant waits
+// for another's records.
 type Lanes = lanes.Config
 
-// Consumer applies the records of a topic once each: a transaction of the handler's database moves
-// the positions and has the effect, or neither. The Kafka group only assigns partitions. Any number
-// of Consumers of one group, in any number of processes, share them.
+// Consumer applies each record of a topic once: one transaction of the
+// handler's database moves the positions and has the effect, or
+// neither. The Kafka group only assigns partitions. Any number of
+// Consumers of one group, in any number of processes, share them.
 type Consumer struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -146,17 +152,18 @@ func New(cfg Config, logger *slog.Logger) (*Consumer, error) {
 	return c, nil
 }
 
-// Ready is nil once the consumer has its partitions and has applied everything that was in them
-// then. It is an error again, with the reason, when a partition, or a lane in one, is stopped
-// because its position is outside the log.
+// Ready returns nil once the consumer has its partitions and has
+// applied all that they had then. It returns an error with the reason
+// while a partition, or a lane in one, is stopped because its position
+// is outside the log.
 func (c *Consumer) Ready() error { return c.status.Ready() }
 
-// Lag returns how many offsets each assigned partition is behind the end of its log, with its
-// deferred records.
+// Lag returns each assigned partition's distance from the end of its
+// log, in offsets, including deferred records.
 func (c *Consumer) Lag() map[int]int64 { return c.status.Lag() }
 
-// Run waits for the topic, joins the group and applies records until ctx ends, through all failures
-// of brokers and database, and then returns nil.
+// Run waits for the topic, joins the group and applies records until ctx
+// ends, despite failures of brokers and database, and then returns nil.
 func (c *Consumer) Run(ctx context.Context) error {
 	broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger)
 	group, err := kafka.NewConsumerGroup(c.groupConfig())
@@ -166,11 +173,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer c.cluster.Close()
 	defer group.Close()
 	for failures := 0; ctx.Err() == nil; {
-		broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger) // without it kafka-go would join again and again
+		broker.AwaitTopic(ctx, c.cluster, c.cfg.Topic, c.logger) // without it kafka-go would keep joining
 		generation, err := group.Next(ctx)
 		if err != nil {
 			c.logger.Debug("not in the group yet", "error", err)
-			continue // kafka-go waits JoinBackoff by itself
+			continue // kafka-go itself waits JoinBackoff
 		}
 		if err := c.serve(ctx, generation, failures); err != nil {
 			failures++
@@ -190,8 +197,9 @@ func (c *Consumer) groupConfig() kafka.ConsumerGroupConfig {
 	}
 }
 
-// serve works as a member of one generation until it ends. After an error it leaves early; the
-// pause before keeps a failing consumer from rebalancing the group all the time.
+// serve works as a member of one generation until it ends, or leaves
+// early after an error. The pause before keeps a failing consumer from
+// rebalancing the group all the time.
 func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, failures int) error {
 	var failed error
 	done := make(chan struct{})
@@ -210,7 +218,7 @@ func (c *Consumer) serve(ctx context.Context, generation *kafka.Generation, fail
 	return failed
 }
 
-// work claims the assigned partitions and applies what they hold.
+// work claims the assigned partitions and applies their records.
 func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error {
 	var partitions []int
 	for _, a := range generation.Assignments[c.cfg.Topic] {
@@ -227,8 +235,9 @@ func (c *Consumer) work(ctx context.Context, generation *kafka.Generation) error
 	return a.run(ctx, generation)
 }
 
-// idle is for a member without partitions. It makes sure that others have them all: kafka-go
-// assigns none of a topic that is missing while the group forms, and does not look again.
+// idle is for a member without partitions. It makes sure that others
+// have them all: kafka-go assigns none of a topic that is missing while
+// the group forms, and does not look again.
 func (c *Consumer) idle(ctx context.Context) error {
 	for unclaimed := 0; ctx.Err() == nil; lifecycle.Pause(ctx, c.cfg.PartitionWatch) {
 		claimed, err := c.claimedByOthers(ctx)
@@ -247,8 +256,8 @@ func (c *Consumer) idle(ctx context.Context) error {
 	return nil
 }
 
-// claimedByOthers reports whether each partition of the topic was ever claimed. One that was
-// stopped is for a person.
+// claimedByOthers reports whether each partition of the topic was ever
+// claimed. An operator resumes stopped ones.
 func (c *Consumer) claimedByOthers(ctx context.Context) (bool, error) {
 	seen, err := c.cluster.Layout(ctx, c.cfg.Topic)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// A database that goes silent in the middle of a transaction and closes nothing
-// holds the consumer up for TransactionTimeout, and no longer: it goes on as
-// soon as there is one that answers, and each record takes effect once.
+// A database that goes silent within a transaction and closes nothing
+// delays the consumer by TransactionTimeout at most: it continues with
+// a database that answers, and each record takes effect once.
 func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	t.Parallel()
 	db, brokers, topic := postgrestest.Faulty(t), kafkatest.Shared(t), "test.silent"
@@ -57,8 +57,8 @@ func TestConsumerGivesUpASilentDatabase(t *testing.T) {
 	bustest.Applied(t, pool, 100, bustest.Patience)
 }
 
-// Several consumers share the work: each record takes effect
-// once, in the order of its partition.
+// Several consumers share the work: each record takes effect once, in
+// the order of its partition.
 func TestConsumersShareTheWork(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.share", bustest.Database(t)
@@ -112,8 +112,8 @@ func TestConsumerGathers(t *testing.T) {
 	}
 }
 
-// A passing error parks nothing, however often it comes: the
-// same records are applied once it is over.
+// A transient error parks nothing, however often it comes: the same
+// records are applied once it is over.
 func TestPassingErrorsParkNothing(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.passing", bustest.Database(t)
@@ -137,8 +137,8 @@ func TestPassingErrorsParkNothing(t *testing.T) {
 	}
 }
 
-// A position outside the log stops its partition, which Ready reports; the
-// others go on; nothing jumps, not even after a restart.
+// A position outside the log stops its partition, and Ready reports it;
+// the others go on; no position changes, not even by a restart.
 func TestPositionOutsideTheLogStops(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.outside", bustest.Database(t)
@@ -153,7 +153,7 @@ func TestPositionOutsideTheLogStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := 100
-	for range 3 { // the third time the log has grown beyond the position: it would look right, and 50 records were never applied
+	for range 3 { // by the third time the log has grown beyond the position: it would look right, with 50 records never applied
 		c, stop := bustest.StartConsumer(t, bustest.QuickConsumer(brokers, topic, pool, bustest.WriteEffects))
 		testenv.Eventually(t, bustest.Patience, func() error {
 			if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "outside the log") {

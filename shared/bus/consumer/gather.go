@@ -9,10 +9,10 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
-// deferringWait is how long what is deferred waits for more.
+// deferringWait is how long deferred records wait for more.
 const deferringWait = 50 * time.Millisecond
 
-// maxBatch is the largest transaction.
+// maxBatch returns the limits of a transaction.
 func (c *Consumer) maxBatch() lanes.Amount {
 	return lanes.Amount{Records: c.cfg.MaxRecords, Cost: cmp.Or(c.cfg.Lanes.MaxCost, c.cfg.MaxBytes), Bytes: c.cfg.MaxBytes}
 }
@@ -21,8 +21,8 @@ func (a *assignment) gather() *lanes.Gathering {
 	return lanes.NewGathering(a.consumer.cfg.Lanes, a.limit.Limit(a.consumer.maxBatch()), a.lately, a.backlogs, a.turns)
 }
 
-// collect gathers records until there are enough or the first has waited long
-// enough. While lanes wait for their turn, it does not wait.
+// collect gathers records until there are enough or the first has
+// waited long enough. It does not wait while lanes wait for a turn.
 func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
 	g := a.gather()
 	timer := time.NewTimer(0)
@@ -46,14 +46,15 @@ func (a *assignment) collect(ctx context.Context) (*lanes.Gathering, error) {
 			timer.Reset(max(a.consumer.cfg.MaxWait, deferringWait))
 		}
 		if !g.Begun() && len(g.Reached) > 0 {
-			break // nothing but holes or an empty partition: worth knowing
+			break // only holes or an empty partition: worth noting
 		}
 	}
 	return g, nil
 }
 
-// nextChunk returns nil when the time is over (it runs if begun), when parked
-// records are to be replayed, or when it is a lane's turn and nothing has come.
+// nextChunk returns nil if the time is over (it runs if begun), if
+// parked records are to be replayed, or if a lane's turn is due and
+// nothing has come.
 func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun bool) (*follow.Chunk, error) {
 	over, asked := timer.C, (<-chan struct{})(nil)
 	if !begun {
@@ -86,7 +87,7 @@ func (a *assignment) nextChunk(ctx context.Context, timer *time.Timer, begun boo
 	}
 }
 
-// consume moves records out of the held chunk as far as the limits allow.
+// consume takes records from the held chunk within the limits.
 func (a *assignment) consume(c *follow.Chunk, g *lanes.Gathering) {
 	if a.input.Took(g.Take(c.Records)) {
 		g.Reached[c.Partition] = c.Next

@@ -17,11 +17,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// BenchmarkConsumer measures what lanes cost who sends alone: a row for each
-// record of 4 KiB, exactly once, in order as without lanes, with lanes in time,
-// and with lanes while late, when everything is read twice. "passing" is how
-// fast a flood is left to its lane: with an effect that takes 5 ms a record,
-// until what lies behind the flood is applied.
+// BenchmarkConsumer measures what lanes cost a single sender: a row for
+// each record of 4 KiB, exactly once, in order without lanes, with
+// lanes in time, and with late lanes, when everything is read twice.
+// "passing" is how fast a flood is deferred: with an effect that takes
+// 5 ms a record, until what follows the flood is applied.
 func BenchmarkConsumer(b *testing.B) {
 	const records, size = 20_000, 4 << 10
 	brokers, topic := kafkatest.Shared(b), "test.bench.lanes"
@@ -60,8 +60,8 @@ func BenchmarkConsumer(b *testing.B) {
 	}
 }
 
-// consumeAll measures one consumer of a group that is new, in a
-// database of its own, from its first record on.
+// consumeAll measures one consumer of a new group with its own
+// database, from its first record on.
 func consumeAll(b *testing.B, brokers []string, topic string, lanes consumer.Lanes, passing bool, n int64) {
 	b.StopTimer()
 	pool := bustest.Database(b)
@@ -105,7 +105,7 @@ func consumeAll(b *testing.B, brokers []string, topic string, lanes consumer.Lan
 	b.StartTimer()
 }
 
-// tardy takes its time for a flood.
+// tardy is slow for a flood.
 func tardy(ctx context.Context, records []bus.Record) error {
 	n := 0
 	for _, r := range records {

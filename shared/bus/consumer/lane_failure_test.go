@@ -19,8 +19,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A deferred record that can never be applied is parked as it is, by its place
-// in the log, and can be replayed; those around it take effect.
+// A deferred record that can never be applied is parked unchanged, by
+// its place in the log, and can be replayed; its neighbours take effect.
 func TestDeferredPoisonIsParked(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.poison", bustest.Database(t)
@@ -76,9 +76,9 @@ func TestDeferredPoisonIsParked(t *testing.T) {
 	bustest.Applied(t, pool, 1000, 4*bustest.Patience)
 }
 
-// A transient fault in one lane's records delays no other, and
-// is retried until it has passed. Records of the first share are
-// in order with the others' and pass here.
+// A transient fault in one lane's records delays no other lane, and is
+// retried until it is over. Records of the first share are in order
+// with the others', and succeed here.
 func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lane.fails", bustest.Database(t)
@@ -112,8 +112,8 @@ func TestALaneThatFailsHoldsNobodyUp(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// The last that a lane has left behind is tried again too where it
-// fails, though nothing more is published.
+// The last deferred record of a lane is retried too, though nothing
+// more is published.
 func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	const last = 999
@@ -134,8 +134,8 @@ func TestALanesLastTurnIsTakenAgain(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// Neither does what goes wrong with a lane in one partition hold
-// up the same lane in its others.
+// A fault of a lane in one partition does not delay the same lane
+// in its others.
 func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lane.partition.fails", bustest.Database(t)
@@ -171,8 +171,8 @@ func TestALaneThatFailsInOnePartitionGoesOnInItsOthers(t *testing.T) {
 	bustest.InOrder(t, pool)
 }
 
-// A record that leaves its lane behind in the transaction that parks
-// another one is counted as deferred too.
+// A record deferred in the transaction that parks another one is
+// counted as deferred too.
 func TestDeferredBesideAParkedRecordIsCounted(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool, registry := kafkatest.Shared(t), "test.deferred.counted", bustest.Database(t), telemetry.New()

@@ -17,8 +17,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A consumer without lanes stops where lanes have left records behind, and
-// reports it: it could not find them. With lanes it goes on.
+// A consumer without lanes stops at partitions with deferred records,
+// and reports it: it could not find them. With lanes it goes on.
 func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lanes.off", bustest.Database(t)
@@ -45,15 +45,15 @@ func TestAConsumerWithoutLanesLeavesThemAlone(t *testing.T) {
 	cfg.Lanes = bustest.Strict
 	bustest.StartConsumer(t, cfg)
 	testenv.Eventually(t, bustest.Patience, func() error {
-		if a := bustest.Count(t, pool); a.All != 100+50 { // those that it left behind once more
+		if a := bustest.Count(t, pool); a.All != 100+50 { // those that it deferred once more
 			return fmt.Errorf("%d effects, want %d", a.All, 100+50)
 		}
 		return nil
 	})
 }
 
-// A position of a lane that a person deletes while its consumer runs does not
-// come back: the lane goes on from what is next in the log.
+// A position of a lane that an operator deletes while its consumer runs
+// does not come back: the lane continues with the next records of the log.
 func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lane.deleted", bustest.Database(t)
@@ -81,9 +81,9 @@ func TestADeletedPositionOfALaneDoesNotComeBack(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 }
 
-// Deferred records that left the log stop their lane, with an error in the log,
-// and nobody else; also after a restart, until a person decides. That takes
-// effect at once, though nothing is published and no member comes or goes.
+// Deferred records that left the log stop only their lane, with an
+// error in the log; also after a restart, until an operator decides.
+// That takes effect at once, without new records or a rebalance.
 func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.gone", bustest.Database(t)
@@ -118,7 +118,7 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	}
 	bustest.AsSystem(t, pool, `UPDATE bus_deferred SET next = 10, halted = NULL`)
 	testenv.Eventually(t, bustest.Patience, func() error {
-		if a := bustest.Count(t, pool); a.All != 102+11 { // what the lane left behind from offset 10 on
+		if a := bustest.Count(t, pool); a.All != 102+11 { // the lane's deferred records from offset 10 on
 			return fmt.Errorf("%d effects, want %d", a.All, 102+11)
 		}
 		return consumer.Ready()
@@ -128,9 +128,9 @@ func TestDeferredRecordsThatAreGoneStopTheirLane(t *testing.T) {
 	}
 }
 
-// What was deferred in a topic that was deleted and made again is gone: it is
-// dropped, with an error in the log, once a person decides that the consumer
-// goes on in the new one, and nothing of the new one is taken for it.
+// Records deferred in a topic that was deleted and made again are gone: they
+// are dropped, with an error in the log, once an operator resumes the
+// consumer in the new topic, and no record of the new one is taken for them.
 func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.deferred.replaced", bustest.Database(t)
@@ -158,8 +158,8 @@ func TestDeferredRecordsOfAReplacedTopic(t *testing.T) {
 	}
 }
 
-// Of which lane a record is, what names it and what it weighs can be
-// anything: what is no name is of no lane.
+// A record's lane, its name and its cost can be anything; an invalid
+// name means no lane.
 func TestOddLanes(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.odd.lanes", bustest.Database(t)

@@ -17,9 +17,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// One organization's flood delays nobody else: what comes after thousands of
-// its records, in the same partition, takes effect among the first, and each
-// record once. Without lanes it waits for the flood.
+// One organization's flood delays nobody else: a record after thousands
+// of the flood, in the same partition, is among the first to take effect,
+// and each record does once. Without lanes it waits for the flood.
 func TestAFloodHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	const flood = 2000
@@ -50,9 +50,9 @@ func TestAFloodHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What is in few partitions does not wait for all that is in the
-// others: a broker fills its answers from the front, and who was
-// left out comes first the next time.
+// Records in few partitions do not wait for all the others': a broker
+// fills its answers from the front, and omitted partitions come first
+// the next time.
 func TestFullPartitionsStarveNone(t *testing.T) {
 	t.Parallel()
 	const full, each, quiet = 8, 96, 4
@@ -89,8 +89,8 @@ func TestFullPartitionsStarveNone(t *testing.T) {
 	}
 }
 
-// Lanes that are behind take turns: one with a small backlog is through long
-// before one with a large one, and not because it came first.
+// Lanes with backlogs take turns: a small backlog ends long before a
+// large one, and not because it came first.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.turns", bustest.Database(t)
@@ -112,8 +112,8 @@ func TestLanesTakeTurns(t *testing.T) {
 	bustest.WereDeferred(t, pool)
 }
 
-// A lane alone that is not late stays in order: nothing is
-// deferred, nothing is read twice.
+// A single lane that is not late stays in order: nothing is deferred,
+// nothing is read twice.
 func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.intime", bustest.Database(t)
@@ -130,7 +130,7 @@ func TestWhoIsInTimeIsNotDeferred(t *testing.T) {
 	}
 }
 
-// With as many positions of lanes as may be, nobody else is
+// With as many positions of lanes as allowed, no other lane is
 // deferred, and nothing is lost.
 func TestDeferralIsBounded(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/publisher"
 )
 
-// pairOfBrokers leads partition 0 of a topic with one broker, partition 1 with
-// the other, and can do as if nobody led partition 1.
+// pairOfBrokers leads partition 0 of a topic with one broker, partition
+// 1 with the other, and can act as if partition 1 had no leader.
 type pairOfBrokers struct {
 	*kfake.Cluster
 	topic string
@@ -44,7 +44,7 @@ func newPairOfBrokers(t *testing.T, topic string) *pairOfBrokers {
 	return b
 }
 
-// intercept has requests answered otherwise while partition 1 is without a leader.
+// intercept changes answers while partition 1 is without a leader.
 func (b *pairOfBrokers) intercept(key kmsg.Key, answer func(kmsg.Request) kmsg.Response) {
 	b.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()
@@ -104,9 +104,9 @@ func (b *pairOfBrokers) nothingListed(request kmsg.Request) kmsg.Response {
 	return response
 }
 
-// While nobody leads a partition, a consumer goes on with the
-// others: one that had it already, and one that never saw it. Once
-// it is led again, nothing of it is missing.
+// While a partition has no leader, a consumer continues with the
+// others, whether it had that one or not. Once it is led again, no
+// record of it is missing.
 func TestPartitionWithoutALeader(t *testing.T) {
 	t.Parallel()
 	const topic = "test.leaderless"

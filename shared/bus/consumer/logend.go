@@ -7,15 +7,15 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// receive notes where the log ended when a chunk was fetched, and adds that to
-// the input: there it may wait for long.
+// receive notes the end of the log when a chunk was fetched, and adds
+// the chunk to the input, where it may wait for long.
 func (a *assignment) receive(ctx context.Context, c follow.Chunk) error {
 	a.consumer.status.Reach.See(c.Partition, c.HighWatermark)
 	return a.input.Receive(ctx, c)
 }
 
-// watchEnds asks where the logs end that are not applied to their end: while
-// nothing can be applied, nothing more is fetched that would show it.
+// watchEnds asks for the ends of logs that are not fully applied: while
+// nothing can be applied, nothing is fetched that would show them.
 func (a *assignment) watchEnds(ctx context.Context) {
 	for ctx.Err() == nil {
 		lifecycle.Pause(ctx, a.consumer.cfg.EndWatch)

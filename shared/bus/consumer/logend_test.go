@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A consumer that can apply nothing shows all that is in the log since, also
+// A consumer that can apply nothing shows the whole log as lag, also
 // what it has no room to fetch, and goes on once it can.
 func TestLagCountsWhatIsNotFetched(t *testing.T) {
 	t.Parallel()

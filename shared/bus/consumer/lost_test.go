@@ -13,10 +13,10 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A consumer that has never read a partition whose beginning is
-// gone stops there, also after a restart, and reports a remedy: a
-// module rebuilt too late would lack it silently. With the loss
-// accepted it continues with what the log has.
+// A consumer stops at a partition that lost its beginning before it was
+// read, also after a restart, and reports a remedy: a module rebuilt
+// too late would silently lack the records. With the loss accepted it
+// continues with the rest of the log.
 func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.lost", bustest.Database(t)
@@ -50,8 +50,8 @@ func TestALogThatWasCutBeforeItWasRead(t *testing.T) {
 	testenv.Eventually(t, bustest.Patience, consumer.Ready)
 	stop()
 
-	// Accepting one loss does not accept the next: a position
-	// that the log left behind still stops.
+	// Accepting one loss does not accept the next: a position that the
+	// log has passed still stops.
 	if _, err := pool.Exec(context.Background(), `UPDATE bus_positions SET next = 5 WHERE partition = 0`); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (a *assignment) moverOf(w lanes.Work) transaction.Mover {
 	return m
 }
 
-// advance moves the positions of partitions, and defers records to their lanes.
+// advance moves the positions of partitions, and defers records.
 type advance struct {
 	a *assignment
 	positions.Advance
@@ -45,7 +45,7 @@ func (m *advance) Committed() {
 	m.a.report(m.Partitions...)
 }
 
-// catchUp moves the position of a lane in one partition.
+// catchUp moves a lane's position in one partition.
 type catchUp struct {
 	a *assignment
 	positions.CatchUp
@@ -60,8 +60,8 @@ func (m *catchUp) Committed() {
 	m.a.report(m.To.Partition)
 }
 
-// report notes how far the partitions are applied, lanes
-// included, for the Kafka group.
+// report notes how far the partitions are applied, lanes included, for
+// the Kafka group.
 func (a *assignment) report(partitions ...int) {
 	low := make(map[int]int64, len(partitions))
 	for _, p := range partitions {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// groupOffsets are positions to commit to the Kafka group, for
-// tools that show lag. Weir reads none.
+// groupOffsets are positions to commit to the Kafka group, for tools
+// that show lag. Weir itself reads none.
 type groupOffsets struct {
 	mu      sync.Mutex
 	pending map[int]int64

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
-// park sets a record aside with the reason, or its place alone,
-// and moves on, in one transaction.
+// park parks a record with the reason, or its place alone, and moves
+// on, in one transaction.
 func (a *assignment) park(ctx context.Context, w lanes.Work, reason error) error {
 	c, r := a.consumer, w.Records[0]
 	c.logger.Error("record cannot be applied, parking it", "partition", r.Partition, "offset", r.Offset, "error", reason)

@@ -13,9 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A topic that is deleted and made again stops its consumer, whether it runs or
-// not, even where the new log is longer than the old one was: what is in it was
-// never applied, and its first part would be missing.
+// A topic deleted and made again stops its consumer, running or not,
+// even if the new log is longer than the old one: none of it was
+// applied, and its first part would be missing.
 func TestConsumerOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	for _, running := range []bool{true, false} {
@@ -42,7 +42,7 @@ func TestConsumerOfAReplacedTopic(t *testing.T) {
 			}
 			testenv.Eventually(t, bustest.Patience, stopped)
 			bustest.Applied(t, pool, 100, bustest.Patience)
-			testenv.Eventually(t, bustest.Patience, func() (err error) { // else the second is written down after it was cleared
+			testenv.Eventually(t, bustest.Patience, func() (err error) { // else the second is stored after it was cleared
 				var halted int
 				err = pool.QueryRow(context.Background(), `SELECT count(*) FROM bus_positions WHERE halted IS NOT NULL`).Scan(&halted)
 				if err == nil && halted < 2 {

@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// lookForReplays wakes the assignment when a parked record of its partitions is
-// to be replayed, or a stopped lane was cleared.
+// lookForReplays wakes the assignment if a parked record of its
+// partitions is to be replayed, or a stopped lane was cleared.
 func (a *assignment) lookForReplays(ctx context.Context) {
 	c := a.consumer
 	for ctx.Err() == nil {
@@ -47,13 +47,13 @@ func (a *assignment) replaysAsked(ctx context.Context) (asked bool, err error) {
 	return asked, err
 }
 
-// maxReplays is how many parked records are applied before the log's turn.
+// maxReplays is how many parked records are replayed before the log continues.
 const maxReplays = 100
 
-// replay applies the requested parked records, each in a transaction of
-// its own, which removes it. What fails for good stays, with the new
-// reason; what fails transiently is tried again at the next look. It
-// fails only when the assignment is over.
+// replay applies the requested parked records, each in its own
+// transaction, which removes it. A record that fails for good stays,
+// with the new reason; a transient failure is retried at the next look.
+// It fails only when the assignment ends.
 func (a *assignment) replay(ctx context.Context) error {
 	after := bus.Position{Partition: -1}
 	for range maxReplays {
@@ -80,7 +80,7 @@ func (a *assignment) replay(ctx context.Context) error {
 	return nil // the rest at the next look
 }
 
-// replayNext applies the first requested record behind the given one and
+// replayNext applies the first requested record after the given one and
 // returns its place; none: partition -1.
 func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Position, error) {
 	at := bus.Position{Partition: -1}
@@ -106,8 +106,8 @@ func (a *assignment) replayNext(ctx context.Context, after bus.Position) (bus.Po
 	return at, err
 }
 
-// applyParked applies a parked record under the epoch of its
-// partition, and removes it.
+// applyParked applies a parked record under the epoch of its partition,
+// and removes it.
 func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r bus.Record) error {
 	if err := a.consumer.store.Own(ctx, tx, r.Partition, a.claims[r.Partition].Epoch); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (a *assignment) applyParked(ctx context.Context, tx pgx.Tx, r bus.Record) e
 	return parked.Remove(ctx, tx, a.consumer.cfg.Group, r.Topic, bus.Position{Partition: r.Partition, Offset: r.Offset})
 }
 
-// parkAgain notes that a replay failed. It has to be requested anew.
+// parkAgain notes that a replay failed, and clears its request.
 func (a *assignment) parkAgain(ctx context.Context, at bus.Position, reason error) error {
 	a.consumer.logger.Error("parked record cannot be applied", "partition", at.Partition, "offset", at.Offset, "error", reason)
 	return a.consumer.store.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -135,5 +135,5 @@ func (a *assignment) parkAgain(ctx context.Context, at bus.Position, reason erro
 	})
 }
 
-// working are the partitions of an assignment in order.
+// working returns the partitions of an assignment in order.
 func (a *assignment) working() []int { return slices.Sorted(maps.Keys(a.claims)) }

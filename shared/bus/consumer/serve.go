@@ -12,24 +12,23 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// ahead is what is read for the next lane's turn while another one is served.
+// ahead reads for the next lane's turn while another one is served.
 type ahead struct {
-	reading bool              // it is being read
-	read    chan *lanes.Batch // and brings it here; nil: nothing could be read yet
-	next    *lanes.Batch      // which has come
+	reading bool              // a read is under way
+	read    chan *lanes.Batch // its result; nil: nothing could be read yet
+	next    *lanes.Batch      // the received result
 
 	served time.Time     // when the last turn ended
-	took   time.Duration // and how long it was
+	took   time.Duration // how long it took
 }
 
 func newAhead() *ahead { return &ahead{read: make(chan *lanes.Batch, 1)} }
 
-// serve gives the next lane one transaction, and has the one
-// after it read meanwhile. What comes in the order of the log
-// goes first while it is late, but not for ever.
+// serve gives the next lane one transaction, and has the one after it
+// read meanwhile. Late records of the log go first, but only for a while.
 func (a *assignment) serve(ctx context.Context) error {
 	select {
-	case s := <-a.ahead.read: // take it also while more of the log keeps coming
+	case s := <-a.ahead.read: // take it also while more of the log comes
 		a.ahead.done(s)
 	default:
 	}
@@ -46,7 +45,7 @@ func (a *assignment) serve(ctx context.Context) error {
 		a.turns.Fail(s.Key)
 	}
 	if a.backlogs[s.Key].Next != s.Request.Next {
-		a.readAhead(ctx, nil) // the turn before came to nothing
+		a.readAhead(ctx, nil) // the turn before failed
 		return nil
 	}
 	if p := a.turns.Limit(s.Lane); p != nil {
@@ -60,8 +59,8 @@ func (a *assignment) serve(ctx context.Context) error {
 	return err
 }
 
-// maxWaits is how many times the duration of its last turn a lane waits
-// for what comes in the order of the log.
+// maxWaits is how long a lane waits for late records of the log, in
+// durations of its last turn.
 const maxWaits = 4
 
 // yields reports whether the next turn may wait for the log.
@@ -80,9 +79,9 @@ func (a *assignment) serveLane(ctx context.Context, s *lanes.Batch) error {
 	var transient *transaction.TransientError
 	if errors.As(err, &transient) {
 		a.turns.Fail(s.Key)
-		a.turns.Add(s.Lane) // reading ahead has taken it out, if this was to be its last turn
+		a.turns.Add(s.Lane) // reading ahead removed it if this was to be its last turn
 		a.readAhead(ctx, nil)
-		return nil // was logged; they come again at another turn
+		return nil // it was logged; they come again at another turn
 	}
 	if err != nil {
 		return err
@@ -95,8 +94,7 @@ func (a *assignment) serveLane(ctx context.Context, s *lanes.Batch) error {
 	return nil
 }
 
-// readAhead reads the records of the turn after the one that is
-// served. Where all has failed it waits.
+// readAhead reads the records of the next turn. It waits if all have failed.
 func (a *assignment) readAhead(ctx context.Context, served *lanes.Batch) {
 	if a.ahead.reading {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// behind is an assignment of which lane "a" has left records behind in the
-// given partitions, in the lowest one longest ago.
+// behind returns an assignment in which lane "a" has backlogs in the
+// given partitions, the oldest in the lowest.
 func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	t.Helper()
 	cfg := Config{MaxRecords: 100, MaxBytes: 1 << 20, Lanes: lanes.Config{Of: func(bus.Record) string { return "a" }}.WithDefaults()}
@@ -39,8 +39,8 @@ func behind(t *testing.T, partitions ...int) (*assignment, context.Context) {
 	return a, ctx
 }
 
-// A partition in which a lane's turn failed gets none for a moment, and
-// the lane's others do; it is not dropped.
+// A partition in which a lane's turn failed pauses, and the lane's
+// others get turns; it is not dropped.
 func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	a, _ := behind(t, 0, 1)
 	wantNext := func(want int) {
@@ -63,8 +63,8 @@ func TestAPlaceThatFailsIsPassedOver(t *testing.T) {
 	wantNext(0)
 }
 
-// While all that is left to read has failed a moment ago, the
-// Turns rest, and then go on.
+// While all lanes with records have just failed, the Turns rest, and
+// then go on.
 func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.turns.Fail(lanes.Key{Lane: "a", Partition: 0})
@@ -83,8 +83,8 @@ func TestTurnsRestWhereAllHasFailed(t *testing.T) {
 	}
 }
 
-// What was read for a turn that now starts elsewhere is read
-// again: the turn before failed.
+// Records read for a turn that now starts elsewhere are read again: the
+// turn before failed.
 func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	a, ctx := behind(t, 0)
 	a.ahead.next = &lanes.Batch{Request: lanes.Request{Key: lanes.Key{Lane: "a", Partition: 0}, Next: 15, Last: 19}, Next: 20}
@@ -96,8 +96,8 @@ func TestATurnThatCameToNothingIsReadAgain(t *testing.T) {
 	}
 }
 
-// A turn waits for what comes in the order of the log while that is late,
-// but no longer than some of its kind take.
+// A turn waits for late records of the log, but no longer than a
+// few turns take.
 func TestATurnWaitsForTheLogButNotForEver(t *testing.T) {
 	a, ctx := behind(t, 0)
 	if err := a.input.Receive(ctx, follow.Chunk{Records: []bus.Record{{Time: clock.Now().Add(-time.Hour)}, {}}}); err != nil {

@@ -10,22 +10,22 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// A begun move is what an earlier one has left: what the log had ends at kept,
-// empty records follow up to copies, and there so many records are copied.
+// A begun move is what an interrupted one left: the log's old records end at
+// kept, empty records follow up to copies, and copied records from there.
 type begun struct {
 	kept, copies, copied int64
 }
 
 // Filled reports whether the last record of a log is empty: a move was
-// interrupted after it began to fill up.
+// interrupted after it began to fill.
 func (m *Mover) Filled(ctx context.Context, partition int, end int64) (filled bool, err error) {
 	reader := (&log{Mover: m}).reader()
 	_, err = reader.Read(ctx, partition, end-1, end, func(r bus.Record) { filled = isEmpty(r) })
 	return filled, err
 }
 
-// begun looks for what an interrupted move has left. It fails where anything but
-// a copy follows the empty records.
+// begun looks for an interrupted move. It fails if anything but a copy
+// follows the empty records.
 func (l *log) begun(ctx context.Context) (begun, error) {
 	b := begun{kept: l.had.End, copies: l.had.End}
 	_, err := l.reader().Read(ctx, l.partition, l.had.Start, l.had.End, b.see)
@@ -43,7 +43,7 @@ func (l *log) begun(ctx context.Context) (begun, error) {
 	return b, err
 }
 
-// see notes where the empty records begin, and where they have ended.
+// see notes where the empty records begin and end.
 func (b *begun) see(r bus.Record) {
 	switch {
 	case isEmpty(r):
@@ -59,7 +59,7 @@ func (l *log) digest(ctx context.Context, from, to int64) (sum [sha256.Size]byte
 	return [sha256.Size]byte(d.Sum(nil)), err
 }
 
-// A digest is one of records, without their offsets.
+// A digest hashes records without their offsets.
 type digest struct{ hash.Hash }
 
 func (d digest) add(r bus.Record) {

@@ -8,10 +8,11 @@ import (
 	"github.com/weirlog/weir/shared/bus/logrange"
 )
 
-// copiedBytes is how large a batch of copies is, unless one record is larger.
+// copiedBytes is the size of a batch of copies, unless one record is larger.
 const copiedBytes = 256 << 10
 
-// copy appends what the log has in a range, without keeping more than a batch.
+// copy appends a range of the log to its end. It keeps no more than a
+// batch in memory.
 func (l *log) copy(ctx context.Context, from, to int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

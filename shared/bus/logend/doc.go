@@ -1,4 +1,4 @@
-// Package logend moves where the logs of a topic begin and end, so that
-// offsets go on behind positions that are kept of a log which is gone. It
-// speaks to brokers and knows no consumer.
+// Package logend moves the start and end of a topic's logs, so that
+// offsets continue after the kept positions of a lost log. It talks to
+// brokers and knows no consumer.
 package logend

@@ -24,25 +24,25 @@ type Mover struct {
 	Brokers []string
 	Dialer  *bus.Dialer // nil: the default
 	Topic   string
-	Drop    bool // what the logs have is not kept: everybody has applied it
+	Drop    bool // deletes the logs' records: every consumer has applied them
 }
 
-// A Move is what became of a partition's log: it begins and, before what was
-// copied, ended at To.
+// A Move is the result for one partition: To is where its log begins,
+// and ended before the copied records.
 type Move struct {
 	To     int64
 	Copied int // records that the log had, and has again from To on
 }
 
-// ErrWritten means that somebody else writes to the log, whose offsets can't be
-// moved meanwhile.
+// ErrWritten means that another process writes to the log; its offsets
+// can't be moved meanwhile.
 var ErrWritten = errors.New("somebody writes to it")
 
-// Move has a partition's log begin at an offset, or later where the log reaches
-// further. It fills up with empty records, which any broker takes, appends what
-// the log had before behind them, and deletes all before that: no consumer ever
-// sees an empty record. The log has to end where it did when this was decided,
-// and nobody may write meanwhile. After an interruption it goes on from there.
+// Move makes a partition's log begin at an offset, or later if the log
+// reaches further. It appends empty records, which any broker takes,
+// then a copy of the log's records, and deletes all before the copy: no
+// consumer ever sees an empty record. The log must end at end, and
+// nobody may write meanwhile. An interrupted move continues.
 func (m *Mover) Move(ctx context.Context, partition int, end, to int64) (done Move, err error) {
 	l, err := m.open(ctx, partition)
 	if err != nil {
@@ -63,8 +63,8 @@ func (m *Mover) Move(ctx context.Context, partition int, end, to int64) (done Mo
 	return done, nil
 }
 
-// drop deletes what the log has before it fills up: where it is interrupted,
-// nothing but empty records is left.
+// drop deletes the log's records before it fills: an interruption
+// leaves only empty records.
 func (l *log) drop(ctx context.Context, to int64) (Move, error) {
 	done := Move{To: max(to, l.had.End)}
 	if err := l.cut(ctx, l.had.End); err != nil {
@@ -76,10 +76,10 @@ func (l *log) drop(ctx context.Context, to int64) (Move, error) {
 	return done, l.cut(ctx, done.To)
 }
 
-// carry copies what the log has behind where it will begin. At least one empty
-// record lies between, by which an interrupted copy is found.
+// carry copies the log's records to the new begin. At least one empty
+// record lies between, which marks an interrupted copy.
 func (l *log) carry(ctx context.Context, to int64) (done Move, err error) {
-	if err := l.cut(ctx, l.had.Start); err != nil { // is it allowed to?
+	if err := l.cut(ctx, l.had.Start); err != nil { // checks the right to delete
 		return done, err
 	}
 	begun, err := l.begun(ctx)
@@ -103,7 +103,7 @@ func (l *log) carry(ctx context.Context, to int64) (done Move, err error) {
 	return done, l.cut(ctx, done.To)
 }
 
-// cut deletes what lies before an offset, unless somebody has written.
+// cut deletes what is before an offset, unless another process has written.
 func (l *log) cut(ctx context.Context, before int64) error {
 	bounds, err := l.bounds(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *log) cut(ctx context.Context, before int64) error {
 	return nil
 }
 
-// A log is that of one partition, over a connection to its leader.
+// A log is that of one partition, with a connection to its leader.
 type log struct {
 	*Mover
 	cluster   *broker.Cluster
@@ -159,12 +159,12 @@ func (l *log) bounds(ctx context.Context) (broker.LogBounds, error) {
 	return logs.Bounds[l.partition], err
 }
 
-// filledAtOnce is how many empty records a batch has: less than a megabyte
-// before it is compressed, the least that topics take.
+// filledAtOnce is how many empty records a batch has: less than a
+// megabyte before compression, the lowest limit of topics.
 const filledAtOnce = 64 << 10
 
-// fill appends empty records up to an offset. One batch is made once and sent
-// again and again: its offsets are the broker's.
+// fill appends empty records up to an offset. It sends the same batch
+// repeatedly: the broker sets its offsets.
 func (l *log) fill(ctx context.Context, to int64) error {
 	full := emptyBatch(min(filledAtOnce, to-l.end))
 	for l.end < to {
@@ -193,7 +193,7 @@ func newBatch() *batch.Batch {
 	return b
 }
 
-// append writes a batch where the log ends, and nowhere else.
+// append writes a batch at the known end of the log, and nowhere else.
 func (l *log) append(ctx context.Context, b *batch.Batch) error {
 	if !b.Sealed {
 		b.Seal(batch.Identity{ID: -1, Epoch: -1}, -1, l.codec)

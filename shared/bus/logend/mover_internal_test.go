@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// What somebody writes while a log is moved is found before anything is deleted.
+// Records written during a move are found before anything is deleted.
 func TestSomebodyWrites(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.logend.written"
@@ -34,8 +34,8 @@ func TestSomebodyWrites(t *testing.T) {
 	}
 }
 
-// Wherever a copy is interrupted, the next run ends it, and each record is
-// there once.
+// Wherever a copy is interrupted, the next run completes it, with
+// each record once.
 func TestCopyGoesOn(t *testing.T) {
 	t.Parallel()
 	const to, had = 300, 40
@@ -67,7 +67,7 @@ func TestCopyGoesOn(t *testing.T) {
 	}
 }
 
-// A copy to right behind the log is found, too.
+// A copy directly behind the log is found, too.
 func TestCopyGoesOnBehindALongerLog(t *testing.T) {
 	t.Parallel()
 	l := filling(t, "test.logend.longer", 40)
@@ -81,8 +81,8 @@ func TestCopyGoesOnBehindALongerLog(t *testing.T) {
 	}
 }
 
-// A log that is dropped is emptied before it fills up, so that what an
-// interruption leaves is seen.
+// A dropped log is emptied before it is filled, so that an
+// interruption is seen.
 func TestFilled(t *testing.T) {
 	t.Parallel()
 	l := filling(t, "test.logend.filled", 40)

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A log goes on behind an offset with all that it had, and nothing else, byte
-// for byte; done again, with the same.
+// A moved log has all its records after the offset, and nothing else,
+// byte for byte; a second move changes nothing.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.logend"

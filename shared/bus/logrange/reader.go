@@ -22,7 +22,7 @@ type Reader struct {
 // Bounds are the offsets of a partition's first and next record.
 type Bounds struct{ Start, End int64 }
 
-// Bounds returns those of every partition, and the topic's id.
+// Bounds returns the topic's id and the bounds of every partition.
 func (r *Reader) Bounds(ctx context.Context) (topic [16]byte, bounds map[int]Bounds, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
 	defer c.Close()
@@ -38,12 +38,12 @@ func (r *Reader) Bounds(ctx context.Context) (topic [16]byte, bounds map[int]Bou
 }
 
 const (
-	longestSilence = 30 * time.Second // that brokers may take to hand out what they have
+	longestSilence = 30 * time.Second // before brokers return records that they have
 	fetchWait      = 500 * time.Millisecond
 )
 
-// What an answer may have: beyond a short range it is read in vain, and a long
-// one needs fewer of large ones.
+// The size of answers: a short range reads nothing beyond it, a long
+// one needs few answers.
 const (
 	shortRange = 100_000 // records
 	shortFetch = 1 << 20
@@ -62,9 +62,10 @@ var (
 	errSilent   = errors.New("the brokers hand nothing out")
 )
 
-// Read calls each with the records of a range of offsets, in order, and returns
-// the first offset that the log still has. Each must not keep a record. A range
-// beyond the log, or cut while it is read, is ErrOutsideLog.
+// Read passes the records of a range of offsets to each, in order, and
+// returns the first offset that the log still has. Each must not keep a
+// record. It returns ErrOutsideLog if the range is beyond the log or
+// was cut while it was read.
 func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each func(bus.Record)) (start int64, err error) {
 	c := broker.NewCluster(r.Brokers, r.Dialer)
 	defer c.Close()
@@ -102,7 +103,7 @@ func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each f
 	return start, nil
 }
 
-// pass hands out what of a chunk is before an offset.
+// pass passes on the records of a chunk before an offset.
 func pass(chunk follow.Chunk, to int64, each func(bus.Record)) error {
 	for _, record := range chunk.Records {
 		if record.Offset < to {

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A range is read whole and in order, and nothing beside it; what has left the
-// log is left out, and what is not in it yet is an error.
+// A range is read whole, in order and alone; what was deleted is left
+// out, and what is not written yet is an error.
 func TestRead(t *testing.T) {
 	brokers, topic := kafkatest.Shared(t), "test.logrange"
 	bustest.Ensure(t, brokers, topic, 1, nil)

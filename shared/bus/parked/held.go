@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Held are how many records are parked in the schema that tx
-// works in, and since when the oldest is.
+// Held returns how many records are parked in the schema of tx, and
+// when the oldest was.
 func Held(ctx context.Context, tx pgx.Tx) (count int64, oldest time.Time, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, oldest, err

@@ -14,7 +14,7 @@ import (
 
 const (
 	headerOrganization = "ce_organization"
-	nobodys            = "*" // records of no organization: only the system sees them
+	nobodys            = "*" // records without an organization: only the system sees them
 	longestReason      = 8 << 10
 )
 
@@ -25,8 +25,8 @@ ON CONFLICT (organization, group_name, topic, partition, record_offset) DO UPDAT
    SET key = excluded.key, value = excluded.value, header_names = excluded.header_names, header_values = excluded.header_values,
        reason = excluded.reason, attempts = bus_parked.attempts + 1, failed_at = now(), replay_asked_at = NULL`
 
-// Add parks a record with the reason, or notes that it failed again.
-// tx sees the rows of every organization.
+// Add parks a record with the reason, or notes that it failed again. tx
+// sees the rows of every organization.
 func Add(ctx context.Context, tx pgx.Tx, group string, r bus.Record, reason error) error {
 	return add(ctx, tx, group, r, organizationOf(r), storable(reason.Error()))
 }
@@ -41,15 +41,16 @@ func organizationOf(r bus.Record) string {
 	return cmp.Or(storable(r.Header(headerOrganization)), nobodys)
 }
 
-// ReplayRequested reports whether a parked record of these
-// partitions is to be replayed.
+// ReplayRequested reports whether a replay of a parked record of these
+// partitions is requested.
 func ReplayRequested(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int) (requested bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM bus_parked
 		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL)`, group, topic, partitions).Scan(&requested)
 	return requested, err
 }
 
-// NextToReplay locks the first record after a position that is to be replayed.
+// NextToReplay locks the first record after a position whose
+// replay is requested.
 func NextToReplay(ctx context.Context, tx pgx.Tx, group, topic string, partitions []int, after bus.Position) (r bus.Record, found bool, err error) {
 	rows, err := tx.Query(ctx, parkedColumns+` WHERE group_name = $1 AND topic = $2 AND partition = ANY($3) AND replay_asked_at IS NOT NULL
 		AND (partition, record_offset) > ($4, $5) ORDER BY partition, record_offset LIMIT 1 FOR UPDATE SKIP LOCKED`,
@@ -66,14 +67,14 @@ func NextToReplay(ctx context.Context, tx pgx.Tx, group, topic string, partition
 
 const atPosition = ` WHERE group_name = $1 AND topic = $2 AND partition = $3 AND record_offset = $4`
 
-// Remove removes a record that was applied.
+// Remove deletes a record that was applied.
 func Remove(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position) error {
 	_, err := tx.Exec(ctx, `DELETE FROM bus_parked`+atPosition, group, topic, at.Partition, at.Offset)
 	return err
 }
 
-// FailAgain notes that a replay failed. It has to be requested anew. A
-// record that was emptied meanwhile stays so.
+// FailAgain notes that a replay failed, and clears its request. A
+// record emptied meanwhile stays so.
 func FailAgain(ctx context.Context, tx pgx.Tx, group, topic string, at bus.Position, reason error) error {
 	_, err := tx.Exec(ctx, `UPDATE bus_parked SET reason = $5, attempts = attempts + 1, failed_at = clock_timestamp(), replay_asked_at = NULL`+
 		atPosition+` AND `+unemptied, group, topic, at.Partition, at.Offset, storable(reason.Error()))
@@ -88,8 +89,8 @@ func splitHeaders(headers []bus.Header) (names []string, values [][]byte) {
 	return names, values
 }
 
-// storable makes text that Postgres accepts: valid UTF-8 without NUL, of
-// bounded length. Parking must not fail on what it parks.
+// storable makes text that PostgreSQL accepts: valid UTF-8 without NUL,
+// of bounded length. Parking must not fail on its reason.
 func storable(s string) string {
 	if len(s) > longestReason {
 		s = s[:longestReason]
@@ -105,7 +106,7 @@ type Item struct {
 	Reason       string // of the last attempt
 	Attempts     int
 	ParkedAt     time.Time
-	FailedAt     time.Time // the last attempt
+	FailedAt     time.Time // at the last attempt
 	AskedAt      time.Time // when a replay was requested; zero: not, or it failed since
 }
 
@@ -129,7 +130,7 @@ func scanParked(row pgx.CollectableRow) (p Item, err error) {
 	return p, err
 }
 
-// Filter chooses parked records that are not emptied; what is zero chooses all.
+// Filter selects parked records with content; a zero field selects all.
 type Filter struct {
 	Group, Topic string
 	Partition    *int
@@ -141,7 +142,7 @@ const chosen = ` WHERE ` + unemptied + ` AND ($1 = '' OR group_name = $1) AND ($
 
 func (f Filter) args() []any { return []any{f.Group, f.Topic, f.Partition, f.Offset} }
 
-// List returns at most limit parked records of the schema that tx works in,
+// List returns at most limit parked records of the schema of tx,
 // ordered by group, topic, partition and offset.
 func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
@@ -154,8 +155,8 @@ func List(ctx context.Context, tx pgx.Tx, filter Filter, limit int) ([]Item, err
 	return pgx.CollectRows(rows, scanParked)
 }
 
-// Replay asks each record's consumer to apply it again, and returns how many
-// there are. A consumer looks every ParkedWatch.
+// Replay asks each record's consumer to apply it again, and returns how
+// many. A consumer looks every ParkedWatch.
 func Replay(ctx context.Context, tx pgx.Tx, filter Filter) (int64, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, err

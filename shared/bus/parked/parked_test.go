@@ -69,9 +69,8 @@ func parkedNow(t testing.TB, pool *pgxpool.Pool, want int) {
 	})
 }
 
-// A parked record is listed as it was, is applied once when it is
-// asked for and can be, stays with the newer reason when it can't, and
-// leaves its place alone when it is discarded.
+// A parked record is listed unchanged. A replay applies it once, or
+// keeps it with the newer reason. Discarding leaves only its place.
 func TestParkedRecords(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.parked", bustest.Database(t)
@@ -135,8 +134,8 @@ func onlyThePlaceStays(t testing.TB, pool *pgxpool.Pool, offset int64) {
 	})
 }
 
-// However often partitions change hands while parked records are
-// applied: each takes effect once.
+// However often partitions are reassigned during a replay, each parked
+// record takes effect once.
 func TestReplayWhileRebalancing(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.replay", bustest.Database(t)

@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// requestBytes is where a request to one broker stops taking in more partitions.
+// requestBytes is the size from which on a request takes no more partitions.
 const requestBytes = 4 << 20
 
-// link is the way to one broker: the partitions it leads that have something to
-// send, and workers that each send one request at a time. What becomes ready
-// while all workers are busy goes together into the next request.
+// link queues the ready partitions that one broker leads, for workers
+// that each send one request at a time. Partitions that become ready
+// while all workers are busy share the next request.
 type link struct {
 	id int32
 
@@ -30,7 +30,7 @@ func newLink(id int32, address string) *link {
 	return l
 }
 
-// push queues a partition. Once the link is closed it does nothing.
+// push queues a partition. A closed link ignores it.
 func (l *link) push(p *partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,8 +40,8 @@ func (l *link) push(p *partition) {
 	}
 }
 
-// pull waits for partitions and takes as many as fit into one
-// request; nil: the link is closed.
+// pull waits for partitions and takes as many as fit into one request;
+// nil: the link is closed.
 func (l *link) pull() []*partition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *link) move(address string) {
 	l.address = address
 }
 
-// worker sends what is ready on one link over one connection,
-// until the link is closed.
+// worker sends one link's ready partitions over one connection, until
+// the link is closed.
 type worker struct {
 	publisher *Publisher
 	link      *link
@@ -125,8 +125,8 @@ func (w *worker) send(partitions []*partition) {
 	}
 }
 
-// load takes one batch of each partition that this broker still leads. After
-// an error the shipments are not sealed.
+// load takes one batch of each partition that this broker still leads.
+// After an error the shipments are not sealed.
 func (w *worker) load(partitions []*partition) ([]shipment, error) {
 	who, err := w.publisher.identity()
 	shipments := make([]shipment, 0, len(partitions))
@@ -147,8 +147,8 @@ func (w *worker) load(partitions []*partition) ([]shipment, error) {
 	return shipments, err
 }
 
-// take returns the partition's next batch, sealed. Without one,
-// the partition's turn ends.
+// take returns the partition's next batch, sealed. Without one, the
+// partition's turn ends.
 func (w *worker) take(part *partition, who batch.Identity) *batch.Batch {
 	b, sequence, fresh := part.take(who)
 	if b == nil {
@@ -178,7 +178,7 @@ func (w *worker) hangUp() {
 	}
 }
 
-// ship sends one request and gives every batch in it its answer.
+// ship sends one request and passes its answer to every batch in it.
 func (w *worker) ship(shipments []shipment) {
 	timeout := w.publisher.cfg.RequestTimeout
 	request := &production{clientID: w.publisher.cluster.Dialer.ClientID, shipments: shipments, timeout: timeout, socket: w.conn.Socket}
@@ -195,8 +195,8 @@ func (w *worker) ship(shipments []shipment) {
 	}
 }
 
-// identity returns the producer's identity, asking the brokers
-// for one if there is none.
+// identity returns the producer's identity, and asks the brokers for
+// a missing one.
 func (p *Publisher) identity() (batch.Identity, error) {
 	return p.producer.get(func() (batch.Identity, error) {
 		ctx, cancel := context.WithTimeout(p.ctx, p.cfg.RequestTimeout)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// publisherMetrics count what became of messages.
+// publisherMetrics count the outcomes of messages.
 type publisherMetrics struct {
 	records, bytes, batches, failed, unknown prometheus.Counter
 	underReplicated                          *prometheus.GaugeVec
@@ -33,7 +33,7 @@ func newPublisherMetrics(registerer prometheus.Registerer) publisherMetrics {
 	}
 }
 
-// looked shows what the brokers said of a topic; nothing where they did not.
+// looked shows the brokers' answer about a topic, if there is one.
 func (m publisherMetrics) looked(topic string, seen broker.TopicLayout) {
 	if seen.Err != nil {
 		m.underReplicated.DeleteLabelValues(topic)
@@ -42,7 +42,7 @@ func (m publisherMetrics) looked(topic string, seen broker.TopicLayout) {
 	m.underReplicated.WithLabelValues(topic).Set(float64(seen.UnderReplicated()))
 }
 
-// settled counts a batch whose outcome is final.
+// settled counts a batch with a final outcome.
 func (m publisherMetrics) settled(records, bytes int, err error) {
 	switch {
 	case err == nil:

@@ -11,27 +11,27 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// verdict is what an answer to a batch means for it.
+// verdict is the meaning of an answer to a batch.
 type verdict int
 
 const (
 	written  verdict = iota
 	again            // not written; the same bytes may succeed, perhaps elsewhere
-	doubtful         // perhaps written; the same bytes again bring the same answer or success
-	mistrust         // not written now: the broker does not accept the producer or the sequence
-	refused          // not written, now or ever
+	doubtful         // perhaps written; the same bytes get the same answer or succeed
+	mistrust         // not written now: the broker refuses the producer or the sequence
+	refused          // not written, now or later
 )
 
 // verdictOf classifies the error codes of Produce
-// (https://kafka.apache.org/protocol#protocol_error_codes). Unlisted ones
-// are doubtful, which only costs retries.
+// (https://kafka.apache.org/protocol#protocol_error_codes). Unlisted
+// ones are doubtful, which only costs retries.
 func verdictOf(code kafka.Error) verdict {
 	switch code {
-	case 0, kafka.DuplicateSequenceNumber: // a duplicate is written, only its offset is forgotten
+	case 0, kafka.DuplicateSequenceNumber: // a duplicate is written, only its offset is unknown
 		return written
 	case kafka.UnknownTopicOrPartition, kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.ReplicaNotAvailable,
 		kafka.NotEnoughReplicas, kafka.FencedLeaderEpoch, kafka.UnknownLeaderEpoch, kafka.ThrottlingQuotaExceeded,
-		kafka.InvalidMessage: // a damaged batch: our bytes are right, so the way was not
+		kafka.InvalidMessage: // the batch was damaged in transit: our bytes are right
 		return again
 	case kafka.OutOfOrderSequenceNumber, kafka.InvalidProducerEpoch, kafka.InvalidProducerIDMapping, kafka.UnknownProducerId, kafka.ProducerFenced:
 		return mistrust
@@ -63,7 +63,7 @@ func (p *Publisher) answered(s shipment, a produceAnswer) {
 	}
 }
 
-// refusal is the error of a final answer, with what a caller can do about it.
+// refusal returns the error of a final answer, with a remedy for the caller.
 func refusal(s shipment, code kafka.Error) error {
 	switch code {
 	case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge:
@@ -75,9 +75,9 @@ func refusal(s shipment, code kafka.Error) error {
 	return code
 }
 
-// mistrusted handles a broker that rejects our producer id or sequence.
-// A batch with an attempt that was not answered has an unknown outcome;
-// any other is sent under a new identity.
+// mistrusted handles a broker that refuses our producer id or sequence.
+// A batch with an unanswered attempt has an unknown outcome; any other
+// is sent under a new identity.
 func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 	p.logger.Warn("broker does not accept the producer, taking a new one",
 		"topic", s.partition.topic, "partition", s.partition.index, "producer", s.batch.Producer.ID, "error", code)
@@ -90,12 +90,12 @@ func (p *Publisher) mistrusted(s shipment, code kafka.Error) {
 	p.retry(shipment{partition: s.partition}, code)
 }
 
-// retry sends the partition's next batch again after a pause, or
-// gives it up when its time is over.
+// retry sends the partition's next batch again after a pause, or gives
+// up when its time is over.
 func (p *Publisher) retry(s shipment, cause error) {
 	failures := s.partition.failed()
 	if p.ctx.Err() != nil {
-		return // Close settles what is left
+		return // Close settles the rest
 	}
 	if b := s.batch; b != nil && !clock.Now().Before(b.Deadline) {
 		p.fail(s.partition, b, cause)
@@ -108,9 +108,8 @@ func (p *Publisher) retry(s shipment, cause error) {
 	time.AfterFunc(clock.Backoff(failures, 10*time.Millisecond, clock.LongestAbsence), func() { p.schedule(s.partition) })
 }
 
-// fail settles a batch that will not be sent any more. One that
-// was certainly not written returns its sequence numbers;
-// otherwise the partition needs a new identity.
+// fail settles a batch that is not sent again. A batch surely not written
+// returns its sequence numbers; otherwise the partition needs a new identity.
 func (p *Publisher) fail(part *partition, b *batch.Batch, cause error) {
 	if b.Doubtful {
 		p.producer.renounce(b.Producer)
@@ -130,7 +129,7 @@ func (p *Publisher) expire(part *partition) {
 	}
 }
 
-// settle reports to the callers and frees the partition for its next batch.
+// settle reports to the callers and lets the partition send its next batch.
 func (p *Publisher) settle(s shipment, offset int64, err error) {
 	reserved, count := s.batch.Reserved, s.batch.Count
 	p.metrics.settled(count, s.batch.Size(), err)
@@ -142,14 +141,14 @@ func (p *Publisher) settle(s shipment, offset int64, err error) {
 	p.pending.Add(-count)
 }
 
-// rest lets the partition go, or schedules it when there is more.
+// rest ends the partition's turn, or schedules it again if it has more.
 func (p *Publisher) rest(part *partition) {
 	if part.rest() {
 		p.schedule(part)
 	}
 }
 
-// unknown wraps cause as an outcome that cannot be known.
+// unknown wraps cause as an unknown outcome.
 func unknown(topic string, cause error) error {
 	return fmt.Errorf("it is unknown whether a message for %q was written: %w (%w)", topic, bus.ErrUnknownOutcome, cause)
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 )
 
-// partition is the publisher's end of one partition: batches in order, at
-// most one under way. That keeps sequence numbers simple at no cost: what
-// arrives meanwhile gathers in the next batch.
+// partition holds the publisher's batches for one partition in order,
+// with at most one in flight. That keeps sequence numbers simple at no
+// cost: messages that arrive meanwhile share the next batch.
 type partition struct {
 	topic  string
 	index  int
 	leader atomic.Int32 // -1: none
 
 	mu       sync.Mutex
-	busy     bool           // a worker has it, or it waits in a link, for its backoff or for a leader
+	busy     bool           // at a worker, or waiting in a link, for its backoff or for a leader
 	head     *batch.Batch   // sealed under a sequence; stays until its outcome is final
 	queue    []*batch.Batch // not sealed; records go into the last one
 	failures int            // attempts of head in a row without a final answer
@@ -27,8 +27,8 @@ type partition struct {
 	next     int32 // sequence of the next batch
 }
 
-// add appends a record and reports whether the partition was
-// idle, and so must be scheduled.
+// add appends a record and reports whether the partition was idle, and
+// so must be scheduled.
 func (p *partition) add(r batch.Outgoing, now int64, deadline time.Time, limit int) (b *batch.Batch, index int, idle bool) {
 	size := r.Bound()
 	p.mu.Lock()
@@ -46,7 +46,7 @@ func (p *partition) add(r batch.Outgoing, now int64, deadline time.Time, limit i
 	return b, index, idle
 }
 
-// nextBytes is the size of the batch to be sent next, 0 if there is none.
+// nextBytes returns the size of the next batch to send, 0 for none.
 func (p *partition) nextBytes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,9 +60,9 @@ func (p *partition) nextBytes() int {
 	}
 }
 
-// take makes the next batch the head and returns it; nil: there is none. A
-// fresh one is sealed under who and the sequence, without the lock: nobody
-// else touches the head of a busy partition.
+// take makes the next batch the head and returns it; nil: none. A fresh
+// one is sealed with who and the sequence, without the lock: nothing
+// else uses the head of a busy partition.
 func (p *partition) take(who batch.Identity) (b *batch.Batch, sequence int32, fresh bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,16 +92,16 @@ func (p *partition) finish(b *batch.Batch) bool {
 	return true
 }
 
-// rewind returns the sequence of the head, which was surely not
-// written, to the next batch.
+// rewind gives the sequence of the head, which was surely not written,
+// to the next batch.
 func (p *partition) rewind(b *batch.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = b.Sequence
 }
 
-// unseal returns the head, which was surely not written, to the
-// queue to be sealed under another producer.
+// unseal puts the head, which was surely not written, back into the
+// queue for another producer.
 func (p *partition) unseal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,8 +109,8 @@ func (p *partition) unseal() {
 	p.head = nil
 }
 
-// takeExpired removes the batches whose time is over. Those behind one
-// that still has time have time as well.
+// takeExpired removes the batches whose time is over. Later batches
+// have more time.
 func (p *partition) takeExpired(now time.Time) []*batch.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,8 +128,8 @@ func (p *partition) takeExpired(now time.Time) []*batch.Batch {
 	return expired
 }
 
-// rest ends the partition's turn. It reports whether there is more
-// to send; then the partition stays busy.
+// rest ends the partition's turn. It reports whether there is more to
+// send; then the partition stays busy.
 func (p *partition) rest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +137,8 @@ func (p *partition) rest() bool {
 	return p.busy
 }
 
-// failed counts one more attempt without a final answer and
-// returns how many there were.
+// failed counts an attempt without a final answer and returns how
+// many there were.
 func (p *partition) failed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *partition) takeAll() []*batch.Batch {
 	return all
 }
 
-// addSequence counts as the brokers do: after the largest int32 comes 0.
+// addSequence adds as brokers do: after the largest int32 comes 0.
 func addSequence(sequence int32, n int) int32 {
 	return int32((int64(sequence) + int64(n)) % (math.MaxInt32 + 1))
 }

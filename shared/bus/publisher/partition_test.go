@@ -2,7 +2,7 @@ package publisher
 
 import "testing"
 
-// Keys land where Java's default partitioner puts them. The values are
+// Keys get the partitions of Java's default partitioner. The values are
 // those of Apache Kafka's own UtilsTest.
 func TestMurmur2(t *testing.T) {
 	for text, want := range map[string]int32{
@@ -15,7 +15,7 @@ func TestMurmur2(t *testing.T) {
 	}
 }
 
-// Sequences count on after the largest int32 as the brokers do.
+// Sequences wrap after the largest int32 as in brokers.
 func TestSequenceWraps(t *testing.T) {
 	for _, c := range []struct {
 		from int32
@@ -28,7 +28,7 @@ func TestSequenceWraps(t *testing.T) {
 	}
 }
 
-// Nothing that a broker answers makes its reader panic or read beyond its bytes.
+// No answer of a broker makes its reader panic or read beyond its bytes.
 func FuzzProduceAnswer(f *testing.F) {
 	f.Add(make([]byte, 40))
 	f.Fuzz(func(t *testing.T, body []byte) { (&production{}).decode(body) })

@@ -1,7 +1,7 @@
 package publisher
 
-// partitionOf places a key as Java's default partitioner does, so that
-// every producer of a topic agrees. n >= 1.
+// partitionOf returns a key's partition by Java's default partitioner,
+// so that all producers of a topic agree. n >= 1.
 func partitionOf(key string, n int) int {
 	return int(murmur2(key)&0x7fffffff) % n
 }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// gatherBytes is the size up to which a request is copied into one piece:
-	// one write of a copy is then cheaper than several.
+	// gatherBytes is the size up to which a request is copied into one
+	// piece: one write of a copy is then cheaper than several.
 	gatherBytes = 32 << 10
 )
 
-// production is a Produce request for batches of several partitions, and its
-// answer. kafka-go's encoder is not used: it copies every batch and writes it
-// in pieces. Here the batches' own bytes go to the socket.
+// production is a Produce request for batches of several partitions, and
+// its answer. It does not use kafka-go's encoder, which copies every
+// batch and writes it in pieces: the batches' own bytes go to the socket.
 type production struct {
 	clientID  string
 	shipments []shipment
@@ -48,7 +48,7 @@ var (
 
 func (p *production) ApiKey() protocol.ApiKey { return protocol.Produce } //nolint:staticcheck // the name that kafka-go asks for
 
-// Required makes kafka-go leave the exchange to us.
+// Required makes kafka-go call RawExchange.
 func (p *production) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange writes the request and reads the whole answer.
@@ -63,8 +63,7 @@ func (p *production) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return p, p.decode(body)
 }
 
-// write sends the parts between the batches and the batches,
-// without copying large ones.
+// write sends the batches and the parts between, without copying large ones.
 func (p *production) write() error {
 	parts, size := p.parts()
 	if size > gatherBytes {
@@ -80,8 +79,8 @@ func (p *production) write() error {
 	return err
 }
 
-// parts lays the request out: what surrounds the batches in one
-// piece of memory, cut where a batch belongs.
+// parts lays out the request: the parts around the batches are one
+// piece of memory, split at each batch.
 func (p *production) parts() (parts net.Buffers, size int) {
 	frame := make([]byte, 4, 64+len(p.clientID)+64*len(p.shipments))
 	cuts := make([]int, 0, len(p.shipments))
@@ -113,14 +112,14 @@ func (p *production) parts() (parts net.Buffers, size int) {
 func (p *production) appendHead(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(protocol.Produce))
 	b = binary.BigEndian.AppendUint16(b, broker.ProduceVersion)
-	b = binary.BigEndian.AppendUint32(b, 0) // correlation: there is one request at a time
+	b = binary.BigEndian.AppendUint32(b, 0) // correlation: one request at a time
 	b = wire.AppendString(b, p.clientID)
 	b = binary.BigEndian.AppendUint16(b, 0xffff) // no transaction
 	b = binary.BigEndian.AppendUint16(b, 0xffff) // acks: all
 	return binary.BigEndian.AppendUint32(b, uint32(p.timeout.Milliseconds()))
 }
 
-// byTopic groups the shipments; there is hardly ever more than one topic.
+// byTopic groups the shipments; there is rarely more than one topic.
 func (p *production) byTopic() [][]shipment {
 	var groups [][]shipment
 next:
@@ -157,13 +156,13 @@ func scanProduceAnswer(r *wire.Scanner, topic string) produceAnswer {
 	r.Int64() // start of the log
 	for range r.Items(6) {
 		r.Int32()
-		r.Bytes(int(r.Int16())) // which record, and what is wrong with it
+		r.Bytes(int(r.Int16())) // the record at fault, and why
 	}
-	r.Bytes(int(r.Int16())) // what is wrong with the batch
+	r.Bytes(int(r.Int16())) // the batch's fault
 	return a
 }
 
-// answerTo finds the answer for a shipment; a broker may leave it out.
+// answerTo finds the answer for a shipment; a broker may omit it.
 func (p *production) answerTo(s shipment) produceAnswer {
 	for _, a := range p.answers {
 		if a.partition == s.partition.index && a.topic == s.partition.topic {

@@ -27,25 +27,26 @@ import (
 type Compression string
 
 const (
-	Uncompressed Compression = "none" // cheapest where the broker is near
-	Zstd         Compression = "zstd" // level 1; for slow networks and for disk
+	Uncompressed Compression = "none" // cheapest if the broker is near
+	Zstd         Compression = "zstd" // level 1; for slow networks and to save disk
 )
 
-// Config configures a Publisher. Only Brokers is required; zero means the default.
+// Config configures a Publisher. Only Brokers is required; zero
+// means the default.
 type Config struct {
-	Brokers     []string      // host:port of one or more brokers; the others are found
+	Brokers     []string      // host:port of one or more brokers; the rest are discovered
 	Dialer      *kafka.Dialer // TLS, SASL, client id, dialling; default plain
 	Compression Compression   // default Uncompressed
 
 	MaxBatchBytes   int           // most bytes of one batch unless one message is larger; default 1,000,000, below the brokers' usual limit
 	MaxMessageBytes int           // most bytes of one encoded message; default 2 MiB
-	BufferBytes     int           // most bytes accepted and not yet answered; more makes Publish wait; default 64 MiB
-	InFlight        int           // requests to one broker at the same time, each for other partitions; default 3
-	RequestTimeout  time.Duration // how long one attempt may take; default 10 s
-	DeliveryTimeout time.Duration // how long all attempts may take, then the message is reported failed or unknown; default 30 s
+	BufferBytes     int           // most bytes accepted and unanswered; beyond it Publish waits; default 64 MiB
+	InFlight        int           // concurrent requests to one broker, each for other partitions; default 3
+	RequestTimeout  time.Duration // of one attempt; default 10 s
+	DeliveryTimeout time.Duration // of all attempts; then the message is reported failed or unknown; default 30 s
 	CloseTimeout    time.Duration // how long Close waits for answers; default DeliveryTimeout
 
-	Metrics prometheus.Registerer // takes the instruments; nil: none
+	Metrics prometheus.Registerer // for the instruments; nil: none
 }
 
 func (c Config) withDefaults() Config {
@@ -60,10 +61,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Publisher writes messages with acks=all, each at most once per call that does
-// not fail. Messages of one key keep their order. It is safe for concurrent
-// use. It sends at once when nothing is under way to a broker and gathers while
-// something is, so there is no linger to choose.
+// Publisher writes messages with acks=all, each at most once per call
+// that does not fail. Messages of one key keep their order. It is safe
+// for concurrent use. It sends at once if nothing is in flight to a
+// broker and else gathers messages, so there is no linger to set.
 type Publisher struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -72,32 +73,32 @@ type Publisher struct {
 	budget  *budget.Budget
 	metrics publisherMetrics
 
-	ctx    context.Context // ends when the workers shall end
+	ctx    context.Context // ends the workers
 	cancel context.CancelFunc
 	refill chan struct{} // asks for new metadata
 	wg     sync.WaitGroup
 
 	mu       sync.RWMutex
 	closed   bool
-	topics   map[string]*topic // bounded by the topics that are published on
+	topics   map[string]*topic // only those published to
 	links    map[int32]*link
-	stranded []*partition  // have something to send and no leader
-	changed  chan struct{} // closed and replaced whenever metadata arrived
-	problem  error         // why the last metadata did not
+	stranded []*partition  // with messages to send and no leader
+	changed  chan struct{} // closed and replaced whenever metadata arrives
+	problem  error         // why the last metadata did not arrive
 
-	pending  sync.WaitGroup // messages that were accepted and not answered
+	pending  sync.WaitGroup // messages accepted and unanswered
 	producer producer
 	turn     atomic.Uint32 // for messages without a key
 }
 
-// topic is what the publisher has of one topic. Partitions are only ever added.
+// topic is the publisher's state of one topic. Partitions are only ever added.
 type topic struct {
 	name       string
 	partitions atomic.Pointer[[]*partition]
-	err        error // why it is unknown to the brokers
+	err        error // why the brokers do not know it
 }
 
-// New returns a publisher that is ready at once; it connects when it is first used.
+// New returns a publisher that is ready at once; it connects on first use.
 func New(cfg Config, logger *slog.Logger) (*Publisher, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Brokers) == 0 {
@@ -127,19 +128,19 @@ func (p *Publisher) chooseCodec() (err error) {
 	return err
 }
 
-// Publish implements Watermill's message.Publisher. It returns when
-// all messages are written, or with an error. Without
-// ErrUnknownOutcome in the error's chain, the message that failed was
-// not written; others of the same call may have been.
+// Publish implements Watermill's message.Publisher. It returns once all
+// messages are written, or with an error. Unless the error wraps
+// ErrUnknownOutcome, the failed message was not written; others of the
+// same call may have been.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	_, err := p.PublishContext(context.Background(), topic, messages...)
 	return err
 }
 
-// PublishContext is Publish that waits no longer than ctx and
-// returns where each message is. A message accepted before ctx ended
-// is still written if it can be: the error is then
-// ErrUnknownOutcome. Messages may be reused when it returns.
+// PublishContext is Publish that waits no longer than ctx and returns
+// the position of each message. A message accepted before ctx ended is
+// still written if possible: the error is then ErrUnknownOutcome.
+// Messages may be reused when it returns.
 func (p *Publisher) PublishContext(ctx context.Context, topic string, messages ...*message.Message) ([]bus.Position, error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -164,7 +165,7 @@ func (p *Publisher) publish(ctx context.Context, topic string, messages []*messa
 	return p.await(ctx, topic, tickets)
 }
 
-// ticket is the place of one message in a batch.
+// ticket identifies one message in a batch.
 type ticket struct {
 	batch     *batch.Batch
 	index     int
@@ -214,7 +215,7 @@ func (p *Publisher) distribute(partitions []*partition, records []batch.Outgoing
 	stamp := clock.Now().UnixMilli()
 	deadline := clock.Now().Add(p.cfg.DeliveryTimeout)
 	tickets := make([]ticket, len(records))
-	turn := int(p.turn.Add(1) % uint32(len(partitions))) // all messages without key of one call stay together
+	turn := int(p.turn.Add(1) % uint32(len(partitions))) // all keyless messages of one call stay together
 	for i, r := range records {
 		target := turn
 		if r.Keyed {
@@ -250,7 +251,7 @@ func (p *Publisher) await(ctx context.Context, topic string, tickets []ticket) (
 	return positions, nil
 }
 
-// worse keeps the error that is less certain: unknown before not written.
+// worse returns the less certain error: unknown before not written.
 func worse(a, b error) error {
 	if a != nil && (errors.Is(a, bus.ErrUnknownOutcome) || !errors.Is(b, bus.ErrUnknownOutcome)) {
 		return a
@@ -258,9 +259,9 @@ func worse(a, b error) error {
 	return b
 }
 
-// Close takes no more messages and waits until every accepted one is
-// answered. After CloseTimeout the others are reported as not delivered or
-// as unknown. Closing twice is harmless.
+// Close refuses new messages and waits until all accepted ones are
+// answered. After CloseTimeout the rest are reported as not delivered
+// or as unknown. Closing twice is harmless.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	already := p.closed
@@ -286,7 +287,7 @@ func (p *Publisher) Close() error {
 	return left
 }
 
-// drain waits for the answers and fails when some are missing.
+// drain waits for the answers and fails if some are missing.
 func (p *Publisher) drain(drained chan struct{}) error {
 	timer := time.NewTimer(p.cfg.CloseTimeout)
 	defer timer.Stop()
@@ -298,7 +299,7 @@ func (p *Publisher) drain(drained chan struct{}) error {
 	}
 }
 
-// abandon settles what is left once no worker runs any more.
+// abandon settles the rest once no worker runs.
 func (p *Publisher) abandon() {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// What was published is in the log at the positions that PublishContext
-// returned, with its key, headers and bytes.
+// Published messages are in the log at the positions that
+// PublishContext returned, with their key, headers and bytes.
 func TestPublishReturnsPositions(t *testing.T) {
 	t.Parallel()
 	for _, compression := range []publisher.Compression{publisher.Uncompressed, publisher.Zstd} {
@@ -57,8 +57,8 @@ func TestPublishReturnsPositions(t *testing.T) {
 	}
 }
 
-// Many callers at once lose nothing, write nothing twice, and
-// keep the order of each key.
+// Concurrent callers lose nothing, write nothing twice, and keep the
+// order of each key.
 func TestPublishConcurrently(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.concurrent"
@@ -121,8 +121,7 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-// A closed publisher refuses, and Close leaves nothing behind:
-// what was accepted is written.
+// A closed publisher refuses messages, and Close writes all accepted ones.
 func TestCloseDelivers(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.close"
@@ -172,9 +171,9 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
-// Close reports what it cannot deliver: with the broker away, every message
-// that was accepted fails, and reports whether it may have been written; none
-// is forgotten, and nobody waits for ever.
+// Close reports what it cannot deliver: without the broker every
+// accepted message fails, and its error says whether it may have been
+// written; no caller waits forever.
 func TestCloseReports(t *testing.T) {
 	t.Parallel()
 	broker, err := kafka.Start(kafka.Config{Open: true, Logger: testenv.Logger(t)})
@@ -216,8 +215,8 @@ func TestCloseReports(t *testing.T) {
 	}
 }
 
-// A caller that stops waiting gets an unknown outcome; the
-// message is written all the same.
+// A caller that stops waiting gets an unknown outcome; the message
+// is still written.
 func TestCancelledPublishIsUnknown(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.cancel"

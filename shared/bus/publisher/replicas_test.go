@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
-// What brokers say of copies that are missing is shown, by topic.
+// Missing replicas named by brokers are shown, by topic.
 func TestMissingCopiesAreShown(t *testing.T) {
 	t.Parallel()
 	const topic = "test.copies"
@@ -31,7 +31,8 @@ func TestMissingCopiesAreShown(t *testing.T) {
 	bustest.Shows(t, registry, `weir_bus_under_replicated_partitions{service="test",topic="test.copies"} 2`)
 }
 
-// lackingCopies is a layout in which the last of three partitions has all of its copies.
+// lackingCopies is a layout in which only the last of three partitions
+// has all replicas.
 func lackingCopies(request kmsg.Request, c *kfake.Cluster, name string) kmsg.Response {
 	response, topic := request.ResponseKind().(*kmsg.MetadataResponse), kmsg.NewMetadataResponseTopic()
 	broker := kmsg.NewMetadataResponseBroker()

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	metadataAge   = time.Minute            // how old the layout may get when nothing goes wrong: new partitions are found then
-	metadataPause = 20 * time.Millisecond  // least time between two questions
-	metadataRetry = 100 * time.Millisecond // between questions while a partition has no leader
+	metadataAge   = time.Minute            // of the layout without failures: new partitions are found this late
+	metadataPause = 20 * time.Millisecond  // least time between two requests
+	metadataRetry = 100 * time.Millisecond // between requests while a partition has no leader
 )
 
-// schedule hands a busy partition to the link of its leader, or
-// keeps it until it has one.
+// schedule gives a busy partition to the link of its leader, or keeps
+// it until there is one.
 func (p *Publisher) schedule(part *partition) {
 	p.mu.RLock()
 	l := p.links[part.leader.Load()]
@@ -36,7 +36,7 @@ func (p *Publisher) schedule(part *partition) {
 	p.refreshSoon()
 }
 
-// refreshSoon asks for new metadata without waiting for it.
+// refreshSoon asks for new metadata without waiting.
 func (p *Publisher) refreshSoon() {
 	select {
 	case p.refill <- struct{}{}:
@@ -122,8 +122,8 @@ func (p *Publisher) adoptBroker(id int32, address string) {
 	}
 }
 
-// adopt takes over the leaders. Partitions are never dropped: a
-// broker without them is behind.
+// adopt updates the leaders. It never drops partitions: a broker
+// without them is behind.
 func (t *topic) adopt(seen broker.TopicLayout) {
 	t.err = seen.Err
 	if seen.Err != nil {
@@ -148,8 +148,8 @@ func (p *Publisher) announce(err error) {
 	p.changed = make(chan struct{})
 }
 
-// release gives the partitions without a leader another chance
-// and reports whether some still have none.
+// release reschedules the partitions without a leader and reports
+// whether some still have none.
 func (p *Publisher) release() bool {
 	p.mu.Lock()
 	stranded := p.stranded
@@ -166,9 +166,9 @@ func (p *Publisher) release() bool {
 	return len(p.stranded) > 0
 }
 
-// partitionsOf returns the partitions of a topic. It waits for the brokers to
-// name them: RequestTimeout when they answer that there is no such topic,
-// DeliveryTimeout when they do not answer.
+// partitionsOf returns the partitions of a topic. It waits for the
+// brokers to name them: RequestTimeout while they answer that the topic
+// does not exist, DeliveryTimeout while they do not answer.
 func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition, error) {
 	if list, _, _ := p.lookup(name, false); len(list) > 0 {
 		return list, nil
@@ -195,8 +195,8 @@ func (p *Publisher) partitionsOf(ctx context.Context, name string) ([]*partition
 	}
 }
 
-// lookup finds a topic; add begins to ask for a missing one. err
-// is why it has no partitions.
+// lookup finds a topic; with add, it begins to ask for a missing one.
+// err is why it has no partitions.
 func (p *Publisher) lookup(name string, add bool) (list []*partition, changed chan struct{}, err error) {
 	p.mu.RLock()
 	t := p.topics[name]
@@ -218,7 +218,7 @@ func (p *Publisher) lookup(name string, add bool) (list []*partition, changed ch
 	return nil, changed, bus.ErrUnknownTopic
 }
 
-// isUnknown reports whether a broker answered that there is no such topic.
+// isUnknown reports whether a broker answered that the topic does not exist.
 func isUnknown(err error) bool {
 	var code kafka.Error
 	return errors.Is(err, bus.ErrUnknownTopic) && errors.As(err, &code)

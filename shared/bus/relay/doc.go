@@ -1,4 +1,4 @@
-// Package relay publishes what a database wrote, at least once and in
-// order, one relay of a name at a time. It reads an outbox that its caller
-// gives it, and writes through publisher.
+// Package relay publishes a database's outbox, at least once and in
+// order, with one relay of a name at a time. Its caller reads the
+// outbox; it writes through publisher.
 package relay

@@ -11,14 +11,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// lease is the right to publish from a cursor on, until its time is over.
+// lease is the right to publish from a cursor on, for a limited time.
 type lease struct {
 	epoch  int64
 	cursor Cursor
 	until  time.Time // by this process's clock, never later than by the database's
 }
 
-// hold makes sure of the lease for at least half its length. An idle relay
+// hold ensures the lease for at least half its length. An idle relay
 // renews it twice in that time, not at every look.
 func (r *Relay) hold(ctx context.Context) (bool, error) {
 	began := clock.Now()
@@ -35,8 +35,8 @@ func (r *Relay) hold(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// acquire takes or renews the lease: where it is free, over, or
-// its relay has lost its livenessLock.
+// acquire takes a free or expired lease, or one whose relay lost its
+// livenessLock; or renews its own.
 func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
@@ -72,12 +72,12 @@ func (r *Relay) acquire(ctx context.Context) (held lease, ok bool, err error) {
 	return held, true, nil
 }
 
-// withoutWaiting makes commits not wait for the disk: what a crash of the
-// database loses is published again, under the same ids.
+// withoutWaiting lets commits not wait for the disk: what a crash of
+// the database loses is published again, with the same ids.
 const withoutWaiting = `SELECT set_config('synchronous_commit', 'off', true)`
 
-// takeBack moves the cursor to where this relay began to publish under a
-// lost lease. The higher epoch keeps the present relay from moving it
+// takeBack moves the cursor to where this relay began to publish under
+// a lost lease. The higher epoch keeps the present relay from moving it
 // forward before everything is repeated.
 func (r *Relay) takeBack(ctx context.Context) error {
 	if r.begun == nil {
@@ -99,8 +99,8 @@ func (r *Relay) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// release lets the next relay begin at once; with messages under way it leaves
-// that to the livenessLock, so that they are published again.
+// release lets the next relay begin at once; with messages in flight it
+// leaves that to the livenessLock, so that they are published again.
 func (r *Relay) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -120,8 +120,8 @@ func (r *Relay) release(ctx context.Context) {
 // stopGrace is how long a relay waits for answers after its context ended.
 const stopGrace = time.Second
 
-// inLease returns a context that leaves a quarter of the lease to what is
-// under way, and ends a moment after ctx.
+// inLease returns a context that leaves a quarter of the lease for
+// messages in flight, and ends a moment after ctx.
 func (r *Relay) inLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithDeadline(context.WithoutCancel(ctx), r.held.until.Add(-r.cfg.Lease/4))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })

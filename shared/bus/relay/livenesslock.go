@@ -8,25 +8,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A livenessLock shows that a relay's process lives: a database connection with
-// an advisory lock. When the process ends in any way, the operating system
-// closes the connection, and the next relay need not wait for the lease.
-// Between two that live, the lease decides.
+// A livenessLock shows that a relay's process lives: a database
+// connection with an advisory lock. When the process ends in any way,
+// the operating system closes the connection, and the next relay need
+// not wait for the lease. Between two live relays the lease decides.
 type livenessLock struct {
 	conn *pgx.Conn
 }
 
-// lockKey is the advisory lock of a relay, by its name and its owner.
+// lockKey returns the advisory lock of a relay, by its name and its owner.
 func lockKey(name, owner string) string {
 	return `hashtext('weir relay ' || current_schema() || ' ' || ` + name + `), hashtext(` + owner + `)`
 }
 
-// releaseTimeout is how long closing an unneeded connection may take.
+// releaseTimeout limits the closing of an unneeded connection.
 const releaseTimeout = time.Second
 
-// open connects and takes the lock, unless it is held. The lease is taken over
-// this connection, so that there is no lease without its lock. If the keys of
-// two locks collide, a dead relay only seems to live longer.
+// open connects and takes the lock, unless it holds it. The lease is
+// taken over this connection, so that no lease is without its lock. If
+// the keys of two locks collide, a dead relay only seems to live longer.
 func (l *livenessLock) open(ctx context.Context, pool *pgxpool.Pool, name, owner string) (*pgx.Conn, error) {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return l.conn, nil

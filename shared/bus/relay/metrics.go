@@ -14,7 +14,7 @@ type relayMetrics struct {
 	records prometheus.Counter
 
 	mu     sync.Mutex
-	behind time.Time // since when there is more to publish than was read; zero: there is not
+	behind time.Time // since when the outbox has more than was read; zero: it has not
 }
 
 func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetrics {
@@ -29,7 +29,7 @@ func newRelayMetrics(registerer prometheus.Registerer, name string) *relayMetric
 	return m
 }
 
-// worked notes a look at the outbox that got n messages on, at most limit.
+// worked notes a look at the outbox that moved n messages on, at most limit.
 func (m *relayMetrics) worked(n, limit int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,6 +9,6 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations changes bus_relays, which the bus made. Whoever applies the bus's
-// applies it too, behind those of outboxes.
+// Migrations changes the bus's table bus_relays. Apply it with the
+// bus's migrations, after those of outboxes.
 func Migrations() pg.MigrationSet { return pg.MigrationSet{Name: "relay", FS: migrations} }

@@ -11,15 +11,15 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// A repetition is a place to repeat from, once what a dead relay
-// had under way has arrived or never will.
+// A repetition says where to repeat from, once a dead relay's messages
+// in flight have arrived or never will.
 type repetition struct {
 	from  Cursor
 	after time.Time
 }
 
-// repeat goes back to where this relay took over, when it is
-// time. The messages keep their ids.
+// repeat goes back, when it is due, to where this relay took over. The
+// messages keep their ids.
 func (r *Relay) repeat() {
 	if r.again != nil && clock.Now().After(r.again.after) {
 		r.held.cursor, r.again = r.again.from, nil
@@ -39,8 +39,8 @@ func (r *Relay) read(ctx context.Context, after Cursor) (messages []Outgoing, er
 	return messages, nil
 }
 
-// publish writes a page, one topic after another, and returns
-// how many from the first are done.
+// publish writes a page, topic by topic, and returns how many messages
+// from the first on are done.
 func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err error) {
 	begun := r.held
 	r.begun = &begun
@@ -55,14 +55,14 @@ func (r *Relay) publish(ctx context.Context, page []Outgoing) (done int, err err
 	return len(page), nil
 }
 
-// topicGroup is what a page has for one topic.
+// topicGroup is a page's messages for one topic.
 type topicGroup struct {
 	topic    string
 	messages []*message.Message
 	first    int // where on the page
 }
 
-// byTopic groups a page, the topics in the order in which they come first.
+// byTopic groups a page, with topics in the order of their first message.
 func byTopic(page []Outgoing) (groups []topicGroup) {
 	at := make(map[string]int)
 	for i, out := range page {
@@ -80,7 +80,7 @@ func byTopic(page []Outgoing) (groups []topicGroup) {
 	return groups
 }
 
-// whole is n, or fewer: messages of one cursor only count together.
+// whole returns n, or fewer: messages of one cursor only count together.
 func whole(page []Outgoing, n int) int {
 	for n > 0 && n < len(page) && page[n-1].Cursor == page[n].Cursor {
 		n--

@@ -21,8 +21,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Cursor is a place in an outbox in commit-safe order: all below a seen
-// position was seen, because writers take turns.
+// Cursor is a place in an outbox in commit-safe order: once a position
+// was read, none below it can appear, because writers take turns.
 type Cursor struct {
 	Position int64
 }
@@ -30,39 +30,40 @@ type Cursor struct {
 // Outgoing is one message of an outbox and its place.
 type Outgoing struct {
 	Topic   string
-	Message *message.Message // with a UUID that is the same each time the row is read; nil: nothing is published here, go on behind it
+	Message *message.Message // its UUID is the same at each read of the row; nil: publish nothing, only move on
 	Cursor  Cursor           // the same for all messages that only count together
 }
 
 // Config configures a Relay. Pool, Name, Publisher and Read are
 // required; zero means the default.
 type Config struct {
-	Pool      *pgxpool.Pool // its search_path leads to the tables of Migrations
-	Name      string        // owns the cursor: a constant
+	Pool      *pgxpool.Pool // its search_path has the tables of Migrations
+	Name      string        // owns the cursor; constant
 	Publisher *publisher.Publisher
 
 	// Read returns at most limit messages after the cursor, in
-	// commit-safe order: nothing may appear later before what
-	// was returned. None: nothing is due.
+	// commit-safe order: none may appear before them later. No
+	// messages: nothing is due.
 	Read func(ctx context.Context, tx pgx.Tx, after Cursor, limit int) ([]Outgoing, error)
 
 	Interval time.Duration // between looks without Wake; default 1 s
 	Batch    int           // most messages at a time; default 500
-	Lease    time.Duration // how long a relay that does not answer any more keeps others waiting, 0 where its process ended; default 10 s
+	Lease    time.Duration // how long an unresponsive relay blocks the next one, 0 if its process ended; default 10 s
 
-	Metrics prometheus.Registerer // takes the instruments; nil: none
+	Metrics prometheus.Registerer // for the instruments; nil: none
 }
 
-// Relay publishes what a database wrote, at least once, one Relay of a name
+// Relay publishes a database's outbox at least once, one Relay of a name
 // at a time: in order within a topic, and topic by topic within a page.
-// What is published twice has the same ids.
+// A message published twice has the same id.
 //
-// A relay that lost its lease moves the cursor back to where it began: its
-// messages may have arrived after those of the next relay, which then publishes
-// them and all since once more. So the last record of a key is the newest
-// again. A relay whose process ended is replaced at once (see livenessLock).
-// What it had under way is unknown, so the next one repeats what it published
-// under the dead one's lease once that lease is over.
+// A relay that lost its lease moves the cursor back to where it began:
+// its messages may have arrived after those of the next relay, which
+// then publishes them and all later ones again. So the last record of a
+// key is the newest again. A relay whose process ended is replaced at
+// once (see livenessLock). The outcome of its messages in flight is
+// unknown, so the next one repeats what it published under the dead
+// one's lease once that lease is over.
 type Relay struct {
 	cfg     Config
 	logger  *slog.Logger
@@ -70,16 +71,16 @@ type Relay struct {
 	wake    chan struct{}
 	metrics *relayMetrics
 
-	// Of the goroutine that runs:
+	// Used only by the goroutine of Run:
 	held     lease
 	lock     livenessLock
-	again    *repetition // of what was published before the lease of a dead relay was over
-	begun    *lease      // under which something was sent, until the database has confirmed that it was not lost meanwhile
+	again    *repetition // of messages published before a dead relay's lease was over
+	begun    *lease      // under which messages were sent, until the database confirms that it was not lost meanwhile
 	limit    int         // of the next page: Batch, less after failures
-	underWay bool        // the last page may be written later, or not
+	underWay bool        // the last page may yet be written, or not
 }
 
-// New returns a relay that works when Run is called.
+// New returns a relay that starts when Run is called.
 func New(cfg Config, logger *slog.Logger) *Relay {
 	cfg.Interval = cmp.Or(cfg.Interval, time.Second)
 	cfg.Batch = cmp.Or(cfg.Batch, 500)
@@ -90,8 +91,8 @@ func New(cfg Config, logger *slog.Logger) *Relay {
 	}
 }
 
-// Wake has the relay look at its outbox at once. It never
-// blocks; call it after each commit.
+// Wake makes the relay look at its outbox at once. It never blocks;
+// call it after each commit.
 func (r *Relay) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -99,7 +100,7 @@ func (r *Relay) Wake() {
 	}
 }
 
-// Run publishes until ctx ends, whatever happens to brokers and
+// Run publishes until ctx ends, despite failures of brokers and
 // database, and then returns nil.
 func (r *Relay) Run(ctx context.Context) error {
 	failures := 0
@@ -122,12 +123,12 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// shortestInterval is what a relay may try again after while broker or
-// database are away, whatever its interval is.
+// shortestInterval is the shortest pause between attempts while broker
+// or database are away, whatever the interval.
 const shortestInterval = 200 * time.Millisecond
 
-// longestPause is the longest pause after a failure: no longer than without
-// one, so that a returning broker is used soon.
+// longestPause returns the longest pause after a failure: no longer
+// than without one, so that a returning broker is used soon.
 func (r *Relay) longestPause() time.Duration {
 	return min(max(r.cfg.Interval, shortestInterval), 5*time.Second)
 }
@@ -143,8 +144,8 @@ func (r *Relay) rest(ctx context.Context) {
 	}
 }
 
-// runOnce publishes one page and returns how much of it. 0:
-// nothing is due, or another relay is at work.
+// runOnce publishes one page and returns how many messages of it. 0:
+// nothing is due, or another relay has the lease.
 func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	limit := r.limit
 	defer func() { r.metrics.worked(n, limit, err) }()
@@ -162,7 +163,7 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 	n, err = r.publish(ctx, page)
 	r.limit, r.underWay = r.cfg.Batch, errors.Is(err, bus.ErrUnknownOutcome)
 	if err != nil {
-		r.limit = max(1, len(page)/2) // what takes too long or can't be sent at all shall not hold up what is before it
+		r.limit = max(1, len(page)/2) // a slow or unsendable message must not delay those before it
 	}
 	to := r.held.cursor
 	if n > 0 {
@@ -172,12 +173,12 @@ func (r *Relay) runOnce(ctx context.Context) (n int, err error) {
 }
 
 // bounded limits every request to the database, which may go silent without
-// closing a connection: an answer after the end of the lease is worthless.
+// closing a connection: an answer after the end of the lease is useless.
 func (r *Relay) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.cfg.Lease)
 }
 
-// orNone drops the error that there is no row.
+// orNone drops the error of a missing row.
 func orNone(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -190,7 +191,7 @@ func (r *Relay) advance(ctx context.Context, to Cursor) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/4)
 	defer cancel()
 	began, held := clock.Now(), r.held
-	r.held = lease{} // until the database has confirmed that it is still ours
+	r.held = lease{} // until the database confirms that it is still ours
 	batch := &pgx.Batch{}
 	batch.Queue(withoutWaiting)
 	batch.Queue(`UPDATE bus_relays SET position = $4, expires_at = clock_timestamp() + $5::interval

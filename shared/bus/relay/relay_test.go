@@ -21,7 +21,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// outbox is an events table as a relay's user would have it: positions are the
+// outbox is the events table of a relay's user: positions are in the
 // order of commits, since writers take turns.
 const outbox = `CREATE TABLE outbox (
 		position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -67,8 +67,8 @@ func write(t testing.TB, pool *pgxpool.Pool, writers, each int, wake func()) {
 	wg.Wait()
 }
 
-// published reads the topic, drops repetitions by id, and checks
-// the order of each writer's events.
+// published reads the topic, drops repetitions by id, and checks the
+// order of each writer's events.
 func published(t testing.TB, brokers []string, topic string, writers int) (distinct, repeated int) {
 	next := make(map[string]int)
 	for _, r := range bustest.ReadAll(t, brokers, topic) {
@@ -87,9 +87,8 @@ func published(t testing.TB, brokers []string, topic string, writers int) (disti
 	return distinct, repeated
 }
 
-// What many transactions write, in whatever order they end, is
-// published in order and without a gap, however relays come and go
-// and however often they lose their lease.
+// Rows of many transactions, in whatever order they end, are published in order
+// and without a gap, however often relays start, stop and lose their lease.
 func TestRelayPublishesInOrder(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.outbox", bustest.Database(t)
@@ -102,7 +101,7 @@ func TestRelayPublishesInOrder(t *testing.T) {
 	first, second := relay.New(cfg, testenv.Logger(t)), relay.New(cfg, testenv.Logger(t))
 	bustest.Run(t, first.Run)
 	bustest.Run(t, second.Run)
-	bustest.Run(t, func(ctx context.Context) error { // steals the lease again and again; for ever would leave no time for a page on a busy machine
+	bustest.Run(t, func(ctx context.Context) error { // steals the lease repeatedly; without end it would leave no time for a page on a busy machine
 		for range 50 {
 			pool.Exec(ctx, `UPDATE bus_relays SET owner = '', expires_at = '-infinity', epoch = epoch + 1`)
 			select {
@@ -122,7 +121,8 @@ func TestRelayPublishesInOrder(t *testing.T) {
 	})
 }
 
-// A relay that is rewound publishes everything again, also while it is at work, under the same ids.
+// A relay that is rewound, even while it runs, publishes everything
+// again, with the same ids.
 func TestRelayIsRewound(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.rewound", bustest.Database(t)
@@ -144,7 +144,7 @@ func TestRelayIsRewound(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, bustest.Patience, twice(0))
-	testenv.Eventually(t, bustest.Patience, func() (err error) { // else there is nothing to go back from
+	testenv.Eventually(t, bustest.Patience, func() (err error) { // else the cursor has no way back
 		var position int64
 		if err = pool.QueryRow(context.Background(), `SELECT position FROM bus_relays`).Scan(&position); err == nil && position < 10 {
 			err = fmt.Errorf("the cursor is at %d", position)
@@ -177,7 +177,7 @@ func TestRelayWakes(t *testing.T) {
 	})
 }
 
-// page is a relay's source that has all its messages from the beginning.
+// page is a relay's source with all messages from the beginning.
 func page(all []relay.Outgoing) func(context.Context, pgx.Tx, relay.Cursor, int) ([]relay.Outgoing, error) {
 	return func(_ context.Context, _ pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 		from := 0
@@ -188,7 +188,7 @@ func page(all []relay.Outgoing) func(context.Context, pgx.Tx, relay.Cursor, int)
 	}
 }
 
-// place is one message at a position.
+// place returns one message at a position.
 func place(topic, id, key string, position int) relay.Outgoing {
 	m := message.NewMessage(id, nil)
 	m.Metadata[bus.KeyMetadata] = key
@@ -208,8 +208,8 @@ func cursor(t testing.TB, pool *pgxpool.Pool, want int64) {
 	})
 }
 
-// However slow the answers and however often the topics take
-// turns, a page is through within a lease.
+// However slow the answers and mixed the topics, a page is published
+// within a lease.
 func TestRelayGroupsByTopic(t *testing.T) {
 	t.Parallel()
 	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
@@ -242,9 +242,8 @@ func TestRelayGroupsByTopic(t *testing.T) {
 	}
 }
 
-// What can't be published holds up what comes after it, and
-// nothing that comes before it: the cursor stands before the
-// first place of which a message is missing.
+// An unpublishable message delays those after it, and none before it:
+// the cursor stops before the first place with a missing message.
 func TestRelayKeepsWhatIsThrough(t *testing.T) {
 	t.Parallel()
 	large := place("test.through", "large", "k", 4)
@@ -269,8 +268,7 @@ func TestRelayKeepsWhatIsThrough(t *testing.T) {
 	}
 }
 
-// Places without a message do not keep a relay from what comes
-// after them, however many they are.
+// Places without a message, however many, do not stop a relay.
 func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	t.Parallel()
 	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
@@ -289,9 +287,9 @@ func TestRelayPassesWhatHasNoMessage(t *testing.T) {
 	}
 }
 
-// What a relay sent under a lease that it lost may arrive after what the next
-// relay published. The last record of the key is the newest again all the same,
-// so that compaction keeps no revoked key in force.
+// Messages that a relay sent under a lost lease may arrive after those
+// of the next relay. The key's last record still becomes the newest
+// again, so that compaction keeps no revoked key in force.
 func TestRelayPublishesTheNewestLast(t *testing.T) {
 	t.Parallel()
 	brokers, pool := kafkatest.Shared(t), bustest.Database(t)
@@ -328,9 +326,9 @@ func TestRelayPublishesTheNewestLast(t *testing.T) {
 	})
 }
 
-// A relay whose process ends without a word is replaced at once, however long
-// its lease still is; one that lives is not, even if it does nothing. What the
-// dead one may have had under way is published again once its lease is over.
+// A relay whose process dies is replaced at once, however long its
+// lease runs; a live one is not, even if it is idle. The dead one's
+// messages in flight are published again once its lease is over.
 func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	brokers, topic, pool := kafkatest.Shared(t), "test.livenesslock", bustest.Database(t)
@@ -365,8 +363,8 @@ func TestRelayOfADeadProcessIsReplaced(t *testing.T) {
 	})
 }
 
-// takeLease takes the lease for an hour as a relay does whose
-// process ends when the connection is closed.
+// takeLease takes the lease for an hour like a relay whose process ends
+// when the connection is closed.
 func takeLease(t testing.TB, pool *pgxpool.Pool, name string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)

@@ -15,15 +15,15 @@ type Source struct {
 	Table string
 }
 
-// A Backlog is what a relay has still to publish.
+// A Backlog is what a relay still has to publish.
 type Backlog struct {
-	Rows int64 // at most 100,000 are counted
+	Rows int64 // counted to at most 100,000
 	Held bool  // a process has the lease
 }
 
 const countedAtMost = 100_000
 
-// Backlog looks at the schema that tx works in.
+// Backlog counts in the schema of tx.
 func (s Source) Backlog(ctx context.Context, tx pgx.Tx) (b Backlog, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return b, err

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/follow"
 )
 
-// Complete is nil once Ready is closed.
+// Complete returns nil once Ready is closed.
 func (s *Reader) Complete() error {
 	select {
 	case <-s.ready:
@@ -18,9 +18,9 @@ func (s *Reader) Complete() error {
 	}
 }
 
-// Age is how long ago the brokers last confirmed that the state is
-// complete, 0 before it is ready. While they answer it is below a
-// second; what changed earlier is surely in.
+// Age returns how long ago the brokers last confirmed that the state is
+// complete; 0 before it is ready. While they answer it is below a
+// second; earlier changes are surely in the state.
 func (s *Reader) Age() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,9 +34,9 @@ func (s *Reader) Age() time.Duration {
 	return oldest
 }
 
-// asOf is when a complete partition was last confirmed to be
-// read whole: before its first answer, when the reader asked for
-// its end. It is called with the lock.
+// asOf returns when a partition was last confirmed as read to its end:
+// before its first answer, when the reader asked for that end. The
+// caller holds the lock.
 func (s *Reader) asOf(partition int) time.Time {
 	if at, ever := s.confirmed[partition]; ever {
 		return at
@@ -44,22 +44,23 @@ func (s *Reader) asOf(partition int) time.Time {
 	return s.begun
 }
 
-// confirm notes that a partition was just read to its end.
+// confirm notes that a partition was read to its end.
 func (s *Reader) confirm(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.confirmed[partition] = s.cfg.Clock()
 }
 
-// errStale means that the state was not confirmed for so long
-// that deletions may be gone from the log.
+// errStale means that the state was unconfirmed for so long that the
+// log may have lost deletions.
 var errStale = errors.New("the state was not confirmed complete for too long")
 
-// leastStaleness is never stale, however short the topic's retention of tombstones.
+// leastStaleness is the least age of a stale state, however short the
+// topic's retention of tombstones.
 const leastStaleness = time.Minute
 
-// stale reports whether a tombstone may have come and gone since
-// the partition was last read to its end.
+// stale reports whether a tombstone may have come and gone since the
+// partition was last read to its end.
 func (s *Reader) stale(c follow.Chunk) bool {
 	at, ever := s.confirmed[c.Partition]
 	if swept := s.swept[c.Partition]; swept.After(at) {

@@ -9,23 +9,23 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// held is the newest record of a key, packed as a snapshot has it. Several
-// modules of one process follow the same topics: together they keep it once.
+// held is the newest record of a key, packed as in a snapshot. Modules
+// of one process that follow the same topic share its memory.
 type held struct {
 	offset int64
-	packed unique.Handle[string] // nothing where no snapshot is kept
+	packed unique.Handle[string] // empty without snapshots
 }
 
 func pack(r bus.Record) held {
 	return held{offset: r.Offset, packed: unique.Make(string(appendRecord(nil, r)))}
 }
 
-// record is what was packed, of a topic and a partition.
+// record unpacks a record of a topic and a partition.
 func (h held) record(topic string, partition int) bus.Record {
 	return scanRecord(&wire.Scanner{Rest: []byte(h.packed.Value())}, topic, partition)
 }
 
-// scanHeld reads a record of a snapshot, and keeps it packed as it is there.
+// scanHeld reads a record of a snapshot, and keeps it packed.
 func scanHeld(r *wire.Scanner) held {
 	rest := r.Rest
 	record := scanRecord(r, "", 0)

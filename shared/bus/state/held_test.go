@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// What is packed is the same again, whatever is null or empty.
+// A packed record unpacks to the same, also with null or empty parts.
 func TestPackedRecords(t *testing.T) {
 	at := time.UnixMilli(1_790_000_000_123).UTC()
 	for _, want := range []bus.Record{
@@ -26,7 +26,8 @@ func TestPackedRecords(t *testing.T) {
 	}
 }
 
-// Four modules in one process hold a topic's state in hardly more memory than one.
+// Four modules in one process need hardly more memory for a topic's
+// state than one.
 func TestReadersHoldTheirStateTogether(t *testing.T) {
 	const records, size = 5_000, 1_000
 	read := func() *Reader {
@@ -45,7 +46,7 @@ func TestReadersHoldTheirStateTogether(t *testing.T) {
 	runtime.KeepAlive(readers)
 }
 
-// heap is how many bytes are in use.
+// heap returns how many bytes are in use.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

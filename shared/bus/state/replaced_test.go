@@ -13,9 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A state whose topic is replaced becomes that of the new one:
-// what only the old one had is removed, and nothing is awaited of
-// a partition that only the old one had.
+// The state of a replaced topic becomes that of the new one: keys and
+// partitions of the old one alone are removed.
 func TestReaderOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.state.replaced"
@@ -40,7 +39,7 @@ func TestReaderOfAReplacedTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clock.ahead.Add(int64(time.Hour)) // so that a partition that is no longer confirmed shows
+	clock.ahead.Add(int64(time.Hour)) // shows a partition that is no longer confirmed
 	testenv.Eventually(t, bustest.Patience, func() error {
 		if got := s.copy(); !maps.Equal(got, want) {
 			return fmt.Errorf("state is %v, want %v", got, want)

@@ -23,12 +23,13 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A snapshot is a file: snapshotMagic, whose last byte is the format's version,
-// the fields of snapshot in order, lengths as varints, and the SHA-256 of all
-// that. Other versions are ignored: the log is read.
+// A snapshot is a file of snapshotMagic, whose last byte is the
+// format's version, the fields of snapshot in order, lengths as
+// varints, and the SHA-256 of all that. Another version is ignored: the
+// log is read.
 const snapshotMagic = "BUSSTAT\x01"
 
-// snapshot is the state of a topic as it was read up to some offsets.
+// snapshot is the state of a topic up to some offsets.
 type snapshot struct {
 	topic string
 	id    wire.TopicID
@@ -36,15 +37,15 @@ type snapshot struct {
 	parts []snapshotPart
 }
 
-// snapshotPart is one partition of a snapshot: the newest record
-// of each key below next, by offset.
+// snapshotPart is one partition of a snapshot: the newest record of
+// each key below next, by offset.
 type snapshotPart struct {
 	partition int
 	next      int64
 	records   []held
 }
 
-// SnapshotDir is a service's own folder for snapshots in dir; "" if that is "".
+// SnapshotDir returns a service's own folder for snapshots in dir; "" for "".
 func SnapshotDir(dir, service string) string {
 	if dir == "" {
 		return ""
@@ -61,7 +62,7 @@ func (s *Reader) snapshotPath() string {
 	return filepath.Join(s.cfg.SnapshotDir, s.cfg.Topic+".state")
 }
 
-// restore loads the snapshot if it is valid: else the log is read whole.
+// restore loads the snapshot if it is valid; otherwise the whole log is read.
 func (s *Reader) restore(logs broker.TopicLogs) {
 	if !s.keeps() {
 		return
@@ -93,8 +94,8 @@ func (s *Reader) restore(logs broker.TopicLogs) {
 	}
 }
 
-// verify returns why a snapshot can't be used. It may not be older than the log
-// keeps tombstones: every later deletion must still be there.
+// verify returns why a snapshot can't be used. It must not be older than
+// the log keeps tombstones: every later deletion must still be there.
 func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 	age := s.cfg.Clock().Sub(snap.taken)
 	switch {
@@ -118,7 +119,7 @@ func (s *Reader) verify(snap snapshot, logs broker.TopicLogs) error {
 	return nil
 }
 
-// keep writes snapshots now and then until ctx ends, and a last one then.
+// keep writes snapshots now and then until ctx ends, and then a last one.
 func (s *Reader) keep(ctx context.Context) {
 	var last snapshot
 	changes := -1
@@ -137,8 +138,8 @@ func (s *Reader) keep(ctx context.Context) {
 	}
 }
 
-// snapshot returns the state if it is complete, and how often it
-// has changed so far.
+// snapshot returns the state if it is complete, and how often it has
+// changed so far.
 func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +160,7 @@ func (s *Reader) snapshot() (snap snapshot, changes int, ok bool) {
 	return snap, s.changes, true
 }
 
-// write replaces the file at path atomically, also in a crash.
+// write replaces the file at path atomically, even in a crash.
 func (snap snapshot) write(path string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -209,7 +210,7 @@ func (snap snapshot) writeTo(file io.Writer) error {
 	return err
 }
 
-// head is everything before the partitions.
+// head returns everything before the partitions.
 func (snap snapshot) head() []byte {
 	b := wire.AppendNullable([]byte(snapshotMagic), snap.topic, false)
 	b = append(b, snap.id[:]...)
@@ -217,7 +218,7 @@ func (snap snapshot) head() []byte {
 	return binary.AppendVarint(b, int64(len(snap.parts)))
 }
 
-// readSnapshot reads what write wrote, and nothing else.
+// readSnapshot reads the format of write, and nothing else.
 func readSnapshot(path string) (snapshot, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -22,11 +22,11 @@ func aSnapshot() snapshot {
 	}}
 }
 
-// What is written is read again, to the last detail.
+// A written snapshot is read back exactly.
 func TestSnapshotRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b.state")
 	want := aSnapshot()
-	for range 2 { // the second one takes the place of the first
+	for range 2 { // the second one replaces the first
 		if err := want.write(path); err != nil {
 			t.Fatal(err)
 		}
@@ -43,8 +43,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// A file that is cut at any byte, or in which any byte is
-// another one, is refused, and nothing breaks.
+// A file truncated or changed at any byte is refused, and nothing breaks.
 func TestSnapshotIsRefusedWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.state")
 	if err := aSnapshot().write(path); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// shifted is the system's clock, ahead by what a test adds.
+// shifted is the system's clock plus what a test adds.
 type shifted struct{ ahead atomic.Int64 }
 
 func (c *shifted) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -32,8 +32,8 @@ type kept struct {
 	clock   shifted
 }
 
-// run reads to the end, calls while, and returns the state and how many
-// records were applied until it was ready.
+// run reads to the end and calls while. It returns the state, and how
+// many records were applied until it was ready.
 func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string, read int) {
 	t.Helper()
 	s := &table{rows: make(map[string]string)}
@@ -58,7 +58,7 @@ func (k *kept) run(t *testing.T, while func(s *table)) (found map[string]string,
 	if while != nil {
 		while(s)
 	}
-	testenv.Eventually(t, bustest.Patience, func() error { // a broker has confirmed it
+	testenv.Eventually(t, bustest.Patience, func() error { // until a broker has confirmed it
 		if age := r.Age(); age > 5*time.Second {
 			return fmt.Errorf("age is %v", age)
 		}
@@ -95,8 +95,8 @@ func fillKeys(t *testing.T, p *publisher.Publisher, topic, value string) map[str
 	return want
 }
 
-// A reader with a snapshot reads what came after it, deletions included,
-// and has the same state as one without.
+// A reader with a snapshot reads what came after it, deletions
+// included, and gets the same state as one without.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.kept", compacted)
@@ -114,7 +114,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	delete(want, "3")
 	want["4"], want["new"] = "second", "second"
-	for _, most := range []int{13, 10} { // ten keys and three records; then nothing but the keys
+	for _, most := range []int{13, 10} { // ten keys and three records; then only the keys
 		if state, read := k.run(t, nil); read > most || !maps.Equal(state, want) {
 			t.Fatalf("applied %d records, want %d at most; state %v", read, most, state)
 		}
@@ -127,7 +127,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// Whatever happened to the file: the state is right, from the file or from the log.
+// Whatever happens to the file, the state is right, from the file or
+// from the log.
 func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.damaged", compacted)
@@ -159,8 +160,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	check("something behind it", append(append([]byte(nil), good...), 0), true)
 }
 
-// A snapshot counts only for the log that it was taken of, and only as long as
-// deletions that it has not seen are surely in that log.
+// A snapshot counts only for its own log, and only while all later
+// deletions are surely in that log.
 func TestSnapshotThatIsOfNoUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -200,7 +201,7 @@ func TestSnapshotThatIsOfNoUse(t *testing.T) {
 	}
 }
 
-// otherFile puts a good snapshot of another topic in the place of the right one.
+// otherFile replaces the snapshot by a valid one of another topic.
 func otherFile(t *testing.T, k *kept) {
 	other := &kept{brokers: k.brokers, topic: "test.other", dir: t.TempDir()}
 	bustest.Ensure(t, k.brokers, other.topic, 1, compacted)
@@ -211,9 +212,9 @@ func otherFile(t *testing.T, k *kept) {
 	}
 }
 
-// A reader that got no answer for longer than deletions are surely kept reads
-// the whole log again and removes what is not in it, as if it had been started
-// anew; what it had seen already is not applied once more.
+// A reader without an answer for longer than deletions are surely kept
+// reads the whole log again and removes what is not in it; it does not
+// apply again what it has seen.
 func TestDeafReader(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.stale", compacted)
@@ -241,7 +242,7 @@ func TestSnapshotCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	k, p := newKept(t, "test.unwritable", compacted)
 	want := fillKeys(t, p, k.topic, "v")
-	if err := os.WriteFile(k.dir, nil, 0o600); err != nil { // a file where the directory is to be
+	if err := os.WriteFile(k.dir, nil, 0o600); err != nil { // a file in place of the directory
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -26,51 +26,51 @@ type Config struct {
 	Dialer  *kafka.Dialer
 	Topic   string
 
-	// Apply takes one record; a nil Value removes its key. One goroutine at
-	// a time calls it, in order within each partition. It may see a record
-	// again after the log was replaced, and may keep it. A key that left
-	// the log unseen is removed by a record with nothing but that key. A
-	// record that Apply fails for is logged, counted and skipped: an
-	// unreadable one must not stop those that follow.
+	// Apply takes one record; a nil Value removes its key. Calls do not
+	// overlap, and are in order within each partition. Apply may keep
+	// records, and may see one again after the log was replaced. A key
+	// that left the log unseen is removed by a record with only that
+	// key. A record whose Apply fails is logged, counted and skipped:
+	// an unreadable one must not stop later ones.
 	Apply func(bus.Record) error
 
 	MaxBytes int // most bytes of one answer; default 4 MiB
 
-	// SnapshotDir is a folder for this reader alone, made where missing, in
-	// which the state is kept for a fast start; "": none. The state is then in
-	// memory once more, once for all readers of the process. Only for topics
-	// that are only compacted.
+	// SnapshotDir is a folder of this reader's own, created if missing,
+	// in which the state is kept for a fast start; "": none. It keeps the
+	// state in memory a second time, once for all readers of the process.
+	// Only for topics that are compacted and delete nothing else.
 	SnapshotDir      string
-	SnapshotInterval time.Duration // between snapshots of a state that changes; default 5 min
+	SnapshotInterval time.Duration // between snapshots of a changing state; default 5 min
 
 	Clock   func() time.Time      // the wall clock; default the system's
-	Metrics prometheus.Registerer // takes the instruments; nil: none
+	Metrics prometheus.Registerer // for the instruments; nil: none
 }
 
-// Reader follows a compacted topic from its beginning, or from a snapshot, so
-// that a service holds another's state in memory.
+// Reader follows a compacted topic from its beginning, or from a
+// snapshot, so that a service holds another's state in memory.
 type Reader struct {
 	cfg        Config
 	logger     *slog.Logger
 	ready      chan struct{}
-	settings   broker.TopicSettings // as at the start
+	settings   broker.TopicSettings // at the start
 	passedOver prometheus.Counter
 
 	mu        sync.Mutex
-	id        wire.TopicID // of the topic that is followed
-	begun     time.Time    // when the brokers were asked what there is
+	id        wire.TopicID // of the topic
+	begun     time.Time    // when the brokers were asked for the logs' ends
 	next      map[int]int64
-	missing   map[int]int64 // per partition, the end of the log as first seen, until it is reached
+	missing   map[int]int64 // the first known end of each partition's log, until it is reached
 	confirmed map[int]time.Time
 	swept     map[int]time.Time    // when the last sweep began
-	ids       map[int]wire.TopicID // which topic each partition was read of
-	// bounded by the state
+	ids       map[int]wire.TopicID // each partition's topic when it was read
+	// Bounded by the state:
 	held    map[int]map[string]held // of a compacted topic, per partition and key
 	sweeps  map[int]*sweep
 	changes int // how often held has changed
 }
 
-// NewReader returns a reader that begins when Run is called.
+// NewReader returns a reader that starts when Run is called.
 func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, 4<<20)
 	cfg.SnapshotInterval = cmp.Or(cfg.SnapshotInterval, 5*time.Minute)
@@ -85,11 +85,11 @@ func NewReader(cfg Config, logger *slog.Logger) *Reader {
 	return s
 }
 
-// Ready is closed when everything that was in the topic at the start is applied.
+// Ready is closed when all records that the topic had at the start are applied.
 func (s *Reader) Ready() <-chan struct{} { return s.ready }
 
-// Run follows the topic until ctx ends, through all failures of the brokers,
-// and then returns nil. It waits for a missing topic.
+// Run follows the topic until ctx ends, despite failures of the
+// brokers, and then returns nil. It waits for a missing topic.
 func (s *Reader) Run(ctx context.Context) error {
 	c := broker.NewCluster(s.cfg.Brokers, s.cfg.Dialer)
 	defer c.Close()
@@ -113,8 +113,8 @@ func (s *Reader) Run(ctx context.Context) error {
 	}
 }
 
-// await retries what the brokers may not be ready for, and
-// reports whether it was done before ctx ended.
+// await retries what the brokers may not be ready for, and reports
+// whether it succeeded before ctx ended.
 func (s *Reader) await(ctx context.Context, c *broker.Cluster, what func(context.Context, *broker.Cluster) error) bool {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		err := what(ctx, c)
@@ -139,8 +139,8 @@ func (s *Reader) follow(ctx context.Context, c *broker.Cluster) error {
 	return f.Run(ctx)
 }
 
-// begin finds where each partition's log starts and ends now,
-// and loads the snapshot if there is one.
+// begin finds the start and end of each partition's log, and loads the
+// snapshot if there is one.
 func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	begun := s.cfg.Clock()
 	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
@@ -158,8 +158,8 @@ func (s *Reader) begin(ctx context.Context, c *broker.Cluster) error {
 	return nil
 }
 
-// expect sets the goal: ready once every partition has reached
-// the end that its log has now.
+// expect sets the goal: ready once every partition has reached its
+// log's present end.
 func (s *Reader) expect(logs broker.TopicLogs, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Reader) expect(logs broker.TopicLogs, begun time.Time) {
 	}
 }
 
-// announce closes ready when nothing is missing. It is called with the lock.
+// announce closes ready when nothing is missing. The caller holds the lock.
 func (s *Reader) announce() {
 	if len(s.missing) > 0 {
 		return
@@ -217,7 +217,7 @@ func (s *Reader) take(r bus.Record) {
 			return
 		}
 	}
-	r = r.Detached() // the memory of the answer takes the next one
+	r = r.Detached() // the next answer reuses the memory
 	if s.settings.Compacted {
 		s.note(r)
 	}
@@ -231,7 +231,7 @@ func (s *Reader) applyRecord(r bus.Record) {
 	}
 }
 
-// note notes the newest record of a key.
+// note keeps the newest record of a key.
 func (s *Reader) note(r bus.Record) {
 	s.changes++
 	switch {
@@ -255,8 +255,8 @@ func (s *Reader) hold(r bus.Record, h held) {
 	newest[string(r.Key)] = h
 }
 
-// outside continues at the start of the log, where a compacted topic holds all
-// state, and has the keys removed that only the log before had.
+// outside continues at the start of the log, where a compacted topic
+// holds all state, and has keys of the old log alone removed.
 func (s *Reader) outside(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
 	s.logger.Error("state topic was cut or replaced, reading it again from its start",
 		"partition", partition, "position", position, "start", log.Start, "end", log.End, "replaced", log.Replaced)

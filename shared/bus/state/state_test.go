@@ -57,7 +57,7 @@ func put(key string, value []byte) *message.Message {
 	return m
 }
 
-// A state reader is ready when it has all that was there, then
+// A state reader is ready when it has the whole topic, then
 // follows, tombstones included.
 func TestReaderFollows(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestReaderFollows(t *testing.T) {
 	})
 }
 
-// What Apply keeps stays as it was, whatever is read after it.
+// Records that Apply keeps stay unchanged, whatever is read after them.
 func TestReaderLeavesRecordsAlone(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.state.kept"
@@ -131,7 +131,7 @@ func TestReaderLeavesRecordsAlone(t *testing.T) {
 	}
 }
 
-// An empty topic is ready at once, a topic that does not exist yet once it does.
+// An empty topic is ready at once, a missing topic once it exists.
 func TestReaderWaitsForItsTopic(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.state.later"
@@ -150,8 +150,8 @@ func TestReaderWaitsForItsTopic(t *testing.T) {
 	}
 }
 
-// A record that can't be applied stops none after it, is logged
-// with its place, and is counted.
+// A record that can't be applied stops no later one, is logged with its
+// place, and is counted.
 func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.unreadable"
@@ -184,9 +184,9 @@ func TestReaderPassesOverWhatItCannotApply(t *testing.T) {
 	bustest.Shows(t, registry, `weir_bus_state_passed_over_records_total{service="test",topic="test.unreadable"} 1`)
 }
 
-// Compaction leaves holes and batches without records, at the
-// end of the log as well: a reader gets past all of them, and
-// comes back after the broker was away.
+// Compaction leaves holes and batches without records, also at the end
+// of the log: a reader passes all of them, and reconnects after the
+// broker was away.
 func TestReaderAndCompaction(t *testing.T) {
 	t.Parallel()
 	dir, topic := t.TempDir(), "test.compacted"
@@ -254,8 +254,8 @@ func TestReaderAndCompaction(t *testing.T) {
 	}
 }
 
-// A topic that is made while readers look for it is read by all of
-// them, whatever they saw at which moment.
+// A topic created while readers look for it is read by all of them,
+// whatever each saw first.
 func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Shared(t)
@@ -281,8 +281,8 @@ func TestReaderWhileItsTopicIsMade(t *testing.T) {
 	}
 }
 
-// A reader that a broker keeps refusing logs it above debug
-// level, and continues once it may.
+// A reader that a broker keeps refusing logs it above debug level, and
+// continues once it may.
 func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	t.Parallel()
 	const topic = "test.kept.away"
@@ -318,8 +318,7 @@ func TestReaderSaysWhatKeepsIt(t *testing.T) {
 	}
 }
 
-// A state that was not confirmed since its start grows old, also
-// where there was nothing to read at first.
+// A state unconfirmed since its start grows old, even if it was empty at first.
 func TestReaderThatReceivesNothingGrowsStale(t *testing.T) {
 	t.Parallel()
 	const topic = "test.unheard"
@@ -340,7 +339,7 @@ func TestReaderThatReceivesNothingGrowsStale(t *testing.T) {
 	}
 }
 
-// lines are what a logger wrote.
+// lines are a logger's output.
 type lines chan string
 
 func (l lines) Write(line []byte) (int, error) {

@@ -9,15 +9,16 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 )
 
-// sweep is a second reading of a partition, to find what its log
-// does not hold any more.
+// sweep is a second reading of a partition, to find keys that its log
+// no longer has.
 type sweep struct {
-	from  int64 // what comes before was applied the first time
+	from  int64 // earlier records were applied the first time
 	until int64
-	stale map[string]int64 // offsets of the keys that were not seen yet; bounded by those that are held
+	stale map[string]int64 // offsets of the keys not seen yet; bounded by the state
 }
 
-// again has the whole log read once more, and what was deleted meanwhile removed.
+// again has the whole log read once more, and removes what
+// was deleted meanwhile.
 func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	logs, err := c.WholeTopic(ctx, s.cfg.Topic)
 	if err != nil {
@@ -38,12 +39,12 @@ func (s *Reader) again(ctx context.Context, c *broker.Cluster) error {
 	return nil
 }
 
-// sweep begins a second reading of a partition. It is called with the lock.
+// sweep begins a second reading of a partition. The caller holds the lock.
 func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
 	stale := make(map[string]int64, len(s.held[partition]))
 	for key, h := range s.held[partition] {
 		if stale[key] = h.offset; from == log.Start {
-			stale[key] = log.Start // other records stand at these offsets now
+			stale[key] = log.Start // these offsets have other records now
 		}
 	}
 	s.swept[partition] = s.cfg.Clock()
@@ -53,7 +54,7 @@ func (s *Reader) sweep(partition int, from int64, log broker.LogBounds) {
 	}
 }
 
-// finish removes what the log does not hold any more. It is called with the lock.
+// finish removes keys that the log no longer has. The caller holds the lock.
 func (s *Reader) finish(partition int, sweep *sweep) {
 	delete(s.sweeps, partition)
 	if len(sweep.stale) > 0 {
@@ -64,8 +65,8 @@ func (s *Reader) finish(partition int, sweep *sweep) {
 	}
 }
 
-// forget drops a partition that the topic no longer has, so that nothing
-// waits for it. It is called with the lock.
+// forget drops a partition that the topic no longer has, so that
+// nothing waits for it. The caller holds the lock.
 func (s *Reader) forget(partition int) {
 	delete(s.next, partition)
 	delete(s.ids, partition)

@@ -1,3 +1,3 @@
-// Package topics creates the topics that are missing and waits until they can
-// be used. It asks the brokers and changes nothing that exists.
+// Package topics creates missing topics and waits until they can be
+// used. It changes no existing topic.
 package topics

@@ -15,16 +15,16 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Ensure creates missing topics, and returns when all have leaders. Existing
-// ones stay as they are. With three brokers or more a topic gets three
-// replicas, of which two must have a record before it is acknowledged: with the
-// brokers' default of one, its loss would lose acknowledged records. It retries
-// until ctx ends, so the brokers may start later.
+// Ensure creates missing topics, and returns when all have leaders.
+// Existing ones stay unchanged. With three brokers or more a topic gets
+// three replicas, and two must have a record before it is acknowledged:
+// the brokers' default of one could lose acknowledged records. It
+// retries until ctx ends, so brokers may start later.
 func Ensure(ctx context.Context, brokers []string, topics []contract.Topic) error {
 	return EnsureWith(ctx, brokers, nil, topics)
 }
 
-// EnsureWith is Ensure over connections that need TLS or SASL.
+// EnsureWith is Ensure over connections with TLS or SASL.
 func EnsureWith(ctx context.Context, brokers []string, dialer *kafka.Dialer, topics []contract.Topic) error {
 	c := broker.NewCluster(brokers, dialer)
 	defer c.Close()
@@ -44,13 +44,13 @@ func EnsureWith(ctx context.Context, brokers []string, dialer *kafka.Dialer, top
 	}
 }
 
-// finalError is one that a repetition does not heal.
+// finalError is not worth a retry.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// createMissing creates what is missing and returns how many
-// topics were not usable when it looked.
+// createMissing creates missing topics and returns how many topics
+// were not usable.
 func createMissing(ctx context.Context, c *broker.Cluster, topics []contract.Topic) (int, error) {
 	names := make([]string, len(topics))
 	for i, t := range topics {
@@ -106,7 +106,8 @@ func newTopicRequest(t contract.Topic, brokers int) createtopics.RequestTopic {
 	return request
 }
 
-// create asks the controller. A topic created by another meanwhile is fine.
+// create asks the controller. A topic that another process created
+// meanwhile is fine.
 func create(ctx context.Context, c *broker.Cluster, seen broker.Layout, request *createtopics.Request) error {
 	conn, err := broker.Connect(ctx, c.Dialer, seen.Brokers[seen.Controller])
 	if err != nil {

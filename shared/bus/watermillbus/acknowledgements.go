@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// acknowledgements are the offsets behind the last acknowledged message of
-// each partition, in the topic that is read.
+// acknowledgements are the offsets after the last acknowledged message
+// of each partition, in the current topic.
 type acknowledgements struct {
 	mu sync.Mutex
 	at places
@@ -30,7 +30,7 @@ func (a *acknowledgements) moveTo(topic wire.TopicID) {
 	}
 }
 
-// note takes up what was acknowledged, unless it is of a topic that is gone.
+// note takes an acknowledgement, unless its topic is gone.
 func (a *acknowledgements) note(topic wire.TopicID, partition int, next int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +39,7 @@ func (a *acknowledgements) note(topic wire.TopicID, partition int, next int64) {
 	}
 }
 
-// take returns what was noted since it was last called.
+// take returns what was noted since the last call.
 func (a *acknowledgements) take() places {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,8 +48,8 @@ func (a *acknowledgements) take() places {
 	return noted
 }
 
-// report commits to the group what was acknowledged, now and
-// then and once more at the end.
+// report commits acknowledgements to the group at intervals and once
+// more at the end.
 func (a *acknowledgements) report(ctx context.Context, s *subscription, generation *kafka.Generation) {
 	for over := false; !over; {
 		lifecycle.Pause(ctx, s.subscriber.cfg.CommitInterval)

@@ -16,10 +16,11 @@ import (
 	"github.com/weirlog/weir/shared/bus/bustest"
 )
 
-// Ten thousand messages from a hundred publishers reach a subscriber while the
-// broker is killed and started twice. This is the suite's TestReconnect without
-// its data race, for the race detector: publishers note under a lock what they
-// have published. TestSuiteReconnect is for all others.
+// Ten thousand messages from a hundred publishers reach a subscriber
+// while the broker is killed and started twice. This is the suite's
+// TestReconnect for the race detector, without its data race:
+// publishers record under a lock what they have published.
+// TestSuiteReconnect is for all others.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]struct {
@@ -67,14 +68,15 @@ func reconnect(t *testing.T, topic, group string, keyed bool) {
 	tests.AssertAllMessagesReceived(t, published, received)
 }
 
-// publishUntilWritten publishes a message of its own, at some time as in the suite.
+// publishUntilWritten publishes its own message at a random time, as
+// the suite does.
 func publishUntilWritten(p message.Publisher, topic string) *message.Message {
 	m := message.NewMessage(fmt.Sprintf("%x", rand.Uint64()), []byte("x"))
 	if rand.IntN(10) == 0 {
 		time.Sleep(50 * time.Millisecond) // spreads the publishers, as the suite does
 	}
 	for p.Publish(topic, m) != nil {
-		time.Sleep(100 * time.Millisecond) // gives a broker that is down a moment
+		time.Sleep(100 * time.Millisecond) // gives a stopped broker a moment
 	}
 	return m
 }

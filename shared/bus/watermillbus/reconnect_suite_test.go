@@ -19,12 +19,13 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// The suite's own Reconnect, in its three shapes. Watermill v1.5.1 appends to
-// the slice of published messages in one goroutine and reads it in another
-// (pubsub/tests/test_pubsub.go, TestReconnect), so the race detector fails it
-// whatever is tested, and it fails itself when the last message arrives before
-// its publisher has noted it. Hence no race detector here, and the last message
-// is handed over once all are noted; TestReconnect is for the race detector.
+// The suite's own Reconnect, in its three shapes. Watermill v1.5.1
+// appends to the slice of published messages in one goroutine and reads
+// it in another (pubsub/tests/test_pubsub.go, TestReconnect), so it
+// always fails under the race detector. It also fails if the last
+// message arrives before its publisher has recorded it. Hence no race
+// detector here, and the last message is delivered once all are
+// recorded; TestReconnect is for the race detector.
 func TestSuiteReconnect(t *testing.T) {
 	for name, shape := range map[string]struct {
 		group    string
@@ -48,8 +49,8 @@ func TestSuiteReconnect(t *testing.T) {
 	}
 }
 
-// silence drops what the suite prints: two lines for each
-// message, which bury why a test failed.
+// silence drops what the suite prints: two lines for each message,
+// which hide why a test failed.
 func silence(t *testing.T) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -64,8 +65,8 @@ func silence(t *testing.T) {
 	})
 }
 
-// endingPublisher ends the suite's publishers once it is closed:
-// those of a failed test would try for ever.
+// endingPublisher ends the suite's publishers once it is closed: those
+// of a failed test would never stop.
 type endingPublisher struct{ message.Publisher }
 
 func (p endingPublisher) Publish(topic string, messages ...*message.Message) error {
@@ -76,8 +77,8 @@ func (p endingPublisher) Publish(topic string, messages ...*message.Message) err
 	return err
 }
 
-// patientSubscriber holds the last message of the suite's Reconnect back until
-// the suite has noted that it was published.
+// patientSubscriber holds the last message of the suite's Reconnect
+// back until the suite has recorded it as published.
 type patientSubscriber struct {
 	*watermillbus.Subscriber
 	t *testing.T
@@ -99,8 +100,8 @@ func (s patientSubscriber) Subscribe(ctx context.Context, topic string) (<-chan 
 	return out, err
 }
 
-// everythingNoted returns nil when nobody publishes any more in TestReconnect,
-// and the goroutine that notes waits for more.
+// everythingNoted returns nil once nothing publishes in TestReconnect,
+// and the recording goroutine waits.
 func everythingNoted() error {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

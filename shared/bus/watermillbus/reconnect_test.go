@@ -15,8 +15,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// restartable is a broker and the command that kills it and returns
-// when it runs again, for Watermill's suite.
+// restartable returns a broker, and a command for Watermill's suite
+// that kills it and returns when it runs again.
 func restartable(t *testing.T) (brokers, restart []string) {
 	t.Helper()
 	cluster := kafkatest.Faulty(t, 1)
@@ -31,8 +31,8 @@ func restartable(t *testing.T) (brokers, restart []string) {
 	return cluster.Brokers(), []string{"sh", "-c", `echo please >` + asked + `; read -r answer <` + done}
 }
 
-// pipe is a named one that stays open, for other processes to
-// write into and read from.
+// pipe makes a named pipe that stays open, for other processes to write
+// into and read from.
 func pipe(t *testing.T, name string) *os.File {
 	t.Helper()
 	if err := syscall.Mkfifo(name, 0o600); err != nil {

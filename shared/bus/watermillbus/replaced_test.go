@@ -12,10 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A subscription whose topic is replaced while it sees nothing
-// gets all of the new one, whether that has more partitions or
-// not: no place in the topic before is taken for one in the new,
-// where messages would be missing before it.
+// A subscription whose topic is replaced while it is disconnected gets
+// all of the new one, however many partitions that has: positions in the
+// old topic are not used in the new one, where they would skip messages.
 func TestSubscriberOfAReplacedTopic(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "test.replaced"} {

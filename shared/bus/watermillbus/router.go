@@ -20,7 +20,7 @@ import (
 // RouterConfig configures what a Router does around its
 // handlers. Zero means the default.
 type RouterConfig struct {
-	// Park sets aside a message that can never be handled, before it is
+	// Park keeps a message that can never be handled, before it is
 	// acknowledged. After an error, or without Park, the message comes again.
 	Park func(ctx context.Context, m *message.Message, reason error) error
 
@@ -28,10 +28,10 @@ type RouterConfig struct {
 	// and error; may be nil.
 	Observe func(handler string, took time.Duration, err error)
 
-	Attempts     int           // of a delivery before the message goes back to the subscriber; default 5
+	Attempts     int           // of a delivery before the message returns to the subscriber; default 5
 	FirstPause   time.Duration // before the second attempt, then doubling; default 20 ms
 	LongestPause time.Duration // between attempts; default 2 s
-	CloseTimeout time.Duration // how long handlers may go on when the router closes; default 10 s
+	CloseTimeout time.Duration // how long handlers may run on when the router closes; default 10 s
 
 	Clock func() time.Time // for Observe; default the system's
 }
@@ -50,15 +50,15 @@ func (c RouterConfig) withDefaults() RouterConfig {
 	return c
 }
 
-// NewRouter returns a Watermill router with the one order of middlewares, from
-// the outside in. Handlers add none of their own.
+// NewRouter returns a Watermill router with these middlewares, from the
+// outside in. Handlers add none of their own.
 //
-//  1. recover: nothing that panics further in, middlewares included, may end the process
-//  2. trace: before everything that logs or measures, so that all of it carries the message's ids
-//  3. observe: outside of parking and retries, so that it sees what the subscriber sees: one delivery, its whole time, its outcome
-//  4. park: only permanent errors, and outside of retry, so that an error is parked when retrying has given it up as permanent
-//  5. retry: passing errors, a few times; then the message goes back to the subscriber, which offers it again: it is never lost
-//  6. recover again, innermost: a panic of the handler is an error to retry and, if it stays, to park
+//  1. recover: no panic further in, middlewares included, may end the process
+//  2. trace: before logs and measurements, so that all carry the message's ids
+//  3. observe: outside of parking and retries, so that it sees one delivery as the subscriber does, with its whole time and outcome
+//  4. park: only permanent errors, and outside of retry, so that it gets those that retries made permanent
+//  5. retry: transient errors, a few times; then the message returns to the subscriber, which offers it again: it is never lost
+//  6. recover again, innermost: a handler's panic is an error to retry and, if it lasts, to park
 func NewRouter(cfg RouterConfig, logger *slog.Logger) (*message.Router, error) {
 	cfg = cfg.withDefaults()
 	r, err := message.NewRouter(message.RouterConfig{CloseTimeout: cfg.CloseTimeout}, watermill.NewSlogLogger(logger))
@@ -81,12 +81,12 @@ func recovering(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// passedOn are the headers that a message passes to those that
-// its handler publishes.
+// passedOn are the headers that a message's handler passes on to
+// what it publishes.
 var passedOn = [...]string{"traceparent", "tracestate", "correlation_id"}
 
-// tracing copies trace context and correlation from the message to what its
-// handler returns, unless the handler set its own.
+// tracing copies trace context and correlation from the message to the
+// handler's results, unless the handler set its own.
 func tracing(next message.HandlerFunc) message.HandlerFunc {
 	return func(m *message.Message) ([]*message.Message, error) {
 		out, err := next(m)
@@ -144,8 +144,8 @@ func (c RouterConfig) retrying(logger *slog.Logger) message.HandlerMiddleware {
 	}
 }
 
-// spent is an error after the last attempt: a panic that stays is
-// permanent, anything else passes some day.
+// spent returns the error of the last attempt: a lasting panic is
+// permanent, any other error transient.
 func spent(err error) error {
 	var panicked *bus.PanicError
 	if errors.As(err, &panicked) {

@@ -16,13 +16,13 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// What a handler's outcomes lead to, given the one order of middlewares.
+// What a handler's outcomes lead to, with the order of middlewares.
 func TestRouterOutcomes(t *testing.T) {
 	t.Parallel()
 	passing, final := errors.New("passing"), errors.New("final")
 	for name, c := range map[string]struct {
-		outcomes []func() error // of one attempt after the other; the last one stays
-		attempts int            // until the message is done with
+		outcomes []func() error // of each attempt in turn; the last one stays
+		attempts int            // until the message is done
 		parked   bool
 	}{
 		"handled":                      {[]func() error{func() error { return nil }}, 1, false},
@@ -65,7 +65,7 @@ func TestRouterOutcomes(t *testing.T) {
 	}
 }
 
-// What a handler publishes carries the trace of what it handled.
+// Messages that a handler publishes carry the trace of the one that it handled.
 func TestRouterHandsTheTraceOn(t *testing.T) {
 	t.Parallel()
 	r, err := watermillbus.NewRouter(watermillbus.RouterConfig{}, testenv.Logger(t))

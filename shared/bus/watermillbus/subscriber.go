@@ -25,13 +25,13 @@ type SubscriberConfig struct {
 	Brokers []string
 	Dialer  *kafka.Dialer // TLS, SASL, client id
 
-	// Group shares the messages between all subscriptions of its name, and
-	// commits acknowledgements to the brokers. Without one, each subscription
-	// gets all messages of the topic from its beginning.
+	// Group shares the messages between all subscriptions of its name,
+	// and commits acknowledgements to the brokers. Without it, each
+	// subscription gets all messages of the topic from its beginning.
 	Group string
 
-	Partitions int           // of topics that SubscribeInitialize makes; default 1
-	NackPause  time.Duration // before a message that was not acknowledged comes again; default 100 ms
+	Partitions int           // of topics that SubscribeInitialize creates; default 1
+	NackPause  time.Duration // before an unacknowledged message comes again; default 100 ms
 	MaxBytes   int           // most bytes of one answer of a broker; default 4 MiB
 
 	HeartbeatInterval time.Duration // as in consumer.Config
@@ -39,7 +39,7 @@ type SubscriberConfig struct {
 	RebalanceTimeout  time.Duration
 	JoinBackoff       time.Duration
 	PartitionWatch    time.Duration
-	CommitInterval    time.Duration // between reports of what was acknowledged; default 500 ms; a crash repeats at most this much
+	CommitInterval    time.Duration // between reports of acknowledgements; default 500 ms; a crash repeats at most this much
 }
 
 func (c SubscriberConfig) withDefaults() SubscriberConfig {
@@ -58,11 +58,11 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	return c
 }
 
-// Subscriber gives messages to Watermill handlers, each at least once.
-// A partition's next message comes when the one before is acknowledged,
-// so each partition keeps its order; several partitions are under way
-// at once. For effects in Postgres use Consumer: it is exactly once,
-// and faster by the size of its batches.
+// Subscriber passes messages to Watermill handlers, each at least once.
+// A partition's next message comes once the one before is acknowledged,
+// so each partition keeps its order; several partitions are handled at
+// once. For effects in PostgreSQL use Consumer: it is exactly once, and
+// faster by the size of its batches.
 type Subscriber struct {
 	cfg    SubscriberConfig
 	logger *slog.Logger
@@ -90,7 +90,7 @@ func NewSubscriber(cfg SubscriberConfig, logger *slog.Logger) (*Subscriber, erro
 	return s, nil
 }
 
-// SubscribeInitialize makes the topic if it does not exist.
+// SubscribeInitialize creates the topic if it does not exist.
 func (s *Subscriber) SubscribeInitialize(topic string) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 3*broker.RequestTimeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	return sub.out, nil
 }
 
-// Close ends all subscriptions and waits until what was acknowledged is reported.
+// Close ends all subscriptions and waits until acknowledgements are reported.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -42,7 +42,7 @@ func (s *subscription) run(ctx context.Context) {
 	}
 }
 
-// runInGroup works on what the group assigns, generation after generation.
+// runInGroup works on the group's assignments, generation by generation.
 func (s *subscription) runInGroup(ctx context.Context) {
 	cfg := s.subscriber.cfg
 	broker.AwaitTopic(ctx, s.cluster, s.topic, s.logger)
@@ -68,8 +68,8 @@ func (s *subscription) runInGroup(ctx context.Context) {
 	}
 }
 
-// serve delivers until the generation ends. Acknowledgements are committed as
-// its member, so that the brokers refuse those of a fenced one.
+// serve delivers until the generation ends. It commits acknowledgements
+// as a member, so that the brokers refuse those of a fenced one.
 func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) {
 	done := make(chan struct{})
 	generation.Start(func(member context.Context) {
@@ -96,7 +96,8 @@ func (s *subscription) serve(ctx context.Context, generation *kafka.Generation) 
 	<-done
 }
 
-// places are where the group left off; else the start of the log.
+// places returns the group's committed positions; without any, the
+// start of the log.
 func (s *subscription) places(ctx context.Context, assigned []kafka.PartitionAssignment) (places, error) {
 	next := make(map[int]int64)
 	var fresh []int
@@ -113,8 +114,7 @@ func (s *subscription) places(ctx context.Context, assigned []kafka.PartitionAss
 	return places{found.ID, next}, err
 }
 
-// runAlone delivers all partitions from their start, and those
-// that are added later.
+// runAlone delivers all partitions from their start, also those added later.
 func (s *subscription) runAlone(ctx context.Context) {
 	at := places{next: make(map[int]int64)}
 	for failures := 1; ctx.Err() == nil; {
@@ -142,7 +142,7 @@ type places struct {
 	next  map[int]int64
 }
 
-// advance takes up later places; those in another topic are all that is left.
+// advance takes later places; those in another topic replace all.
 func (p *places) advance(later places) {
 	if later.topic != p.topic {
 		*p = later
@@ -180,8 +180,8 @@ func (s *subscription) discover(ctx context.Context, at *places) error {
 	return nil
 }
 
-// leave gives up the places in a deleted topic. A broker that is
-// behind may have reported that too early.
+// leave drops the places in a deleted topic. A broker that is behind
+// may have reported it too early.
 func (s *subscription) leave(ctx context.Context, at *places) error {
 	replaced, err := s.cluster.Replaced(ctx, s.topic, at.topic)
 	if err == nil && replaced {
@@ -235,8 +235,8 @@ func (s *subscription) deliver(ctx context.Context, at places, acks *acknowledge
 	wg.Wait()
 }
 
-// outside continues at the start of the log, and logs it: what is gone is gone.
-// So it does where the topic was replaced.
+// outside continues at the start of the log, also of a replaced topic,
+// and logs it: lost messages stay lost.
 func (s *subscription) outside(partition int, position int64, log broker.LogBounds, acks *acknowledgements) (next int64) {
 	s.logger.Error("position outside the log, going on from its start", "partition", partition, "position", position, "start", log.Start, "end", log.End,
 		"replaced", log.Replaced)
@@ -246,7 +246,7 @@ func (s *subscription) outside(partition int, position int64, log broker.LogBoun
 	return log.Start
 }
 
-// drain hands out the messages of one partition, one after the other.
+// drain hands out the messages of one partition one by one.
 func (s *subscription) drain(ctx context.Context, partition int, lane <-chan follow.Chunk, acks *acknowledgements) {
 	done, over := s.awaitUnderWay(ctx, partition)
 	if over {
@@ -268,7 +268,7 @@ func (s *subscription) drain(ctx context.Context, partition int, lane <-chan fol
 }
 
 // awaitUnderWay waits for a partition's message that a handler of this
-// subscription still has, so that after a rebalance no second one is under way.
+// subscription still has, so that a rebalance hands out no second one.
 // It returns that message's place if it was acknowledged.
 func (s *subscription) awaitUnderWay(ctx context.Context, partition int) (done Origin, over bool) {
 	s.mu.Lock()
@@ -303,8 +303,8 @@ func originOf(r bus.Record) Origin {
 	return Origin{r.Topic, bus.Position{Partition: r.Partition, Offset: r.Offset}, r.Time}
 }
 
-// hand gives out one message until it is acknowledged. It
-// reports false when ctx ended before.
+// hand gives out one message until it is acknowledged. It returns false
+// if ctx ended before.
 func (s *subscription) hand(ctx context.Context, r bus.Record) bool {
 	origin := context.WithValue(ctx, originKey{}, originOf(r))
 	for {
@@ -333,7 +333,8 @@ func (s *subscription) offer(ctx context.Context, partition int, m *message.Mess
 	return acked, over
 }
 
-// settled waits until a message is acknowledged or refused. over: ctx ended before.
+// settled waits until a message is acknowledged or refused. over:
+// ctx ended before.
 func settled(ctx context.Context, m *message.Message) (acked, over bool) {
 	select {
 	case <-m.Acked():

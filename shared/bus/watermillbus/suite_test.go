@@ -27,12 +27,12 @@ func (p byPayload) Publish(topic string, messages ...*message.Message) error {
 	return p.Publisher.Publish(topic, messages...)
 }
 
-// suitePartitions is how many a topic of the suite has: more than one, so that
-// order holds by key alone. The suite makes hundreds of topics, and a broker on
-// a busy machine takes seconds for each partition.
+// suitePartitions is how many a topic of the suite has: more than one,
+// so that only keys give order. The suite creates hundreds of topics,
+// and a broker on a busy machine takes seconds for each partition.
 const suitePartitions = 3
 
-// pair makes a publisher and a subscriber as Watermill's suite wants them.
+// pair returns a publisher and a subscriber for Watermill's suite.
 func pair(t *testing.T, brokers []string, group string, keyed bool) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	p, err := publisher.New(publisher.Config{Brokers: brokers}, testenv.Logger(t))
@@ -62,9 +62,9 @@ func features(f tests.Features) tests.Features {
 	return f
 }
 
-// TestSuite runs Watermill's universal suite in its three shapes, one after the
-// other: its tests give their subscribers 45 seconds. Each test has a group of
-// its own: whoever joins or leaves a group stops all of it for a moment, and
+// TestSuite runs Watermill's universal suite in its three shapes in
+// turn: its tests give their subscribers 45 seconds. Each test has its
+// own group: joining or leaving stops a whole group for a moment, and
 // TestNoAck waits five seconds.
 func TestSuite(t *testing.T) {
 	t.Parallel()
@@ -73,10 +73,9 @@ func TestSuite(t *testing.T) {
 	t.Run("without a group", suiteWithoutGroup)
 }
 
-// The suite unordered: one group, any partition. Its test of order
-// and the one of a single message under way do not apply and are run
-// by the ordered one; the one of old messages by the one without a
-// group; Reconnect by TestSuiteReconnect.
+// The suite unordered: one group, any partition. The ordered one runs
+// its tests of order and of a single message in flight; the one without
+// a group that of old messages; TestSuiteReconnect runs Reconnect.
 func suiteUnordered(t *testing.T) {
 	brokers := kafkatest.Shared(t)
 	inGroup := func(t *testing.T, group string) (message.Publisher, message.Subscriber) {
@@ -98,10 +97,10 @@ func suiteOrdered(t *testing.T) {
 	}, inGroup)
 }
 
-// The suite without a group: whoever subscribes gets everything from the
-// beginning, in the order of the keys. All of its tests run but two:
-// ConsumerGroups, as there is none, and Reconnect, which TestReconnect and
-// TestSuiteReconnect run in this shape too.
+// The suite without a group: each subscription gets everything from the
+// beginning, in the order of the keys. It runs all tests but
+// ConsumerGroups, as there is none, and Reconnect, which TestReconnect
+// and TestSuiteReconnect run in this shape too.
 func suiteWithoutGroup(t *testing.T) {
 	brokers := kafkatest.Shared(t)
 	alone := func(t *testing.T) (message.Publisher, message.Subscriber) { return pair(t, brokers, "", true) }
@@ -135,9 +134,9 @@ func TestSubscriberOrigin(t *testing.T) {
 	}
 }
 
-// A rebalance that leaves a partition where it is puts no second message
-// of it under way: what a handler still has comes neither again nor is
-// it followed before it is acknowledged.
+// After a rebalance that keeps a partition, no second message of it is
+// handed out: the one that a handler has does not come again, and the
+// next waits for its acknowledgement.
 func TestSubscriberKeepsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	brokers, topic := kafkatest.Shared(t), "test.underway"

@@ -30,8 +30,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Batch is a record batch that grows until it is sealed; then
-// its bytes are final, also for retries.
+// Batch is a record batch that grows until it is sealed; then its bytes
+// are final, also for retries.
 type Batch struct {
 	Buffer    []byte
 	Count     int
@@ -42,9 +42,9 @@ type Batch struct {
 
 	Producer Identity
 	Sequence int32
-	Sealed   bool // no record may be added any more
+	Sealed   bool // no record may be added
 	packed   bool // the records are compressed
-	Doubtful bool // an attempt may have been written although no answer confirmed it
+	Doubtful bool // an unconfirmed attempt may have been written
 
 	Done       chan struct{} // closed when offset and err are final
 	baseOffset int64
@@ -75,13 +75,13 @@ func (b *Batch) Add(out Outgoing, now int64) int {
 	return b.Count - 1
 }
 
-// Takes reports whether a record of at most n bytes may be added.
+// Takes reports whether a record of at most n bytes fits.
 func (b *Batch) Takes(n, limit int) bool { return !b.Sealed && len(b.Buffer)+n <= limit }
 
-// Size is the number of bytes that the batch has now.
+// Size returns the current number of bytes.
 func (b *Batch) Size() int { return len(b.Buffer) }
 
-// Seal makes the batch final under a producer's identity and sequence. codec
+// Seal makes the batch final with a producer's identity and sequence. codec
 // compresses the records; nil: none. A sealed batch gets only the new identity.
 func (b *Batch) Seal(who Identity, sequence int32, codec *zstd.Encoder) {
 	b.Producer, b.Sequence, b.Sealed = who, sequence, true
@@ -116,7 +116,8 @@ func (b *Batch) compress(codec *zstd.Encoder) {
 	b.Buffer, b.packed = packed, true
 }
 
-// OffsetOf is the offset of a record by index, -1 if the broker no longer knew.
+// OffsetOf returns the offset of a record by index, -1 if the broker no
+// longer knew it.
 func (b *Batch) OffsetOf(index int) int64 {
 	if b.baseOffset < 0 {
 		return -1
@@ -124,7 +125,7 @@ func (b *Batch) OffsetOf(index int) int64 {
 	return b.baseOffset + int64(index)
 }
 
-// Settle publishes the outcome to all who wait. It is called once.
+// Settle hands the outcome to all waiting callers. It is called once.
 func (b *Batch) Settle(baseOffset int64, err error) {
 	b.baseOffset, b.Err = baseOffset, err
 	GiveBuffer(b.Buffer)

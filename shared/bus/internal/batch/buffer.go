@@ -2,8 +2,8 @@ package batch
 
 import "sync"
 
-// Buffers are pooled by size class, so that a quiet partition
-// does not hold the memory of a busy one.
+// Buffers are pooled by size class, so that a quiet partition does not
+// hold a busy one's memory.
 var bufferPools = [...]struct {
 	size int
 	pool *sync.Pool
@@ -26,7 +26,7 @@ func TakeBuffer(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// GiveBuffer takes back an unused buffer.
+// GiveBuffer returns an unused buffer to its pool.
 func GiveBuffer(b []byte) {
 	for i := range bufferPools {
 		if cap(b) == bufferPools[i].size {
@@ -37,7 +37,7 @@ func GiveBuffer(b []byte) {
 	}
 }
 
-// growBuffer makes room for n more bytes, into a larger class when needed.
+// growBuffer makes room for n more bytes, in a larger class if needed.
 func growBuffer(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
 		return b

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// encode makes a sealed batch as it lies in a log, at base offset 0.
+// encode returns a sealed batch as stored in a log, at base offset 0.
 func encode(messages []*message.Message) []byte {
 	b := New(time.Time{}, 0)
 	for i, m := range messages {
@@ -24,7 +24,8 @@ func encode(messages []*message.Message) []byte {
 	return bytes.Clone(b.Buffer[4:])
 }
 
-// What is encoded is decoded, whatever is empty, missing, long or repeated in it.
+// Encoded messages decode unchanged, also with empty, missing, long
+// or repeated parts.
 func TestBatchRoundTrip(t *testing.T) {
 	messages := []*message.Message{
 		message.NewMessage("", nil),
@@ -53,7 +54,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
-// Each record has its own headers, whichever the records before it had.
+// Each record has its own headers, whatever the records before it had.
 func TestHeadersOfEachRecord(t *testing.T) {
 	var messages []*message.Message
 	for i, names := range []string{"abc", "abc", "b", "bcd", "", "abcd", "cab"} {
@@ -83,14 +84,14 @@ func readSet(set []byte, partition int, offset int64) ([]bus.Record, int64, erro
 	return p.Records, p.Next, err
 }
 
-// What compresses well is unpacked batch by batch: no more of an answer is in
-// memory than was asked for, and the rest can be read on.
+// A well compressed answer is unpacked batch by batch: only the
+// requested part is in memory, and the rest can be read later.
 func TestDecodeInPieces(t *testing.T) {
 	var set []byte
 	for range 3 {
 		set = append(set, encode([]*message.Message{message.NewMessage("", make([]byte, 100_000))})...)
 	}
-	for i := range 2 { // their offsets follow each other
+	for i := range 2 { // their offsets are consecutive
 		binary.BigEndian.PutUint64(set[(i+1)*len(set)/3:], uint64(i+1))
 	}
 	d, offset := NewDecoder("topic"), int64(0)
@@ -106,8 +107,8 @@ func TestDecodeInPieces(t *testing.T) {
 	}
 }
 
-// A reader that begins inside a batch gets the rest of it; one that begins
-// behind it gets nothing and goes on behind it.
+// A reader that begins inside a batch gets the rest of it; one that
+// begins after it gets nothing and continues there.
 func TestDecodeFromWithin(t *testing.T) {
 	set := encode([]*message.Message{message.NewMessage("0", nil), message.NewMessage("1", nil), message.NewMessage("2", nil)})
 	for from, want := range map[int64]string{0: "[0 1 2]", 2: "[2]", 3: "[]"} {
@@ -122,14 +123,14 @@ func TestDecodeFromWithin(t *testing.T) {
 	}
 }
 
-// A batch that was damaged or cut off is never taken for records.
+// A damaged or truncated batch is never decoded into records.
 func TestDecodeDamaged(t *testing.T) {
 	set := encode([]*message.Message{message.NewMessage("id", []byte("value"))})
 	for i := range set {
 		damaged := bytes.Clone(set)
 		damaged[i] ^= 0x10
 		records, _, err := readSet(damaged, 0, 0)
-		if err == nil && len(records) > 0 && i >= 16 { // offset, length and leader's epoch lie outside the checksum
+		if err == nil && len(records) > 0 && i >= 16 { // offset, length and leader's epoch are outside the checksum
 			t.Errorf("byte %d damaged, records %v", i, records)
 		}
 		if records, _, err := readSet(set[:i], 0, 0); err != nil || len(records) > 0 {
@@ -138,7 +139,7 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// Nothing that a broker sends makes the decoder panic or read beyond its bytes.
+// No bytes of a broker make the decoder panic or read beyond them.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode([]*message.Message{message.NewMessage("id", []byte("value"))}))
 	f.Fuzz(func(t *testing.T, set []byte) {

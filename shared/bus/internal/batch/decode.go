@@ -22,35 +22,35 @@ const (
 	attributeControl     = 0x20
 	attributeLogTime     = 0x08
 
-	// mostUnpacked bounds what a batch may unpack to, so that a
-	// damaged one cannot take all memory.
+	// mostUnpacked bounds an unpacked batch in bytes, so that a damaged
+	// one cannot take all memory.
 	mostUnpacked = 256 << 20
 
 	// mostNames bounds how many header names a Decoder remembers.
 	mostNames = 256
 )
 
-// Decoder turns the bytes of a Fetch answer into records. It
-// belongs to one goroutine.
+// Decoder turns the bytes of a Fetch answer into records. Only one
+// goroutine may use it.
 type Decoder struct {
 	topic string
-	names map[string]string // header names seen so far: few and always the same; bounded by mostNames
-	order []string          // of the record before: most have the same names in the same places; bounded by mostNames
+	names map[string]string // header names seen so far: few and constant; at most mostNames
+	order []string          // of the record before: most records have the same names in the same places; at most mostNames
 }
 
 func NewDecoder(topic string) *Decoder { return &Decoder{topic: topic, names: make(map[string]string)} }
 
-// A Piece is what was unpacked of the bytes of an answer.
+// A Piece is an unpacked part of an answer.
 type Piece struct {
 	Records []bus.Record
-	Next    int64  // the offset that follows the last whole batch: compaction leaves holes and batches without records, and it is beyond them
-	Bytes   int    // what the records count for in limits of memory
-	Rest    []byte // of the answer, not unpacked yet; nil: nothing whole is left
+	Next    int64  // the offset after the last whole batch, past holes and empty batches of compaction
+	Bytes   int    // the records' weight in limits of memory
+	Rest    []byte // of the answer, still packed; nil: no whole batch is left
 }
 
-// Piece reads batches in set until it has unpacked most bytes, and one
-// batch at least: what compresses well must not take all memory at once.
-// It returns the records from offset on.
+// Piece reads batches of set until it has unpacked most bytes, at least
+// one batch: well compressed data must not take all memory at once. It
+// returns the records from offset on.
 func (d *Decoder) Piece(set []byte, partition int, offset int64, most int) (p Piece, err error) {
 	p.Next = offset
 	for len(set) >= batchHeader-4 && p.Bytes < most {
@@ -59,7 +59,7 @@ func (d *Decoder) Piece(set []byte, partition int, offset int64, most int) (p Pi
 			return p, fmt.Errorf("cannot read a batch of %d bytes at offset %d", length, p.Next)
 		}
 		if len(set) < 12+length {
-			return p, nil // the broker cut the last batch off; it comes again
+			return p, nil // the broker truncated the last batch; it comes again
 		}
 		was := len(p.Records)
 		if p.Records, err = d.batch(p.Records, set[:12+length], partition, offset); err != nil {
@@ -158,7 +158,7 @@ func (d *Decoder) name(place int, b []byte) string {
 	return s
 }
 
-// unpackers are kept: each holds a window of memory.
+// unpackers are pooled: each holds a window of memory.
 var unpackers = sync.Pool{New: func() any {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostUnpacked))
 	if err != nil {

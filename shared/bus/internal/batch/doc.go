@@ -1,3 +1,3 @@
-// Package batch turns messages into record batches, and record
-// batches into records. It does no I/O.
+// Package batch encodes messages into record batches and decodes those
+// into records. It does no I/O.
 package batch

@@ -11,20 +11,20 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// Outgoing is a message for the encoder: headers sorted, key apart. It holds
-// the message's strings, so that nothing is copied before the batch.
+// Outgoing is a message for the encoder, with sorted headers and a separate
+// key. It shares the message's strings, so that only the batch copies them.
 type Outgoing struct {
 	Key     string
-	Keyed   bool // an empty key is not the same as none
+	Keyed   bool // tells an empty key from none
 	value   []byte
 	headers []Pair
 }
 
 type Pair struct{ name, value string }
 
-// NewOutgoing maps a message to a record: metadata to headers by
-// name, UUID to ce_id unless metadata has one, payload to value.
-// The result uses headers as scratch space.
+// NewOutgoing maps a message to a record: metadata to headers by name,
+// UUID to ce_id unless metadata has one, payload to value. The result
+// uses headers as scratch space.
 func NewOutgoing(m *message.Message, headers []Pair) Outgoing {
 	out := Outgoing{value: m.Payload, headers: headers[:0]}
 	for name, value := range m.Metadata {
@@ -41,7 +41,7 @@ func NewOutgoing(m *message.Message, headers []Pair) Outgoing {
 	return out
 }
 
-// Bound is a size that the encoded record never exceeds.
+// Bound returns a size that the encoded record never exceeds.
 func (o Outgoing) Bound() int {
 	n := 64 + len(o.Key) + len(o.value)
 	for _, h := range o.headers {
@@ -65,7 +65,7 @@ func appendRecord(dst []byte, out Outgoing, timeDelta int64, index int) []byte {
 	return dst
 }
 
-// encodedSize is the length of the record after its own length.
+// encodedSize returns the length of the record after its own length field.
 func (o Outgoing) encodedSize(timeDelta int64, index int) int {
 	n := 1 + varintSize(timeDelta) + varintSize(int64(index)) + varintSize(int64(len(o.headers)))
 	n += nullableSize(len(o.Key), !o.Keyed) + nullableSize(len(o.value), o.value == nil)
@@ -82,7 +82,7 @@ func nullableSize(length int, null bool) int {
 	return varintSize(int64(length)) + length
 }
 
-// varintSize is the length of v in zigzag base 128.
+// varintSize returns the length of v in zigzag base 128.
 func varintSize(v int64) int {
 	u := uint64(v<<1) ^ uint64(v>>63)
 	n := 1

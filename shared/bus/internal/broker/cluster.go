@@ -24,19 +24,19 @@ import (
 
 const (
 	RequestTimeout = 10 * time.Second
-	firstOffset    = -2 // timestamps of ListOffsets that mean a place
+	firstOffset    = -2 // special timestamps of ListOffsets
 	lastOffset     = -1
 )
 
-// Cluster asks the brokers about themselves. It keeps one
-// connection, to whichever broker answered last.
+// Cluster sends requests that any broker can answer. It keeps one
+// connection, to the broker that answered last.
 type Cluster struct {
 	Dialer *kafka.Dialer
 	seeds  []string
 
 	mu   sync.Mutex
 	conn *Connection
-	live []string // addresses that the last metadata named
+	live []string // addresses of the last metadata
 }
 
 func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
@@ -46,13 +46,13 @@ func NewCluster(brokers []string, dialer *kafka.Dialer) *Cluster {
 	return &Cluster{Dialer: dialer, seeds: brokers}
 }
 
-// Layout asks one broker after another for the state of topics;
-// none named means all.
+// Layout asks broker after broker for the state of topics; none
+// named means all.
 func (c *Cluster) Layout(ctx context.Context, topics ...string) (Layout, error) {
 	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID})
 }
 
-// Permitted is Layout with what the user may do with each topic.
+// Permitted is Layout with the user's rights to each topic.
 func (c *Cluster) Permitted(ctx context.Context, topics ...string) (Layout, error) {
 	return c.layout(ctx, &metadata{topics: topics, clientID: c.Dialer.ClientID, operations: true})
 }
@@ -72,8 +72,8 @@ func (c *Cluster) layout(ctx context.Context, question *metadata) (Layout, error
 	return seen, nil
 }
 
-// Replaced reports whether every broker that answers has another topic than the
-// given id. One broker is not enough: it may be behind.
+// Replaced reports whether every broker that answers has another topic
+// than the given id. One broker is not enough: it may be behind.
 func (c *Cluster) Replaced(ctx context.Context, topic string, id wire.TopicID) (bool, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -129,13 +129,14 @@ func (c *Cluster) askAny(ctx context.Context, request protocol.Message) (protoco
 	return nil, err
 }
 
-// hungUp reports whether the other side closed the connection instead of an answer.
+// hungUp reports whether the other side closed the connection
+// without an answer.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// addresses are all known brokers in random order, those seen
-// last before those configured.
+// addresses returns all known brokers in random order, those of the
+// last metadata before the configured ones.
 func (c *Cluster) addresses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +148,7 @@ func (c *Cluster) addresses() []string {
 	return append(shuffled(c.live), shuffled(c.seeds)...)
 }
 
-// askOn keeps the connection for the next question if it worked.
+// askOn sends a request and keeps a working connection for the next one.
 func (c *Cluster) askOn(ctx context.Context, conn *Connection, request protocol.Message) (protocol.Message, error) {
 	answer, err := conn.RoundTrip(ctx, RequestTimeout, request)
 	if err != nil {
@@ -163,7 +164,7 @@ func (c *Cluster) askOn(ctx context.Context, conn *Connection, request protocol.
 	return answer, nil
 }
 
-// Close drops the kept connection. The cluster stays usable.
+// Close closes the kept connection. The cluster stays usable.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +174,8 @@ func (c *Cluster) Close() {
 	}
 }
 
-// NewIdentity asks any broker for a producer id. Right after a start Apache
-// Kafka answers "coordinator load in progress"; the caller asks again.
+// NewIdentity asks any broker for a producer id. Right after a start
+// Apache Kafka answers "coordinator load in progress"; the caller retries.
 func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
 	answer, err := c.Ask(ctx, &initproducerid.Request{TransactionTimeoutMs: 60_000, ProducerID: -1, ProducerEpoch: -1})
 	if err != nil {
@@ -187,8 +188,8 @@ func (c *Cluster) NewIdentity(ctx context.Context) (batch.Identity, error) {
 	return batch.Identity{ID: given.ProducerID, Epoch: given.ProducerEpoch}, nil
 }
 
-// AwaitTopic waits until a topic exists, or ctx ends. A group member of a
-// missing topic gets no partitions, and kafka-go does not look again.
+// AwaitTopic waits until a topic exists, or ctx ends. A group member gets
+// no partitions of a missing topic, and kafka-go does not look again.
 func AwaitTopic(ctx context.Context, c *Cluster, topic string, logger *slog.Logger) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		seen, err := c.Layout(ctx, topic)

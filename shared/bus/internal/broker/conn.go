@@ -22,16 +22,16 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Connection is one socket to one broker with one request at a time. kafka-go's
-// Transport is not used: it notices a new leader only when its metadata
-// expires, and passes each request through three goroutines.
+// Connection is one socket to one broker with one request at a time. It
+// does not use kafka-go's Transport, which notices a new leader only when
+// its metadata expires, and passes each request through three goroutines.
 type Connection struct {
 	wire   *protocol.Conn
-	Socket net.Conn // below wire, for those who write large things themselves
+	Socket net.Conn // below wire, to write large data directly
 }
 
-// Connect dials a broker, agrees on versions and authenticates.
-// It takes at most the dialer's timeout.
+// Connect dials a broker, negotiates versions and authenticates, within
+// the dialer's timeout.
 func Connect(ctx context.Context, dialer *kafka.Dialer, address string) (*Connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout(dialer))
 	defer cancel()
@@ -66,7 +66,7 @@ func dialSocket(ctx context.Context, dialer *kafka.Dialer, address string) (net.
 	return tls.Client(socket, tlsFor(dialer.TLS, address)), nil
 }
 
-// tlsFor names the broker to be verified where the settings do not.
+// tlsFor sets the broker's name to verify if the settings have none.
 func tlsFor(settings *tls.Config, address string) *tls.Config {
 	if settings.ServerName != "" {
 		return settings
@@ -115,12 +115,12 @@ func (c *Connection) agree(ctx context.Context) error {
 	return nil
 }
 
-// ProduceVersion is the one version of Produce in use: brokers
-// from Kafka 2.4 to 4 have it.
+// ProduceVersion is the used version of Produce: brokers from Kafka 2.4
+// to 4 have it.
 const ProduceVersion = 8
 
-// fixedVersions are the requests that are written here and not
-// by kafka-go, in one version each.
+// fixedVersions are the requests encoded here, not by kafka-go, each
+// in one version.
 var fixedVersions = map[protocol.ApiKey]int16{protocol.Produce: ProduceVersion, protocol.Fetch: fetchVersion, protocol.Metadata: metadataVersion}
 
 func (c *Connection) authenticate(ctx context.Context, mechanism sasl.Mechanism, address string) error {
@@ -153,7 +153,7 @@ func saslMetadata(address string) *sasl.Metadata {
 func (c *Connection) saslStep(ctx context.Context, state []byte) ([]byte, error) {
 	answer, err := c.RoundTrip(ctx, bus.DefaultDialTimeout, &saslauthenticate.Request{AuthBytes: state})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, kafka.SASLAuthenticationFailed // brokers may refuse by hanging up
+		return nil, kafka.SASLAuthenticationFailed // brokers may refuse by closing the connection
 	}
 	if err != nil {
 		return nil, err
@@ -165,9 +165,8 @@ func (c *Connection) saslStep(ctx context.Context, state []byte) ([]byte, error)
 	return step.AuthBytes, nil
 }
 
-// RoundTrip sends a request and waits for its answer, at most
-// timeout. After an error the connection is unusable: what comes
-// next may answer an older request.
+// RoundTrip sends a request and waits at most timeout for its answer. An error
+// makes the connection unusable: the next answer may be to an older request.
 func (c *Connection) RoundTrip(ctx context.Context, timeout time.Duration, request protocol.Message) (protocol.Message, error) {
 	if err := c.wire.SetDeadline(clock.Now().Add(timeout)); err != nil {
 		return nil, err
@@ -188,8 +187,8 @@ func (c *Connection) interrupt() {
 
 func (c *Connection) Close() error { return c.wire.Close() }
 
-// errRefused adds what to check when the brokers refuse a user,
-// its password, or a token.
+// errRefused adds what to check after brokers refused a user, its
+// password, or a token.
 func errRefused(mechanism string, why error) error {
 	if mechanism == "OAUTHBEARER" {
 		return fmt.Errorf("it refuses the token, have the file of WEIR_BROKERS_TOKEN_FILE hold one that is valid now: %w", why)
@@ -197,7 +196,7 @@ func errRefused(mechanism string, why error) error {
 	return fmt.Errorf("it refuses the user or the password, see WEIR_BROKERS_USER and WEIR_BROKERS_PASSWORD_FILE: %w", why)
 }
 
-// ReadAnswer reads an answer after its length, into memory if that is large enough.
+// ReadAnswer reads an answer after its length, into memory if it fits.
 func ReadAnswer(r io.Reader, memory []byte) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// deleteVersion is the one version of DeleteRecords in use: brokers from Kafka
-// 2.4 to 4 have it. kafka-go has none.
+// deleteVersion is the used version of DeleteRecords: brokers from
+// Kafka 2.4 to 4 have it. kafka-go has none.
 const deleteVersion = 2
 
 // deletion is a DeleteRecords request for one partition, and its answer.
@@ -33,7 +33,7 @@ var (
 
 func (d *deletion) ApiKey() protocol.ApiKey { return protocol.DeleteRecords } //nolint:staticcheck // the name that kafka-go asks for
 
-// Required makes kafka-go leave the exchange to us.
+// Required makes kafka-go call RawExchange.
 func (d *deletion) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange writes the request and reads the whole answer.
@@ -71,7 +71,7 @@ func (d *deletion) decode(body []byte) error {
 		return errors.New("cannot read an answer to DeleteRecords: it is not about one partition")
 	}
 	r.Int32() // partition
-	r.Int64() // the first offset that is left
+	r.Int64() // the first remaining offset
 	d.code = kafka.Error(r.Int16())
 	if r.Bad {
 		return errors.New("cannot read an answer to DeleteRecords: it ends too early")
@@ -79,8 +79,8 @@ func (d *deletion) decode(body []byte) error {
 	return nil
 }
 
-// DeleteRecords removes what a partition has before an offset. The connection
-// is one to its leader.
+// DeleteRecords deletes a partition's records before an offset. The
+// connection is to its leader.
 func (c *Connection) DeleteRecords(ctx context.Context, clientID, topic string, partition int, before int64) error {
 	request := &deletion{clientID: clientID, topic: topic, partition: int32(partition), before: before} //nolint:gosec // a partition
 	if _, err := c.RoundTrip(ctx, 2*RequestTimeout, request); err != nil {

@@ -1,4 +1,3 @@
-// Package broker talks to brokers: connections, leaders, the
-// bounds of logs, and Fetch. It keeps no position and retries
-// nothing but the question to another broker.
+// Package broker talks to brokers: connections, leaders, the bounds of logs,
+// and Fetch. It keeps no position, and its only retry is to ask another broker.
 package broker

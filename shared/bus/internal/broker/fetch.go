@@ -11,14 +11,14 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// fetchVersion is the one version of Fetch in use, since Kafka 3.1. It names
-// the topic by id, so that nobody reads on in another topic of the same name.
+// fetchVersion is the used version of Fetch, since Kafka 3.1. It names
+// the topic by id, so that a reader never continues in another topic of
+// the same name.
 const fetchVersion = 13
 
-// Fetch is a request for several partitions of one topic at one
-// broker, and its answer. kafka-go's decoder is not used: it drops
-// a batch's last offset, without which the end of a batch is
-// unknown whose records compaction has removed.
+// Fetch is a request for several partitions of one topic at one broker,
+// and its answer. It does not use kafka-go's decoder, which drops a
+// batch's last offset: without it the end of a compacted batch is unknown.
 type Fetch struct {
 	Topic      wire.TopicID
 	WaitMillis int32
@@ -26,7 +26,7 @@ type Fetch struct {
 	Partitions []FetchPartition
 
 	ClientID string
-	Memory   []byte // takes the answer where it is large enough; afterwards what has taken it
+	Memory   []byte // for the answer if it fits; afterwards the answer's memory
 	Answers  []FetchAnswer
 }
 
@@ -37,8 +37,8 @@ type FetchPartition struct {
 	Fresh     bool // not answered yet
 }
 
-// FetchAnswer is a broker's answer for one partition. records
-// aliases the answer's buffer.
+// FetchAnswer is a broker's answer for one partition. Records aliases
+// the answer's buffer.
 type FetchAnswer struct {
 	Partition     int32
 	Code          kafka.Error
@@ -54,7 +54,7 @@ var (
 
 func (f *Fetch) ApiKey() protocol.ApiKey { return protocol.Fetch } //nolint:staticcheck // the name that kafka-go asks for
 
-// Required makes kafka-go leave the exchange to us.
+// Required makes kafka-go call RawExchange.
 func (f *Fetch) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange writes the request and reads the whole answer.
@@ -72,9 +72,9 @@ func (f *Fetch) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 
 func (f *Fetch) encode() []byte {
 	b := wire.AppendHead(make([]byte, 0, 128+36*len(f.Partitions)), int16(protocol.Fetch), fetchVersion, f.ClientID)
-	b = binary.BigEndian.AppendUint32(b, 0xffffffff) // replica: we are none
+	b = binary.BigEndian.AppendUint32(b, 0xffffffff) // replica: none
 	b = binary.BigEndian.AppendUint32(b, uint32(f.WaitMillis))
-	b = binary.BigEndian.AppendUint32(b, 1) // least bytes: answer as soon as there is anything
+	b = binary.BigEndian.AppendUint32(b, 1) // least bytes: answer once there is any
 	b = binary.BigEndian.AppendUint32(b, uint32(f.MaxBytes))
 	b = append(b, 0)                                 // isolation: read uncommitted
 	b = binary.BigEndian.AppendUint32(b, 0)          // no fetch session
@@ -92,7 +92,7 @@ func (f *Fetch) encode() []byte {
 		b = append(b, wire.NoTags)
 	}
 	b = append(b, wire.NoTags)
-	b = wire.AppendCompactLength(b, 0)  // nothing forgotten
+	b = wire.AppendCompactLength(b, 0)  // no forgotten topics
 	b = wire.AppendCompactString(b, "") // rack
 	return wire.Sized(append(b, wire.NoTags))
 }
@@ -107,7 +107,7 @@ func (f *Fetch) decode(body []byte) error {
 	}
 	r.Int32() // session
 	for range r.CompactItems(18) {
-		r.TopicID() // we asked for one
+		r.TopicID() // the requested one
 		for range r.CompactItems(37) {
 			f.Answers = append(f.Answers, scanAnswer(r))
 		}

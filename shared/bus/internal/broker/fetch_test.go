@@ -2,7 +2,7 @@ package broker
 
 import "testing"
 
-// Nothing that a broker answers makes its reader panic or read beyond its bytes.
+// No answer of a broker makes its reader panic or read beyond its bytes.
 func FuzzFetchAnswer(f *testing.F) {
 	f.Add(make([]byte, 40))
 	f.Fuzz(func(t *testing.T, body []byte) { (&Fetch{}).decode(body) })

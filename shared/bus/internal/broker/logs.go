@@ -10,24 +10,25 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// LogBounds are the offsets at which a partition's log starts and ends:
-// the end is where the next record goes.
+// LogBounds are the first offset of a partition's log and the offset of
+// its next record.
 type LogBounds struct {
 	Start, End int64
-	Replaced   bool         // it is the log of another topic than the one that was read before, of the same name
-	Topic      wire.TopicID // that one's
-	Gone       bool         // which has no such partition
+	Replaced   bool         // the name now belongs to another topic, with another log
+	Topic      wire.TopicID // that topic's
+	Gone       bool         // it has no such partition
 }
 
-// TopicLogs are the logs of some partitions of a topic, and why some are unknown.
+// TopicLogs are the logs of some partitions of a topic, and why
+// others are unknown.
 type TopicLogs struct {
 	ID      wire.TopicID
 	Bounds  map[int]LogBounds
 	unknown error
 }
 
-// Logs asks the leaders of partitions. It fails only if the topic can't be
-// looked up; partitions without a leader are missing in the result.
+// Logs asks the leaders of partitions. It fails only if the topic can't
+// be looked up; the result omits partitions without a leader.
 func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *Cluster) Logs(ctx context.Context, topic string, partitions []int) (Top
 	return found, nil
 }
 
-// AllLogs is Logs that fails if any partition is missing.
+// AllLogs is Logs, but fails if any partition is missing.
 func (c *Cluster) AllLogs(ctx context.Context, topic string, partitions []int) (TopicLogs, error) {
 	found, err := c.Logs(ctx, topic, partitions)
 	if err == nil {
@@ -62,7 +63,7 @@ func (c *Cluster) AllLogs(ctx context.Context, topic string, partitions []int) (
 	return found, err
 }
 
-// WholeTopic is AllLogs of every partition.
+// WholeTopic is AllLogs for every partition.
 func (c *Cluster) WholeTopic(ctx context.Context, topic string) (TopicLogs, error) {
 	seen, err := c.Layout(ctx, topic)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *Cluster) WholeTopic(ctx context.Context, topic string) (TopicLogs, erro
 	if t.Err == nil && len(t.Leaders) == 0 {
 		t.Err = kafka.LeaderNotAvailable
 	}
-	if t.Err != nil { // it may be there a moment later, and without its partitions there would be nothing to wait for
+	if t.Err != nil { // it may exist a moment later, and without its partitions there would be nothing to wait for
 		return TopicLogs{}, t.Err
 	}
 	all := make([]int, len(t.Leaders))

@@ -12,39 +12,39 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// metadataVersion is the one version of Metadata in use, since
-// Kafka 2.8. kafka-go's own has no topic ids.
+// metadataVersion is the used version of Metadata, since Kafka 2.8.
+// kafka-go's own has no topic ids.
 const metadataVersion = 10
 
 // metadata is a Metadata request for topics, and its answer.
 type metadata struct {
 	topics     []string // none: all
 	clientID   string
-	operations bool // asks what the user may do with each topic
+	operations bool // asks for the user's rights to each topic
 
 	seen Layout
 }
 
-// Layout is who leads what, as one broker saw it at one moment.
+// Layout is brokers, topics and leaders as one broker saw them at one instant.
 type Layout struct {
-	Brokers    map[int32]string // address by id
+	Brokers    map[int32]string // addresses by id
 	Controller int32
-	Topics     map[string]TopicLayout // bounded by the topics asked about
+	Topics     map[string]TopicLayout // only those asked for
 }
 
-// TopicLayout is one topic of a layout: the leader of each partition, -1 where
-// there is none. Err is why the topic is unknown.
+// TopicLayout is one topic of a layout: the leader of each partition,
+// -1 for none. Err is why the topic is unknown.
 type TopicLayout struct {
 	ID       wire.TopicID
 	Leaders  []int32
-	Replicas []int // how many each partition has
+	Replicas []int // for each partition, how many
 	InSync   []int // of them
 	Err      error
 
-	Operations int32 // what the user may do, a bit each, where it was asked for
+	Operations int32 // the user's rights, a bit each, if asked for
 }
 
-// UnderReplicated is how many partitions lack copies that are in sync.
+// UnderReplicated returns how many partitions have replicas out of sync.
 func (t TopicLayout) UnderReplicated() (partitions int) {
 	for i, replicas := range t.Replicas {
 		if t.InSync[i] < replicas {
@@ -61,7 +61,7 @@ var (
 
 func (m *metadata) ApiKey() protocol.ApiKey { return protocol.Metadata } //nolint:staticcheck // the name that kafka-go asks for
 
-// Required makes kafka-go leave the exchange to us.
+// Required makes kafka-go call RawExchange.
 func (m *metadata) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange writes the request and reads the whole answer.
@@ -88,7 +88,7 @@ func (m *metadata) encode() []byte {
 		b = wire.AppendCompactString(b, name)
 		b = append(b, wire.NoTags)
 	}
-	b = append(b, 0, 0) // no automatic creation, no operations that are allowed on the cluster
+	b = append(b, 0, 0) // no automatic creation, no rights to the cluster
 	if m.operations {
 		b = append(b, 1)
 	} else {
@@ -142,22 +142,22 @@ func scanTopic(r *wire.Scanner) (name string, t TopicLayout) {
 	case code != 0:
 		t = TopicLayout{Err: code}
 	case gap:
-		t = TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not have all of them yet
+		t = TopicLayout{Err: kafka.LeaderNotAvailable} // the broker does not know all partitions yet
 	}
 	return name, t
 }
 
 func scanPartition(r *wire.Scanner) (index, leader int32, replicas, inSync int) {
-	r.Int16() // error: the leader answers it as well
+	r.Int16() // error: the leader returns it as well
 	index, leader = r.Int32(), r.Int32()
 	r.Int32() // leader epoch
 	replicas, inSync = skipNodes(r), skipNodes(r)
-	skipNodes(r) // those offline
+	skipNodes(r) // offline replicas
 	r.Tags()
 	return index, leader, replicas, inSync
 }
 
-// skipNodes passes over the ids of nodes and returns how many there are.
+// skipNodes skips the ids of nodes and returns how many there are.
 func skipNodes(r *wire.Scanner) int {
 	n := r.CompactItems(4)
 	for range n {
@@ -166,7 +166,7 @@ func skipNodes(r *wire.Scanner) int {
 	return n
 }
 
-// LeaderOf is the address of a partition's leader, "" where there is none.
+// LeaderOf returns the address of a partition's leader, "" for none.
 func (l Layout) LeaderOf(topic string, partition int) string {
 	leaders := l.Topics[topic].Leaders
 	if partition >= len(leaders) {

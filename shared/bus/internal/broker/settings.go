@@ -11,15 +11,15 @@ import (
 	"github.com/segmentio/kafka-go/protocol/describeconfigs"
 )
 
-// TopicSettings are what a topic deletes.
+// TopicSettings are what a topic deletes, and when.
 type TopicSettings struct {
-	Compacted       bool          // by key, and by nothing else
-	DeleteRetention time.Duration // how long the record that deletes a key is kept at least
+	Compacted       bool          // by key only
+	DeleteRetention time.Duration // how long the tombstone of a key is kept at least
 }
 
-// Memory is how old a snapshot may be to be updated from the
-// log: half the retention of tombstones, to allow for clocks
-// that differ and for the reading itself.
+// Memory returns how old a snapshot may be to be updated from the log:
+// half the retention of tombstones, to allow for different clocks and
+// for the reading itself.
 func (t TopicSettings) Memory() time.Duration { return t.DeleteRetention / 2 }
 
 // Settings asks for a topic's settings.
@@ -40,7 +40,7 @@ func (c *Cluster) Settings(ctx context.Context, topic string) (found TopicSettin
 	return found, nil
 }
 
-// Describe asks for settings of topics by their names, as the brokers write them.
+// Describe asks for settings of topics by the brokers' names.
 func (c *Cluster) Describe(ctx context.Context, topics, names []string) (map[string]map[string]string, error) {
 	const ofTopic = 2
 	question := &describeconfigs.Request{}

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Budget bounds the bytes under way, first come, first served,
-// so that a large request is not starved.
+// Budget bounds the bytes in use, first come, first served, so that a
+// large request does not starve.
 type Budget struct {
 	mu      sync.Mutex
 	limit   int
@@ -24,8 +24,8 @@ type claim struct {
 
 func New(limit int) *Budget { return &Budget{limit: limit} }
 
-// Take waits until n bytes fit. More than the whole budget fits
-// when nothing else is there.
+// Take waits until n bytes fit. More than the whole budget fits if
+// nothing else is in use.
 func (b *Budget) Take(ctx context.Context, n int) error {
 	b.mu.Lock()
 	if b.closed {
@@ -55,7 +55,7 @@ func grantedOr(ok bool) error {
 	return nil
 }
 
-// withdraw withdraws a claim that may have been granted meanwhile.
+// withdraw withdraws a claim that may have just been granted.
 func (b *Budget) withdraw(mine *claim, err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (b *Budget) grant() {
 	}
 }
 
-// Close refuses all who wait and all who come.
+// Close refuses all present and later claims.
 func (b *Budget) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

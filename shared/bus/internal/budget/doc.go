@@ -1,2 +1,2 @@
-// Package budget bounds the bytes that are under way. It does no I/O.
+// Package budget bounds the bytes in use. It does no I/O.
 package budget

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// Now is the time for deadlines, retries and records' timestamps. It is
-// no parameter: kernel and timers use no other, and a broker refuses
-// records more than an hour ahead of its clock.
+// Now returns the time for deadlines, retries and records' timestamps.
+// It is no parameter: kernel and timers use no other clock, and a
+// broker refuses records more than an hour ahead of its own.
 func Now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// LongestAbsence is the longest pause before a broker is tried
-// again: revocations take effect within a second of its return,
-// and their relay looks every 200 ms.
+// LongestAbsence is the longest pause before a broker is tried again:
+// revocations take effect within a second of its return, and their
+// relay looks every 200 ms.
 const LongestAbsence = 400 * time.Millisecond
 
-// Backoff is how long to wait after so many failures in a row:
-// doubling from first to limit, less up to half at random, so
-// that many do not retry together.
+// Backoff returns the wait after so many failures in a row: doubled from first
+// to limit, less up to half at random, so that many do not retry together.
 func Backoff(failures int, first, limit time.Duration) time.Duration {
 	d := limit
 	if failures < 20 {

@@ -1,3 +1,3 @@
-// Package clock is the time that the bus measures by, and the delays between
-// its retries. It touches nothing but the system's clock.
+// Package clock is the bus's time and the delays between its retries.
+// It uses only the system's clock.
 package clock

@@ -8,15 +8,15 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// A Buffer is what was fetched of the log and nobody has taken yet.
+// A Buffer holds fetched chunks of the log until they are consumed.
 type Buffer struct {
-	Chunks chan Chunk // to wait at; what comes out is given to Hold
+	Chunks chan Chunk // to receive from; pass each chunk to Hold
 	room   *budget.Budget
-	held   *Chunk    // out of chunks, with records left
-	newest time.Time // when the last record taken out was written
+	held   *Chunk    // received, with records left
+	newest time.Time // time of the last record taken out
 }
 
-// NewBuffer holds at most so many bytes.
+// NewBuffer returns a buffer for at most so many bytes.
 func NewBuffer(bytes int) *Buffer {
 	return &Buffer{Chunks: make(chan Chunk, 64), room: budget.New(bytes)}
 }
@@ -34,7 +34,7 @@ func (in *Buffer) Receive(ctx context.Context, c Chunk) error {
 	}
 }
 
-// Ready returns the next chunk without waiting; nil: none has come.
+// Ready returns the next chunk without waiting; nil: none.
 func (in *Buffer) Ready() *Chunk {
 	if in.held == nil {
 		select {
@@ -46,14 +46,14 @@ func (in *Buffer) Ready() *Chunk {
 	return in.held
 }
 
-// Hold takes a chunk that came out of Chunks.
+// Hold takes a chunk received from Chunks.
 func (in *Buffer) Hold(c Chunk) *Chunk {
 	in.held = &c
 	return in.held
 }
 
-// Took removes the first n records of the held chunk, and reports
-// whether it is used up; its room is free then.
+// Took removes the first n records of the held chunk. It reports
+// whether the chunk is used up and its room free.
 func (in *Buffer) Took(n int) (usedUp bool) {
 	c := in.held
 	if n > 0 {
@@ -67,7 +67,7 @@ func (in *Buffer) Took(n int) (usedUp bool) {
 	return true
 }
 
-// Late reports whether more has come that is older than the given age.
+// Late reports whether the next records are older than the given age.
 func (in *Buffer) Late(age time.Duration) bool {
 	return (in.held != nil || len(in.Chunks) > 0) && clock.Now().Sub(in.newest) > age
 }

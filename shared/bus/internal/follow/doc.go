@@ -1,3 +1,4 @@
-// Package follow reads partitions of a topic from given positions, wherever
-// their leader is. It keeps no position and hands the records to its caller.
+// Package follow reads partitions of a topic from given positions,
+// wherever their leader is. It keeps no position and passes the records
+// to its caller.
 package follow

@@ -15,42 +15,42 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// Chunk is what one answer brought of one partition, or a piece of it.
+// Chunk is one answer for one partition, or a piece of it.
 type Chunk struct {
 	Topic         wire.TopicID
 	Partition     int
 	Records       []bus.Record
-	Next          int64 // offset to go on from: beyond the records and any hole after them
+	Next          int64 // next offset: after the records and any hole behind them
 	HighWatermark int64
 	Bytes         int // unpacked
 }
 
 // Follower reads partitions of one topic from given positions until it is
-// stopped. It finds the leaders, follows them when they change, and reconnects.
-// A partition without a leader delays no other. Chunks of one partition are
-// delivered in order; of several, from several goroutines.
+// stopped. It finds the leaders, follows them when they change, and
+// reconnects. A partition without a leader delays no other. Chunks of one
+// partition are delivered in order; of several, from several goroutines.
 type Follower struct {
 	Cluster   *broker.Cluster
 	Logger    *slog.Logger
 	Topic     string
-	ID        wire.TopicID // of the topic that the positions belong to
+	ID        wire.TopicID // of the positions' topic
 	Positions map[int]int64
-	Wait      time.Duration // how long a broker may hold an answer back when there is nothing
-	MaxBytes  int           // of one answer, and at most half of that of one partition
+	Wait      time.Duration // how long a broker may delay an empty answer
+	MaxBytes  int           // of one answer; one partition gets at most half
 
-	// Deliver takes a chunk. While it blocks, the broker is not
-	// asked for more. With Lends, it keeps nothing of the chunk:
-	// the next answer reuses its memory.
+	// Deliver takes a chunk. While it blocks, the broker is not asked
+	// for more. With Lends, it must not keep the chunk: the next answer
+	// reuses its memory.
 	Deliver func(ctx context.Context, c Chunk) error
 	Lends   bool
-	// Outside decides about a position outside the log, or in another topic's:
-	// where to continue, or to stop with this partition.
+	// Outside decides about a position outside the log, or in another
+	// topic's: where to continue, or to stop with this partition.
 	Outside func(ctx context.Context, partition int, position int64, log broker.LogBounds) (next int64, goOn bool)
-	// AtEnd is called whenever all that a partition has is delivered; may be nil.
+	// AtEnd is called whenever a partition is delivered to its end; may be nil.
 	AtEnd func(partition int)
 }
 
-// Run follows until ctx ends or deliver fails.
+// Run follows until ctx ends or Deliver fails.
 func (f *Follower) Run(ctx context.Context) error {
 	for failures := 1; ; failures++ {
 		err := f.session(ctx)
@@ -64,7 +64,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// session reads until ctx ends, deliver fails, or the topic is another one.
+// session reads until ctx ends, Deliver fails, or the topic is replaced.
 func (f *Follower) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -76,8 +76,8 @@ func (f *Follower) session(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// changeOver has it decided where to continue in the topic that
-// replaced the one before.
+// changeOver asks Outside where to continue in the topic that replaced
+// the old one.
 func (f *Follower) changeOver(ctx context.Context) error {
 	seen, err := f.Cluster.Layout(ctx, f.Topic)
 	if err != nil {

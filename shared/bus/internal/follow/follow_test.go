@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(bustest.Main(m)) }
 
-// Of what an answer brings of several partitions, pieces come in turn: who
-// sends to one does not wait for all that came of another.
+// Pieces of an answer are delivered in turn by partition: the records
+// of one do not wait for all of another.
 func TestPartitionsTakeTurns(t *testing.T) {
 	const partitions, messages, size = 2, 100, 32 << 10
 	brokers, topic := kafkatest.Shared(t), "test.follow.turns"

@@ -22,16 +22,16 @@ type brokerReader struct {
 	partitions []broker.FetchPartition
 	memory     []byte // for the next answer
 
-	coming []broker.FetchPartition // under the session's lock: to be read from the next request on
+	coming []broker.FetchPartition // under the session's lock: read from the next request on
 }
 
-// join adds a partition. It is called with the session's lock.
+// join adds a partition. The caller holds the session's lock.
 func (r *brokerReader) join(p broker.FetchPartition) {
 	r.coming = append(r.coming, p)
 }
 
-// admit adds new partitions. With nothing left to read the
-// reader is done, and unregistered at once.
+// admit adds new partitions. A reader without partitions is done, and
+// unregistered at once.
 func (r *brokerReader) admit() bool {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
@@ -43,7 +43,7 @@ func (r *brokerReader) admit() bool {
 	return len(r.partitions) > 0
 }
 
-// leave gives everything back.
+// leave gives all partitions back.
 func (r *brokerReader) leave(why error) {
 	r.session.mu.Lock()
 	delete(r.session.readers, r.broker)
@@ -52,7 +52,7 @@ func (r *brokerReader) leave(why error) {
 	r.session.lose(why, partitions...)
 }
 
-// run reads until it has nothing left, or the broker does not answer.
+// run reads until it has no partition, or the broker does not answer.
 func (r *brokerReader) run(ctx context.Context) {
 	err := r.read(ctx)
 	if err == nil {
@@ -65,7 +65,7 @@ func (r *brokerReader) run(ctx context.Context) {
 	r.leave(fmt.Errorf("broker %q: %w", r.address, err))
 }
 
-// deliveryError carries an error of deliver out of a session.
+// deliveryError carries an error of Deliver out of a session.
 type deliveryError struct{ err error }
 
 func (e *deliveryError) Error() string { return e.err.Error() }
@@ -84,8 +84,9 @@ func (r *brokerReader) read(ctx context.Context) error {
 	return nil
 }
 
-// runOnce asks for everything once and delivers what came. A partition's first
-// answer is delivered even if empty: it has the end of the log.
+// runOnce asks for all partitions once and delivers the answers. A
+// partition's first answer is delivered even if empty: it has the end
+// of the log.
 func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) error {
 	f := r.follower
 	r.share()
@@ -113,23 +114,24 @@ func (r *brokerReader) runOnce(ctx context.Context, conn *broker.Connection) err
 	return nil
 }
 
-// leastOfPartition is the most of one partition in an answer
-// however many there are.
+// leastOfPartition is the limit of one partition in an answer, in
+// bytes, however many there are.
 const leastOfPartition = 1 << 20
 
-// share limits a partition to half of an answer, less the more there are.
+// share limits a partition to half of an answer, and to less if there
+// are more of them.
 func (r *brokerReader) share() {
 	for i := range r.partitions {
 		r.partitions[i].MaxBytes = int32(max(r.follower.MaxBytes/2/len(r.partitions), leastOfPartition))
 	}
 }
 
-// worthKeeping is from what size on the memory of an answer is reused:
-// a reader that only follows holds none.
+// worthKeeping is the size from which on an answer's memory is reused:
+// a reader at the end of the log holds none.
 const worthKeeping = 64 << 10
 
-// rotate puts those first that an answer had no room for: a broker fills it in
-// the order asked, and the last might starve.
+// rotate moves partitions to the front for which an answer had no room:
+// a broker fills it in the requested order, and the last might starve.
 func (r *brokerReader) rotate(served map[int32]bool) {
 	if n := len(r.partitions); n > 1 {
 		first := func(p broker.FetchPartition) int {
@@ -143,8 +145,8 @@ func (r *brokerReader) rotate(served map[int32]bool) {
 	}
 }
 
-// takeAll takes a piece of each partition in turn: one does not
-// wait for all that came of another.
+// takeAll takes a piece of each partition in turn: none waits for
+// all of another.
 func (r *brokerReader) takeAll(ctx context.Context, answers []broker.FetchAnswer) error {
 	for len(answers) > 0 {
 		left := answers[:0]
@@ -162,8 +164,8 @@ func (r *brokerReader) takeAll(ctx context.Context, answers []broker.FetchAnswer
 	return nil
 }
 
-// take handles the answer for one partition, as far as one piece of its
-// records, and returns the rest of them.
+// take handles the answer for one partition up to one piece of its
+// records, and returns the rest.
 func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) (rest []byte, err error) {
 	i := slices.IndexFunc(r.partitions, func(p broker.FetchPartition) bool { return p.Partition == a.Partition })
 	if i < 0 {
@@ -181,10 +183,10 @@ func (r *brokerReader) take(ctx context.Context, a broker.FetchAnswer) (rest []b
 	}
 }
 
-// mostInPiece is how much of an answer is unpacked before it is delivered.
+// mostInPiece is how many bytes are unpacked before they are delivered.
 const mostInPiece = 512 << 10
 
-// receive delivers a piece of what came of a partition, and returns the rest.
+// receive delivers a piece of a partition's answer, and returns the rest.
 func (r *brokerReader) receive(ctx context.Context, i int, a broker.FetchAnswer) (rest []byte, err error) {
 	p := &r.partitions[i]
 	read, err := r.decoder.Piece(a.Records, int(a.Partition), p.Offset, mostInPiece)
@@ -223,8 +225,8 @@ func (r *brokerReader) atEnd(a broker.FetchAnswer, next int64) {
 	}
 }
 
-// drop removes a partition from the reader. It leaves the slice
-// alone that the current request was made of.
+// drop removes a partition from the reader. The current request still
+// uses the old slice.
 func (r *brokerReader) drop(i int) broker.FetchPartition {
 	p := r.partitions[i]
 	r.partitions = append(r.partitions[:i:i], r.partitions[i+1:]...)
@@ -237,7 +239,7 @@ func (r *brokerReader) lose(i int, why error) {
 	r.session.lose(fmt.Errorf("partition %d, broker %q: %w", p.Partition, r.address, why), p)
 }
 
-// outside asks what to do with a position outside the log.
+// outside handles a position outside the log.
 func (r *brokerReader) outside(ctx context.Context, i int) {
 	p := r.partitions[i]
 	log, sure := r.surelyOutside(ctx, p)

@@ -17,11 +17,12 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// session is the time in which a topic is the same. Every partition is
-// unassigned or with the reader of one broker, so that none is lost: under one
-// lock partitions go to a registered reader; a reader unregisters with none
-// left, or gives all back and wakes the assignment. A reader asks for all of
-// its partitions each time and waits for no answer longer than Wait.
+// session lasts as long as the topic is the same. Every partition is
+// unassigned or at the reader of one broker, so that none is lost:
+// under one lock partitions go to a registered reader; a reader without
+// any unregisters, or gives all back and wakes the assignment. A reader
+// asks for all of its partitions each time and waits for no answer
+// longer than Wait.
 type session struct {
 	follower *Follower
 	ctx      context.Context
@@ -34,7 +35,7 @@ type session struct {
 	lost       chan error // why there are more unassigned partitions
 }
 
-// run finds readers for unassigned partitions, again and again.
+// run repeatedly finds readers for unassigned partitions.
 func (s *session) run(ctx context.Context) error {
 	for failures := 0; ; failures++ {
 		began := clock.Now()
@@ -59,7 +60,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// report logs loudly once failures last, and then about once a minute.
+// report logs at a higher level once failures last, then about once a minute.
 func (s *session) report(failures int, err error) {
 	level := slog.LevelDebug
 	if failures%150 == 10 {
@@ -68,8 +69,8 @@ func (s *session) report(failures int, err error) {
 	s.follower.Logger.Log(s.ctx, level, "cannot read all partitions", "failures", failures, "error", err)
 }
 
-// assign gives unassigned partitions to the readers of their
-// leaders and returns how many have none.
+// assign gives unassigned partitions to the readers of their leaders
+// and returns how many remain.
 func (s *session) assign(ctx context.Context) (left int, err error) {
 	f := s.follower
 	if left = s.count(); left == 0 {
@@ -95,7 +96,7 @@ func (s *session) count() int {
 	return len(s.unassigned)
 }
 
-// verify asks every broker before it reports that the topic is another one.
+// verify asks every broker before it reports that the topic was replaced.
 func (s *session) verify(ctx context.Context) error {
 	f := s.follower
 	replaced, err := f.Cluster.Replaced(ctx, f.Topic, f.ID)
@@ -126,8 +127,8 @@ func (s *session) place(seen broker.Layout) (left int, err error) {
 	return left, err
 }
 
-// readerOf returns the reader of a broker, and starts a missing
-// one. It is called with the lock.
+// readerOf returns a broker's reader, and starts a missing one. The
+// caller holds the lock.
 func (s *session) readerOf(broker int32, address string) *brokerReader {
 	r := s.readers[broker]
 	if r == nil {
@@ -138,7 +139,7 @@ func (s *session) readerOf(broker int32, address string) *brokerReader {
 	return r
 }
 
-// lose takes back partitions that could not be read any further, and why.
+// lose takes back partitions that can no longer be read, with the reason.
 func (s *session) lose(why error, partitions ...broker.FetchPartition) {
 	s.mu.Lock()
 	for _, p := range partitions {

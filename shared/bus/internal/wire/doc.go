@@ -1,3 +1,3 @@
-// Package wire writes and reads the primitive types of Kafka's protocol in
-// bytes. It imports nothing and does no I/O.
+// Package wire encodes and decodes the primitive types of Kafka's
+// protocol. It imports nothing of the bus and does no I/O.
 package wire

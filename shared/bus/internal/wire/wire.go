@@ -2,25 +2,24 @@ package wire
 
 import "encoding/binary"
 
-// AppendHead begins a request in the flexible form of newer versions; sized
-// fills in its size, the first four bytes.
+// AppendHead begins a request in the flexible form of newer versions;
+// Sized sets its size, the first four bytes.
 func AppendHead(b []byte, key, version int16, clientID string) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = binary.BigEndian.AppendUint16(b, uint16(key))
 	b = binary.BigEndian.AppendUint16(b, uint16(version))
-	b = binary.BigEndian.AppendUint32(b, 0) // correlation: there is one request at a time
+	b = binary.BigEndian.AppendUint32(b, 0) // correlation: one request at a time
 	b = AppendString(b, clientID)
 	return append(b, NoTags)
 }
 
-// Sized puts the size of a whole request into its first four bytes.
+// Sized writes the size of a whole request into its first four bytes.
 func Sized(b []byte) []byte {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b
 }
 
-// NoTags is the end of every structure in the flexible form: no
-// tagged fields follow.
+// NoTags ends every structure in the flexible form: no tagged fields follow.
 const NoTags = 0
 
 func AppendString(b []byte, s string) []byte {
@@ -46,11 +45,11 @@ func AppendNullable[B ~string | ~[]byte](dst []byte, b B, null bool) []byte {
 	return append(dst, b...)
 }
 
-// TopicID identifies a topic: another one of the same name has another id.
+// TopicID identifies a topic, also among topics of the same name.
 type TopicID [16]byte
 
-// Scanner reads Kafka's primitive types. Once it runs out of
-// bytes it is bad and returns zeros.
+// Scanner reads Kafka's primitive types. Once it runs out of bytes it
+// is bad and returns zeros.
 type Scanner struct {
 	Rest []byte
 	Bad  bool
@@ -70,8 +69,8 @@ func (r *Scanner) Bytes(n int) []byte {
 	return b
 }
 
-// Items returns how many items follow, each of at least so many bytes. An
-// impossible number is bad and returned as 0.
+// Items returns how many items follow, each of at least so many bytes.
+// An impossible number makes it bad and returns 0.
 func (r *Scanner) Items(least int) int {
 	n := int(r.Int32())
 	if n > len(r.Rest)/least {
@@ -112,7 +111,7 @@ func (r *Scanner) Varint() int64 {
 }
 
 // Count returns how many items follow, each of at least a byte. An
-// impossible number is bad and returned as 0.
+// impossible number makes it bad and returns 0.
 func (r *Scanner) Count() int {
 	n := r.Varint()
 	if n < 0 || n > int64(len(r.Rest)) {
@@ -131,10 +130,11 @@ func (r *Scanner) uvarint() int {
 	return int(v)
 }
 
-// Compact returns a string or a byte sequence in the flexible form, nil for null.
+// Compact returns a string or a byte sequence in the flexible form,
+// nil for null.
 func (r *Scanner) Compact() []byte { return r.Bytes(r.uvarint() - 1) }
 
-// CompactItems is items in the flexible form.
+// CompactItems is Items in the flexible form.
 func (r *Scanner) CompactItems(least int) int {
 	n := r.uvarint() - 1
 	if n > len(r.Rest)/least {
@@ -143,7 +143,7 @@ func (r *Scanner) CompactItems(least int) int {
 	return max(n, 0)
 }
 
-// Tags passes the tagged fields by.
+// Tags skips the tagged fields.
 func (r *Scanner) Tags() {
 	for range r.uvarint() {
 		r.uvarint()

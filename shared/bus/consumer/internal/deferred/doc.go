@@ -1,3 +1,3 @@
-// Package deferred reads in the log again what lanes have left behind. It keeps
-// no position.
+// Package deferred reads lanes' deferred records from the log again. It
+// keeps no position.
 package deferred

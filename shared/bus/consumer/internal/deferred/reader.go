@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// A Reader reads deferred records in the log again. It belongs
-// to one goroutine at a time.
+// A Reader reads deferred records from the log again. Only one
+// goroutine may use it at a time.
 type Reader struct {
 	cluster *broker.Cluster
 	topic   string
@@ -22,29 +22,29 @@ type Reader struct {
 	lanes   lanes.Config
 	decoder *batch.Decoder
 
-	seen    *broker.Layout // who leads what, until a request fails
+	seen    *broker.Layout // which broker leads what, until a request fails
 	conn    *broker.Connection
 	address string
 }
 
-// NewReader makes one of a topic, by its name and id.
+// NewReader returns a reader of a topic, by its name and id.
 func NewReader(cluster *broker.Cluster, topic string, id wire.TopicID, lanes lanes.Config) *Reader {
 	return &Reader{cluster: cluster, topic: topic, id: id, lanes: lanes, decoder: batch.NewDecoder(topic)}
 }
 
-// Bounds of what is read for one turn.
+// Limits of a read for one turn, in bytes.
 const (
 	laneFetch  = 1 << 20  // of one answer, and at least one batch
-	maxScanned = 64 << 20 // unpacked, of whichever lane: then it is another lane's turn
+	maxScanned = 64 << 20 // unpacked, of all lanes: then another lane is next
 )
 
-// Read reads what is asked for. What fails is tried at another turn.
+// Read reads a request. Another turn retries what fails.
 func (l *Reader) Read(ctx context.Context, e lanes.Request) *lanes.Batch {
 	s := &lanes.Batch{Request: e, Next: e.Next}
 	s.Err = l.readAll(ctx, s)
 	switch {
 	case s.Err != nil && len(s.Records) > 0:
-		s.Err = nil // what was read is applied; what is wrong shows again
+		s.Err = nil // the records read are applied; the error comes again
 	case s.Err != nil:
 		l.Close()
 	}
@@ -67,8 +67,8 @@ func (l *Reader) readAll(ctx context.Context, s *lanes.Batch) error {
 	return nil
 }
 
-// unpack takes the lane's records out of an answer, batch by batch, until there
-// are enough or most bytes are unpacked.
+// unpack takes the lane's records from an answer, batch by batch, until
+// it has enough or has unpacked most bytes.
 func (l *Reader) unpack(s *lanes.Batch, set []byte, most int) (scanned int, full bool, err error) {
 	from := s.Next
 	for set != nil && s.Next <= s.Last && scanned < most {
@@ -114,7 +114,7 @@ func (l *Reader) fetch(ctx context.Context, partition int, offset int64) ([]byte
 	return nil, fmt.Errorf("the broker's answer lacks partition %d", partition)
 }
 
-// connect goes to the leader of a partition.
+// connect connects to the leader of a partition.
 func (l *Reader) connect(ctx context.Context, partition int) error {
 	if l.seen == nil {
 		seen, err := l.cluster.Layout(ctx, l.topic)
@@ -151,8 +151,8 @@ func (l *Reader) hangUp() {
 	}
 }
 
-// outside asks the leader before it reports that records are gone:
-// the broker that answered may be behind.
+// outside asks the leader before it reports records as gone: the broker
+// that answered may be behind.
 func (l *Reader) outside(ctx context.Context, partition int, offset int64) error {
 	logs, err := l.cluster.AllLogs(ctx, l.topic, []int{partition})
 	log := logs.Bounds[partition]

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 )
 
-// One answer that compresses well is not unpacked beyond what a turn may read.
+// An answer that compresses well is not unpacked beyond a turn's limit.
 func TestAnAnswerIsNotUnpackedBeyondItsBound(t *testing.T) {
 	const batches, size = 20, 10_000
 	var set []byte

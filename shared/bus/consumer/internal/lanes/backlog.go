@@ -10,37 +10,37 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/wire"
 )
 
-// Key is a lane in one partition.
+// Key identifies a lane in one partition.
 type Key struct {
 	Lane      string
 	Partition int
 }
 
-// Backlog is what a lane has deferred in one partition: all its
-// records from next to last.
+// Backlog is what a lane has deferred in one partition: all its records
+// from Next to Last.
 type Backlog struct {
 	Key
 	Topic      wire.TopicID
 	Next, Last int64
-	Records    int64 // how many, and of how many bytes
+	Records    int64 // how many, with how many bytes
 	Bytes      int64
-	Since      time.Time // when the first of them, or the one before it, was written
-	Halted     string    // why the lane is stopped there
+	Since      time.Time // when the first of them, or the record before it, was written
+	Halted     string    // why the lane is stopped there; "": it is not
 	Spans      []Span
 }
 
-// Span is where in the log a backlog's records are. Spans only
-// save reading what is between. They are in the memory of the
-// member that deferred the records.
+// Span is a range of the log with records of a backlog. Spans only save
+// reading what is between. Only the member that deferred the records
+// has them, in memory.
 type Span struct{ First, Last int64 }
 
-// Spans are joined where they are close, and where there would be too many.
+// Spans are joined if they are close, or too many.
 const (
 	closeSpans = 100
 	maxSpans   = 64
 )
 
-// extended is the backlog with one record more. It owns its spans.
+// extended returns the backlog with one more record. It owns its spans.
 func (b Backlog) extended(p Deferred) Backlog {
 	b.Last, b.Records, b.Bytes = p.offset, b.Records+1, b.Bytes+int64(p.Bytes)
 	if n := len(b.Spans); n > 0 && (p.offset-b.Spans[n-1].Last <= closeSpans || n == maxSpans) {
@@ -51,8 +51,8 @@ func (b Backlog) extended(p Deferred) Backlog {
 	return b
 }
 
-// Advanced is the backlog after records of it were applied, and
-// how far its lane is read.
+// Advanced returns the backlog after records of it were applied and its
+// lane was read up to next.
 func (b Backlog) Advanced(records []bus.Record, next int64) Backlog {
 	b.Next, b.Records = next, max(0, b.Records-int64(len(records)))
 	for _, r := range records {
@@ -64,15 +64,15 @@ func (b Backlog) Advanced(records []bus.Record, next int64) Backlog {
 	return b
 }
 
-// Over reports whether nothing is left behind.
+// Over reports whether nothing is deferred.
 func (b Backlog) Over() bool { return b.Next > b.Last }
 
-// before reports whether a backlog waits longer than another one of its lane.
+// before reports whether a backlog is older than another one of its lane.
 func (b Backlog) before(other Backlog) bool {
 	return b.Since.Before(other.Since) || b.Since.Equal(other.Since) && b.Partition < other.Partition
 }
 
-// Deferred is a record that was left to its lane.
+// Deferred is a record deferred to its lane.
 type Deferred struct {
 	Key
 	offset int64
@@ -80,8 +80,8 @@ type Deferred struct {
 	time   time.Time
 }
 
-// Backlogs are what lanes have left behind in the partitions of
-// an assignment; bounded by Lanes.Most.
+// Backlogs are those of the lanes in an assignment's partitions;
+// at most Lanes.Most.
 type Backlogs map[Key]Backlog
 
 // AnyHalted reports whether a lane is stopped.
@@ -94,7 +94,7 @@ func (all Backlogs) AnyHalted() bool {
 	return false
 }
 
-// Lower lowers positions of partitions to those of the lanes in them.
+// Lower lowers partitions' positions to those of their lanes.
 func (all Backlogs) Lower(positions map[int]int64) {
 	for at, b := range all {
 		if next, there := positions[at.Partition]; there {
@@ -103,8 +103,8 @@ func (all Backlogs) Lower(positions map[int]int64) {
 	}
 }
 
-// Extended are the backlogs that change when records are left to
-// their lanes, in one order.
+// Extended returns, ordered, the backlogs that change when
+// records are deferred.
 func (all Backlogs) Extended(topic wire.TopicID, records []Deferred) []Backlog {
 	changed := make(map[Key]Backlog)
 	for _, p := range records {
@@ -117,15 +117,15 @@ func (all Backlogs) Extended(topic wire.TopicID, records []Deferred) []Backlog {
 		case !known:
 			b = Backlog{Key: p.Key, Topic: topic, Next: p.offset, Since: p.time}
 		case p.offset <= b.Last:
-			continue // it is deferred already: the partition's position was set back
+			continue // deferred already: the partition's position was set back
 		}
 		changed[p.Key] = b.extended(p)
 	}
 	return slices.SortedFunc(maps.Values(changed), byLaneKey)
 }
 
-// oldest is the backlog of a lane that waits longest, after the one
-// being served. Pausing ones are skipped.
+// oldest returns a lane's backlog that waits longest, after the one
+// being served. It skips pausing ones.
 func (all Backlogs) oldest(lane string, served *Batch, pausing func(Key) bool) (oldest Backlog, w readiness) {
 	for at, b := range all {
 		if at.Lane != lane || b.Halted != "" {

@@ -5,7 +5,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/batch"
 )
 
-// Request is what is to be read of a backlog.
+// Request asks for records of a backlog.
 type Request struct {
 	Key
 	Next, Last int64
@@ -13,8 +13,7 @@ type Request struct {
 	Limit      Amount
 }
 
-// Batch is what was read of a backlog: its lane's records
-// from where it stood to next.
+// Batch is what was read: the lane's records from its position to Next.
 type Batch struct {
 	Request
 	Records []bus.Record
@@ -23,7 +22,7 @@ type Batch struct {
 	Err     error
 }
 
-// Skip goes to where the next records are.
+// Skip moves Next to the next span.
 func (s *Batch) Skip() {
 	for len(s.spans) > 0 && s.spans[0].Last < s.Next {
 		s.spans = s.spans[1:]
@@ -33,8 +32,8 @@ func (s *Batch) Skip() {
 	}
 }
 
-// Choose takes the records of the lane until there are enough,
-// and reports whether there are.
+// Choose takes the lane's records until there are enough, and reports
+// whether there are.
 func (s *Batch) Choose(p batch.Piece, lanes Config) (full bool) {
 	for _, r := range p.Records {
 		if r.Offset > s.Last {
@@ -48,13 +47,13 @@ func (s *Batch) Choose(p batch.Piece, lanes Config) (full bool) {
 			s.Next = r.Offset
 			return true
 		}
-		s.Records, s.Taken = append(s.Records, r.Detached()), s.Taken.plus(size) // or it would keep its whole batch in memory
+		s.Records, s.Taken = append(s.Records, r.Detached()), s.Taken.plus(size) // a copy, which does not keep its whole batch in memory
 	}
 	s.Next = min(p.Next, s.Last+1)
 	return false
 }
 
-// Cut drops what exceeds a limit that was lowered after the stretch was read.
+// Cut drops what exceeds a limit that was lowered after the read.
 func (s *Batch) Cut(limit Amount, lanes Config) {
 	taken := Amount{}
 	for i, r := range s.Records {

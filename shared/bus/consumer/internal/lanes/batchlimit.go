@@ -2,18 +2,18 @@ package lanes
 
 import "time"
 
-// Bounds of a batchLimit.
+// Bounds of a BatchLimit.
 const (
 	minScale   = 1.0 / 256
 	firstScale = 1.0 / 8
 )
 
-// BatchLimit is the part of the largest transaction that takes
-// about its target time.
+// BatchLimit is the part of the largest transaction that takes about
+// the target time.
 type BatchLimit struct{ scale float64 }
 
-// NewBatchLimit begins low with lanes, until costs are measured; without them
-// transactions are as large as they may be.
+// NewBatchLimit begins low with lanes, until costs are measured;
+// without lanes transactions have full size.
 func NewBatchLimit(lanes Config) *BatchLimit {
 	if lanes.Of == nil {
 		return &BatchLimit{1}
@@ -21,23 +21,22 @@ func NewBatchLimit(lanes Config) *BatchLimit {
 	return &BatchLimit{firstScale}
 }
 
-// Limit is how much the next transaction may hold.
+// Limit returns how much the next transaction may hold.
 func (l *BatchLimit) Limit(most Amount) Amount {
 	scaled := func(n int) int { return max(1, int(float64(n)*l.scale)) }
 	return Amount{scaled(most.Records), scaled(most.Cost), most.Bytes}
 }
 
-// Timing is how long a transaction took: its effect, and what is
-// around every effect however small.
+// Timing is how long a transaction took: for its effect, and for all around it.
 type Timing struct{ Effect, Overhead time.Duration }
 
-// minEffectRatio is how many times its overhead an effect may take in any case:
-// where all is slow, smaller transactions only add overhead.
+// minEffectRatio is how many times the overhead an effect may always
+// take: on a slow machine smaller transactions only add overhead.
 const minEffectRatio = 4
 
-// Learn adapts to a transaction: after one that took too long the next gets the
-// size that would not have; after a full one that took less, a larger one. One
-// bad measurement is soon recovered from.
+// Learn adapts to a transaction: after a slow one, the next gets the
+// size that would have met the target; after a quick full one, a larger
+// size. It recovers soon from a bad measurement.
 func (l *BatchLimit) Learn(took Timing, target time.Duration, held, limit, most Amount) {
 	target = max(target, minEffectRatio*took.Overhead)
 	part := max(float64(held.Records)/float64(most.Records), float64(held.Cost)/float64(most.Cost))

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Where a machine is so slow that a transaction without any effect takes longer
-// than one should, those with an effect do not become smaller.
+// On a machine so slow that an empty transaction exceeds the target,
+// transactions do not become smaller.
 func TestBatchLimitOfASlowMachine(t *testing.T) {
 	most := Amount{1000, 1 << 20, 1 << 20}
 	l := NewBatchLimit(Config{Of: func(bus.Record) string { return "" }})
@@ -21,8 +21,8 @@ func TestBatchLimitOfASlowMachine(t *testing.T) {
 	}
 }
 
-// One transaction that takes too long is enough, however small it was: those
-// that gather meanwhile do not make the next one longer still.
+// One slow transaction is enough, however small: records that gather
+// meanwhile do not make the next one even slower.
 func TestBatchLimitLearnsAtOnce(t *testing.T) {
 	most, target := Amount{1000, 8 << 20, 8 << 20}, 250*time.Millisecond
 	l := &BatchLimit{1}
@@ -39,8 +39,8 @@ func TestBatchLimitLearnsAtOnce(t *testing.T) {
 	}
 }
 
-// A transaction takes about as long as it should, whatever a record costs, and
-// is as large as it may be where that is quick.
+// A transaction takes about the target time, whatever a record costs,
+// and has full size if that is quick.
 func TestBatchLimit(t *testing.T) {
 	most, target := Amount{1000, 1 << 20, 1 << 20}, 250*time.Millisecond
 	for _, record := range []time.Duration{time.Microsecond, time.Millisecond, 20 * time.Millisecond, time.Second} {
@@ -57,8 +57,8 @@ func TestBatchLimit(t *testing.T) {
 	}
 }
 
-// While a consumer is in time its transactions are short; the later it is, the
-// larger they become, by a part of what all wait anyway.
+// Transactions are short while a consumer is in time; the later it is,
+// the larger they become, by a part of its delay.
 func TestALateConsumerHasLargerTransactions(t *testing.T) {
 	lanes, most := Config{Of: func(bus.Record) string { return "" }}.WithDefaults(), Amount{1000, 1000, 1000}
 	for waited, want := range map[time.Duration][2]int{-time.Hour: {50, 75}, 200 * time.Millisecond: {50, 75}, 2 * time.Second: {350, 500}, time.Hour: {1000, 1000}} {

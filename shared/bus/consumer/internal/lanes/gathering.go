@@ -5,23 +5,24 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Gathering is the work of a transaction while it is gathered from the log.
+// Gathering is a transaction's work while it is gathered from the log.
 type Gathering struct {
 	Work
 	lanes     Config
-	backlogs  Backlogs // as they are before
+	backlogs  Backlogs // before this work
 	turns     *Turns
 	shares    shares
-	deferring map[Key]bool  // lanes that are left behind from this work on; bounded by Lanes.Most
+	deferring map[Key]bool  // lanes that this work defers first; at most Lanes.Most
 	Reached   map[int]int64 // how far each partition is read
 	Full      bool
 }
 
-// maxDeferred is how many records one transaction defers: it must not delay
-// what it applies for longer than that waits for others.
+// maxDeferred is how many records one transaction defers: deferring
+// must not delay the applied records longer than gathering does.
 const maxDeferred = 20_000
 
-// NewGathering is an empty transaction of at most limit, after those of lately.
+// NewGathering returns an empty transaction of at most limit. lately
+// has the ones before.
 func NewGathering(lanes Config, limit Amount, lately *Usage, backlogs Backlogs, turns *Turns) *Gathering {
 	return &Gathering{
 		lanes: lanes, backlogs: backlogs, turns: turns,
@@ -33,14 +34,13 @@ func NewGathering(lanes Config, limit Amount, lately *Usage, backlogs Backlogs, 
 // Begun reports whether there is work.
 func (g *Gathering) Begun() bool { return len(g.Records)+len(g.Deferred) > 0 }
 
-// Taken is how much is to be applied.
+// Taken returns how much is to be applied.
 func (g *Gathering) Taken() Amount { return g.shares.taken }
 
-// Limit is how much may be.
+// Limit returns how much may be.
 func (g *Gathering) Limit() Amount { return g.shares.limit }
 
-// Take returns how many records belong to this transaction, or
-// are left to their lanes with it.
+// Take returns how many records this transaction takes, deferred ones included.
 func (g *Gathering) Take(records []bus.Record) (n int) {
 	late := g.late(records)
 	if late {
@@ -55,12 +55,12 @@ func (g *Gathering) Take(records []bus.Record) (n int) {
 	return n
 }
 
-// late reports whether lanes are held to their shares in a chunk.
+// late reports whether a chunk's lanes are held to their shares.
 func (g *Gathering) late(records []bus.Record) bool {
 	return g.lanes.Of != nil && len(records) > 0 && clock.Now().Sub(records[0].Time) >= g.lanes.Late
 }
 
-// add returns false where a record belongs to the next transaction.
+// add returns false if a record belongs to the next transaction.
 func (g *Gathering) add(r bus.Record, late bool) bool {
 	s, at := laneState{late: late}, Key{g.lanes.of(r), r.Partition}
 	if at.Lane != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// A lane that is left behind in a transaction stays so to its end, also where
-// what comes next is not late any more: its records keep their order.
+// A lane deferred in a transaction stays so to its end, even if the
+// records that follow are not late: its records keep their order.
 func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	written := func(from, to int, at time.Time, lane func(i int) string) (records []bus.Record) {
 		for i := from; i < to; i++ {
@@ -35,9 +35,9 @@ func TestALaneThatIsPassedStaysPassed(t *testing.T) {
 	}
 }
 
-// While nothing is late, a lane has at most a quarter of what was learned that
-// a transaction may hold: the first records of a flood can be dearer by far.
-// Many lanes fill all of it.
+// While nothing is late, a lane has at most a quarter of a
+// transaction's learned limit: the first records of a flood may cost
+// far more. Many lanes fill all of it.
 func TestALaneInTimeHasAQuarter(t *testing.T) {
 	lanes := Config{Of: func(r bus.Record) string { return string(r.Key) }}
 	for name, c := range map[string]struct {
@@ -60,8 +60,8 @@ func TestALaneInTimeHasAQuarter(t *testing.T) {
 	}
 }
 
-// A record larger than a lane's quarter shares its transaction with small
-// ones of other lanes, not with another such record.
+// A record larger than a lane's quarter shares its transaction with
+// small ones of other lanes, not with another large one.
 func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
 	r := shares{limit: Amount{100, 1000, 1000}, most: Amount{25, 250, 1000}, lately: NewUsage(), lanes: map[string]Amount{}}
 	large, small := Amount{1, 300, 300}, Amount{1, 10, 10}
@@ -71,7 +71,7 @@ func TestLargeRecordsInTimeComeOneByOne(t *testing.T) {
 	}
 }
 
-// gatheringOf is a transaction that holds 100 records.
+// gatheringOf returns a transaction for 100 records.
 func gatheringOf(lanes Config) *Gathering {
 	return NewGathering(lanes.WithDefaults(), Amount{100, 1 << 20, 1 << 20}, NewUsage(), Backlogs{}, NewTurns())
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// flow is a log of records by their lanes, and what a consumer that is late
-// makes of it, transaction by transaction.
+// flow is a log as the lanes of its records, and the transactions that
+// a late consumer makes of it.
 type flow struct {
 	limit  Amount
 	lately *Usage
@@ -20,8 +20,8 @@ func newFlow(limit Amount) *flow {
 	return &flow{limit: limit, lately: NewUsage(), behind: map[string]bool{}}
 }
 
-// transact decides about records until the transaction is full, and returns
-// what each lane got, and how far the log is read.
+// transact decides about records until the transaction is full. It
+// returns what each lane got, and how far the log is read.
 func (f *flow) transact(log []string, cost func(lane string) int) (got map[string]Amount, read int) {
 	r := shares{limit: f.limit, most: f.limit, lately: f.lately, lanes: map[string]Amount{}}
 	got = map[string]Amount{}
@@ -42,10 +42,9 @@ func (f *flow) transact(log []string, cost func(lane string) int) (got map[strin
 	return got, read
 }
 
-// Of transactions while the consumer is late: none holds more than
-// its limit unless one record does; no lane has more than a
-// quarter of the latest ones unless one record is more; and a lane
-// that is not behind gets its first record in.
+// While the consumer is late, no transaction exceeds its limit unless one
+// record does; no lane exceeds a quarter of the latest ones unless one
+// record does; and a lane without a backlog gets its first record in.
 func TestShares(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -58,7 +57,7 @@ func TestShares(t *testing.T) {
 		f := newFlow(Amount{4 + random.IntN(100), 100 + random.IntN(5000), 1 << 20})
 		log := make([]string, 3000)
 		for i := range log {
-			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first send most
+			log[i] = fmt.Sprint(min(random.IntN(lanes), random.IntN(lanes))) // the first lanes send most
 		}
 		for rest := log; len(rest) > 0; {
 			before := Usage{lanes: maps.Clone(f.lately.lanes), all: f.lately.all}
@@ -83,9 +82,9 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A few lanes that send as much as they can, in equal parts, are all held
-// back after a while, so that a lane that sends little is reached. More of
-// them are not: nobody would gain by it.
+// A few lanes that send equally as much as they can are all deferred
+// after a while, so that a quiet lane is reached. More of them are not:
+// it would help nobody.
 func TestEqualFloodsAreHeldBack(t *testing.T) {
 	for _, floods := range []int{1, 2, 4, 5, 7} {
 		f := newFlow(Amount{1000, 1 << 20, 1 << 20})
@@ -119,8 +118,8 @@ func TestManyEqualLanesAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// Also not where a transaction alone holds only a few of them, since records
-// come partition by partition: what each had lately counts.
+// Nor if single transactions hold only a few of the lanes, as records
+// come partition by partition: each lane's recent usage counts.
 func TestManyEqualLanesInFewPartitionsAreNotHeldBack(t *testing.T) {
 	for _, c := range []struct{ lanes, partitions, run, limit int }{{24, 12, 10, 100}, {24, 12, 10, 30}, {24, 12, 40, 150}, {100, 12, 100, 250}, {1000, 50, 40, 1000}} {
 		f := newFlow(Amount{c.limit, 1 << 20, 1 << 20})
@@ -140,8 +139,8 @@ func TestManyEqualLanesInFewPartitionsAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// There are no shares while the consumer is in time, without
-// lanes, or without room for another lane.
+// There are no shares while the consumer is in time, without lanes, or
+// without room for another lane.
 func TestNoShares(t *testing.T) {
 	for name, c := range map[string]struct {
 		lane string
@@ -157,8 +156,8 @@ func TestNoShares(t *testing.T) {
 	}
 }
 
-// Records that each take more than a transaction should defer their lane at the
-// second of them: what stands behind a hundred of them waits for one.
+// Records that each take more than a transaction should defer their
+// lane at the second one: what follows a hundred of them waits for one.
 func TestSharesOfRecordsLargerThanTransactions(t *testing.T) {
 	log := strings.Split(strings.Repeat("noisy ", 100)+"quiet quiet", " ")
 	cost := func(lane string) int { return map[string]int{"noisy": 1000, "quiet": 1}[lane] }

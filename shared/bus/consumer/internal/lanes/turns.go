@@ -7,43 +7,43 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Turns is the order in which lanes with backlogs get transactions.
+// Turns orders the transactions of lanes with backlogs.
 type Turns struct {
 	lanes  []string               // each once
-	limits map[string]*BatchLimit // bounded by Lanes.Most
-	failed map[Key]failure        // whose last turn came to nothing; bounded by Lanes.Most
+	limits map[string]*BatchLimit // at most Lanes.Most
+	failed map[Key]failure        // whose last turn failed; at most Lanes.Most
 }
 
-// NewTurns is the order of no lanes.
+// NewTurns returns turns without lanes.
 func NewTurns() *Turns {
 	return &Turns{limits: make(map[string]*BatchLimit), failed: make(map[Key]failure)}
 }
 
-// failure is how often in a row a lane's turns in one partition
-// failed, and until when it gets none: a fault there delays its
-// other partitions by one turn at most.
+// failure counts a lane's failed turns in a row in one partition, and
+// pauses them: a fault there delays the lane's other partitions by one
+// turn at most.
 type failure struct {
 	count int
 	until time.Time
 }
 
-// Fail notes that a turn came to nothing.
+// Fail notes that a turn failed.
 func (t *Turns) Fail(at Key) {
 	n := t.failed[at].count + 1
 	t.failed[at] = failure{n, clock.Now().Add(clock.Backoff(n, 20*time.Millisecond, 2*time.Second))}
 }
 
-// Succeed notes that one did not, or that none is needed.
+// Succeed notes that a turn succeeded, or that none is needed.
 func (t *Turns) Succeed(at Key) { delete(t.failed, at) }
 
-// Pausing reports whether a place failed a moment ago.
+// Pausing reports whether a lane's turn in a partition has just failed.
 func (t *Turns) Pausing(at Key) bool { return clock.Now().Before(t.failed[at].until) }
 
-// MaxRest is the longest rest between turns while all that is
-// left to read has failed.
+// MaxRest is the longest rest between turns while every lane with
+// records has just failed.
 const MaxRest = 200 * time.Millisecond
 
-// Rest is how long nothing can be read.
+// Rest returns how long nothing can be read.
 func (t *Turns) Rest() time.Duration {
 	shortest := MaxRest
 	for at, f := range t.failed {
@@ -54,7 +54,7 @@ func (t *Turns) Rest() time.Duration {
 	return shortest
 }
 
-// Add puts a lane last, unless it is there.
+// Add puts a new lane last.
 func (t *Turns) Add(lane string) {
 	if t.limits[lane] == nil {
 		t.limits[lane] = &BatchLimit{firstScale}
@@ -62,26 +62,26 @@ func (t *Turns) Add(lane string) {
 	}
 }
 
-// Has reports whether a lane is behind anywhere.
+// Has reports whether a lane has a backlog.
 func (t *Turns) Has(lane string) bool { return t.limits[lane] != nil }
 
-// Empty reports whether no lane is.
+// Empty reports whether no lane has.
 func (t *Turns) Empty() bool { return len(t.lanes) == 0 }
 
-// Limit is that of a lane's transactions; nil where it has no turn.
+// Limit returns the limit of a lane's transactions; nil without a turn.
 func (t *Turns) Limit(lane string) *BatchLimit { return t.limits[lane] }
 
-// readiness is what a lane has left to be read.
+// readiness is whether a lane has records to read.
 type readiness int
 
 const (
 	nothing readiness = iota
-	later             // all of it has failed a moment ago
+	later             // all have just failed
 	ready
 )
 
-// take returns the next ready lane, and puts it last. Lanes that
-// need no turn leave the order.
+// take returns the next ready lane, and puts it last. Lanes without
+// records leave the order.
 func (t *Turns) take(wants func(lane string) readiness) (string, bool) {
 	for range len(t.lanes) {
 		lane := t.lanes[0]
@@ -99,8 +99,8 @@ func (t *Turns) take(wants func(lane string) readiness) (string, bool) {
 	return "", false
 }
 
-// NextRead is what to read next, and of it at most a part of most: the
-// oldest backlog of the lane whose turn it is.
+// NextRead returns what to read next, at most a part of most: from the
+// oldest backlog of the next lane.
 func (t *Turns) NextRead(all Backlogs, served *Batch, most Amount) (Request, bool) {
 	var oldest Backlog
 	lane, ok := t.take(func(lane string) (w readiness) {

@@ -6,22 +6,22 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// Work is what one transaction does: it applies records, and
-// moves the positions behind them.
+// Work is what one transaction does: it applies records, and moves the
+// positions after them.
 type Work struct {
 	Records  []bus.Record
-	Deferred []Deferred // are left to their lanes; in the order of their partitions
+	Deferred []Deferred // for their lanes; in the order of their partitions
 
-	Lane  *Key  // whose deferred records these are; nil: they come in the order of the log
+	Lane  *Key  // the lane of deferred records; nil: they are in the order of the log
 	Until int64 // how far the lane is read
 }
 
 // Empty reports whether there is nothing to do.
 func (w Work) Empty() bool { return len(w.Records) == 0 && len(w.Deferred) == 0 && w.Lane == nil }
 
-// Divided are three parts of the work: records before low, before
-// high, and the rest. Each defers what is before its last
-// records, and the last one the remainder.
+// Divided returns three parts of the work: records before low, before
+// high, and the rest. Each defers what is before its last records, and
+// the last one the remainder.
 func (w Work) Divided(low, high int) []Work {
 	parts := []Work{{Records: w.Records[:low]}, {Records: w.Records[low:high]}, {Records: w.Records[high:]}}
 	rest := w.Deferred

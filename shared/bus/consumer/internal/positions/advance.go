@@ -16,19 +16,19 @@ UPDATE bus_positions AS b SET next = m.until, updated_at = now()
   FROM unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[]) AS m(partition, since, until, epoch)
  WHERE b.group_name = $1 AND b.topic = $2 AND b.partition = m.partition AND b.next = m.since AND b.epoch = m.epoch`
 
-// An Advance moves the positions of partitions, one row each, and defers
-// records to their lanes.
+// An Advance moves the positions of partitions, one row each,
+// and defers records.
 type Advance struct {
 	Store                *Store
 	Partitions           []int // in order, so that members don't deadlock
 	Since, Until, Epochs []int64
 	Deferring            []lanes.Backlog
-	Known                lanes.Backlogs // that are written down already
+	Known                lanes.Backlogs // stored already
 }
 
-// Move locks the rows, and refuses, with bus.ErrFenced, a fenced member and
-// records applied before. The database ends the transaction of a stalled
-// member, so that its successor need not wait longer.
+// Move locks the rows, and refuses, with bus.ErrFenced, a fenced member
+// and records applied before. The database ends a stalled member's
+// transaction, so that its successor waits no longer.
 func (a *Advance) Move(ctx context.Context, tx pgx.Tx) error {
 	s := a.Store
 	batch := &pgx.Batch{}
@@ -54,8 +54,8 @@ func (a *Advance) Move(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// Moved reports whether all positions are at their goal: then a
-// commit whose answer was lost has succeeded.
+// Moved reports whether all positions are at their goal: then a commit
+// whose answer was lost has succeeded.
 func (a *Advance) Moved(ctx context.Context) (bool, error) {
 	s := a.Store
 	ctx, cancel := s.Bounded(ctx)

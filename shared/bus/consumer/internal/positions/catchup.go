@@ -11,9 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
-// A CatchUp moves the position of a lane in one partition, under the
-// partition's epoch. Without a backlog left the row goes, and the lane is back
-// with the others.
+// A CatchUp moves a lane's position in one partition, under the
+// partition's epoch. It deletes the row of a lane that has caught up.
 type CatchUp struct {
 	Store    *Store
 	From, To lanes.Backlog
@@ -57,8 +56,8 @@ func (c *CatchUp) Move(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// Moved reports whether the lane is at its goal, and the partition still
-// the member's.
+// Moved reports whether the lane is at its goal, and the partition
+// still the member's.
 func (c *CatchUp) Moved(ctx context.Context) (moved bool, err error) {
 	err = c.Store.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := c.Store.Own(ctx, tx, c.From.Partition, c.Epoch); err != nil {

@@ -15,9 +15,9 @@ import (
 )
 
 // claimPositions takes a partition without a start only if it was
-// consumed before. A new one is stopped for its reason, if it has one.
-// Without a reason, because the loss is accepted, one that was stopped
-// for it ($8) continues where its log starts now.
+// consumed before. A new partition with a reason is stopped. If the
+// loss is accepted there is no reason, and a partition stopped for it
+// ($8) continues at the start of its log.
 const claimPositions = `
 INSERT INTO bus_positions (group_name, topic, partition, next, epoch, owner, topic_id, halted)
 SELECT $1, $2, p, coalesce(s, 0), 1, $5, $6, reason FROM unnest($3::integer[], $4::bigint[], $7::text[]) AS t(p, s, reason)
@@ -28,23 +28,23 @@ ON CONFLICT (group_name, topic, partition) DO UPDATE
        halted = CASE WHEN starts_with(bus_positions.halted, $8) AND excluded.next > 0 THEN NULL ELSE bus_positions.halted END
 RETURNING partition, next, epoch, coalesce(halted, ''), topic_id`
 
-// A Claim is what a member wants to take over.
+// A Claim is what a member takes over.
 type Claim struct {
 	Owner      string // the member
 	Partitions []int
 	Logs       broker.TopicLogs
-	AcceptLost bool // a partition that was never read may begin after the lost beginning of its log
+	AcceptLost bool // a partition never read may begin after the lost beginning of its log
 }
 
-// Claimed is what it has then.
+// Claimed is what the member got.
 type Claimed struct {
 	Positions map[int]*Position
 	Halted    map[int]error // partitions that are stopped
 	Backlogs  lanes.Backlogs
 }
 
-// Claim takes positions over under new epochs, with the backlogs of their
-// lanes. It waits some seconds for a member that is at work.
+// Claim takes positions over under new epochs, with the backlogs of
+// their lanes. It waits some seconds for a working member.
 func (s *Store) Claim(ctx context.Context, c Claim) (claimed Claimed, err error) {
 	starts, reasons := make([]*int64, len(c.Partitions)), make([]*string, len(c.Partitions))
 	for i, p := range c.Partitions {
@@ -78,8 +78,8 @@ func (s *Store) Claim(ctx context.Context, c Claim) (claimed Claimed, err error)
 	return claimed, nil
 }
 
-// lost is why a partition that was never consumed can't begin
-// where its log does; nil where it can.
+// lost returns why a partition never consumed can't begin at the start
+// of its log; nil if it can.
 func (s *Store) lost(c Claim, partition int, log broker.LogBounds) *string {
 	if log.Start == 0 || c.AcceptLost {
 		return nil
@@ -107,8 +107,8 @@ func scanClaimed(rows pgx.Rows) (Claimed, error) {
 	return claimed, err
 }
 
-// takeBacklogs reads the backlogs of claimed partitions. Those of a replaced
-// topic are gone, once the positions were set into the new one.
+// takeBacklogs reads the backlogs of claimed partitions. Those of a
+// replaced topic are dropped once the positions are set to the new one.
 func (s *Store) takeBacklogs(ctx context.Context, tx pgx.Tx, claimed map[int]*Position) (lanes.Backlogs, error) {
 	if err := AsSystem(ctx, tx); err != nil {
 		return nil, err

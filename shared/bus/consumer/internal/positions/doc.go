@@ -1,3 +1,4 @@
-// Package positions keeps where a consumer group stands in a topic, and its
-// lanes, in the tables of bus.Migrations. It does not know what is applied.
+// Package positions keeps the positions of a consumer group and its
+// lanes in a topic, in the tables of bus.Migrations. It does not know
+// the records' effect.
 package positions

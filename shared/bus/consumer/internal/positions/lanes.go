@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
-// saveBacklogs writes only over rows that are as this member last saw them: one
-// that a person has deleted or moved must not come back.
+// saveBacklogs updates only rows that are as this member last saw them:
+// a row that an operator deleted or moved must not come back.
 const saveBacklogs = `
 WITH d AS (
   SELECT * FROM unnest($4::text[], $5::integer[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::timestamptz[])
@@ -27,8 +27,8 @@ WITH d AS (
 )
 SELECT (SELECT count(*) FROM extended) + (SELECT count(*) FROM made)`
 
-// queueBacklogs writes what an advance defers, of one topic, and counts what
-// was written.
+// queueBacklogs writes the backlogs of an advance, of one topic,
+// and counts them.
 func (s *Store) queueBacklogs(batch *pgx.Batch, a *Advance, saved *int) {
 	var names []string
 	var partitions []int
@@ -46,8 +46,7 @@ func (s *Store) queueBacklogs(batch *pgx.Batch, a *Advance, saved *int) {
 	batch.Queue(asNobody)
 }
 
-// Backlogs reads those of partitions as they are written down; tx acts as the
-// system.
+// Backlogs reads the stored backlogs of partitions; tx acts as the system.
 func (s *Store) Backlogs(ctx context.Context, tx pgx.Tx, partitions []int) ([]lanes.Backlog, error) {
 	rows, err := tx.Query(ctx, `SELECT organization, partition, topic_id, next, last, records, bytes, since, coalesce(halted, '') FROM bus_deferred
 		WHERE group_name = $1 AND topic = $2 AND partition = ANY($3)`, s.Group, s.Topic, partitions)
@@ -65,7 +64,7 @@ func scanBacklog(row pgx.CollectableRow) (b lanes.Backlog, err error) {
 }
 
 // FewerHalted reports whether fewer lanes than so many are stopped in
-// partitions: a person has cleared some. tx acts as the system.
+// partitions: an operator has cleared some. tx acts as the system.
 func (s *Store) FewerHalted(ctx context.Context, tx pgx.Tx, partitions []int, than int) (fewer bool, err error) {
 	if than == 0 {
 		return false, nil
@@ -81,10 +80,10 @@ const (
 	moveBacklog   = `UPDATE bus_deferred SET next = $6, records = $7, bytes = $8, since = $9` + ofBacklog + ` AND next = $5`
 )
 
-// keyOf are the first arguments of ofBacklog.
+// keyOf returns the first arguments of ofBacklog.
 func (s *Store) keyOf(at lanes.Key) []any { return []any{at.Lane, s.Group, s.Topic, at.Partition} }
 
-// HaltLane writes down why a lane is stopped in a partition.
+// HaltLane stores why a lane is stopped in a partition.
 func (s *Store) HaltLane(ctx context.Context, at lanes.Key, epoch int64, reason string) error {
 	return s.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.Own(ctx, tx, at.Partition, epoch); err != nil {
@@ -95,7 +94,7 @@ func (s *Store) HaltLane(ctx context.Context, at lanes.Key, epoch int64, reason 
 	})
 }
 
-// drop removes a backlog whose records are gone with their topic.
+// drop deletes a backlog whose records were deleted with their topic.
 func (s *Store) drop(ctx context.Context, tx pgx.Tx, b lanes.Backlog) error {
 	s.Logger.Error("deferred records are gone", "lane", b.Lane, "partition", b.Partition, "first", b.Next, "last", b.Last, "records", b.Records,
 		"error", bus.ErrTopicReplaced)

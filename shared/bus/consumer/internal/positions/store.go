@@ -18,13 +18,13 @@ import (
 type Store struct {
 	Pool         *pgxpool.Pool
 	Group, Topic string
-	Timeout      time.Duration // of everything that asks the database: it may go silent without closing a connection
+	Timeout      time.Duration // of all queries: a database may go silent without closing a connection
 	IdleTimeout  time.Duration // after which the database ends the transaction of a stalled member
 	Logger       *slog.Logger
 }
 
-// A Position is where the group stands in a partition, under the epoch of the
-// member that has it.
+// A Position is the group's next offset in a partition, under the epoch
+// of the member that has it.
 type Position struct {
 	Next  int64
 	Epoch int64
@@ -33,29 +33,29 @@ type Position struct {
 
 const (
 	asSystem = `SELECT set_config('weir.organization', '*', true)`
-	// asNobody undoes asSystem: a handler chooses by itself whose rows it sees.
+	// asNobody undoes asSystem: a handler itself chooses the rows that it sees.
 	asNobody       = `SELECT set_config('weir.organization', '', true)`
 	setIdleTimeout = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
 )
 
-// AsSystem has a transaction see the rows of all organizations.
+// AsSystem lets a transaction see the rows of all organizations.
 func AsSystem(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, asSystem)
 	return err
 }
 
-// AsNobody has it see those of none again.
+// AsNobody lets it see no organization's rows again.
 func AsNobody(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, asNobody)
 	return err
 }
 
-// Bounded ends with the store's timeout.
+// Bounded returns a context with the store's timeout.
 func (s *Store) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.Timeout)
 }
 
-// Read carries out a transaction of the system that only reads.
+// Read runs a transaction of the system that only reads.
 func (s *Store) Read(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s *Store) Read(ctx context.Context, do func(context.Context, pgx.Tx) error
 	})
 }
 
-// Write carries out a transaction of the system.
+// Write runs a transaction of the system.
 func (s *Store) Write(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func (s *Store) Write(ctx context.Context, do func(context.Context, pgx.Tx) erro
 	})
 }
 
-// idleTimeout is IdleTimeout as the database's setting.
+// idleTimeout returns IdleTimeout in the database's format.
 func (s *Store) idleTimeout() string { return strconv.FormatInt(s.IdleTimeout.Milliseconds(), 10) }
 
 // Own locks a position and refuses, with bus.ErrFenced, a member that lost it.
@@ -93,8 +93,8 @@ func (s *Store) Own(ctx context.Context, tx pgx.Tx, partition int, epoch int64) 
 	return err
 }
 
-// AllClaimed reports whether each of so many partitions of a topic was ever
-// claimed. One that was stopped is for a person.
+// AllClaimed reports whether each of so many partitions of a topic was
+// ever claimed. An operator resumes stopped ones.
 func (s *Store) AllClaimed(ctx context.Context, topic wire.TopicID, partitions int) (bool, error) {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *Store) AllClaimed(ctx context.Context, topic wire.TopicID, partitions i
 	return n == partitions, err
 }
 
-// Halt writes down why a partition is stopped.
+// Halt stores why a partition is stopped.
 func (s *Store) Halt(ctx context.Context, partition int, epoch int64, reason error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()

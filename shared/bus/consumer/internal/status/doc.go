@@ -1,3 +1,3 @@
-// Package status is how far a consumer is, and what it has stopped: for its
-// readiness, its lag and its metrics. It asks nobody.
+// Package status keeps a consumer's progress and what it has stopped,
+// for its readiness, lag and metrics. It does no I/O.
 package status

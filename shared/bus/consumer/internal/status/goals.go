@@ -6,22 +6,22 @@ import (
 	"github.com/weirlog/weir/shared/bus/consumer/internal/lanes"
 )
 
-// Goals are the ends that partitions had when they were assigned. Once all is
-// applied that far, lanes included, the consumer is ready.
+// Goals are the ends that partitions had when they were assigned. The
+// consumer is ready once all is applied up to them, lanes included.
 type Goals struct {
-	ends map[int]int64 // of partitions that are not as far; unknown: not fetched yet
+	ends map[int]int64 // of partitions that have not reached them; unknown: not fetched yet
 	read map[int]int64 // how far partitions are read
 }
 
 const unknown = -1
 
-// NewGoals are none.
+// NewGoals returns no goals.
 func NewGoals() Goals { return Goals{ends: make(map[int]int64), read: make(map[int]int64)} }
 
 // Add adds a partition.
 func (g Goals) Add(partition int) { g.ends[partition] = unknown }
 
-// Open reports whether a partition is not as far yet.
+// Open reports whether a partition has not reached its goal.
 func (g Goals) Open() bool { return len(g.ends) > 0 }
 
 // Seen notes where the log of a partition ends.
@@ -41,8 +41,7 @@ func (g Goals) Reached(until map[int]int64) {
 	}
 }
 
-// Met closes the goals of partitions that are as far, and
-// reports whether none is left.
+// Met removes reached goals, and reports whether none is left.
 func (g Goals) Met(behind lanes.Backlogs) bool {
 	applied := maps.Clone(g.read)
 	behind.Lower(applied)

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Metrics measure the transactions of one consumer.
-// standing collects its lag at a scrape.
+// Metrics measure the transactions of one consumer. At a scrape,
+// standing collects its lag.
 type Metrics struct {
 	applied, Deferred, Parked, Replayed, failed prometheus.Counter
 	duration, delay                             prometheus.Histogram
@@ -50,9 +50,9 @@ func (m Metrics) Transacted(took time.Duration, err error) {
 	}
 }
 
-// Took counts what is committed. Deferred records do not count
-// as late: they were so on purpose. Those of sampled requests have the trace of
-// ctx, their transaction, as an exemplar.
+// Took counts committed records. It observes no delay of deferred ones,
+// which are late on purpose. Records of sampled requests have the trace
+// of ctx, their transaction, as an exemplar.
 func (m Metrics) Took(ctx context.Context, w lanes.Work, now time.Time) {
 	m.applied.Add(float64(len(w.Records)))
 	if w.Lane != nil {
@@ -69,7 +69,7 @@ func (m Metrics) Took(ctx context.Context, w lanes.Work, now time.Time) {
 	}
 }
 
-// standing collects the status of a consumer at a scrape.
+// standing collects a consumer's status at a scrape.
 type standing struct {
 	status                        *Status
 	lag, halted, haltedLanes      *prometheus.Desc
@@ -115,7 +115,7 @@ func (s standing) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// NewMetrics registers the instruments of a consumer with a status.
+// NewMetrics registers the instruments of a consumer.
 func NewMetrics(s *Status, registerer prometheus.Registerer) Metrics {
 	labels := prometheus.Labels{"group": s.group, "topic": s.topic}
 	if registerer != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// end is how far a partition is applied, where its log ends as far as is
-// known, and when all that it has was last fetched.
+// end is how far a partition is applied, the last known end of its log,
+// and when all of it was last fetched.
 type end struct {
 	next, log int64
 	fetched   time.Time
 }
 
-// Reach is how far assigned partitions are applied, and how far they go. Safe
-// for concurrent use.
+// Reach is how far assigned partitions are applied, and where their
+// logs end. Safe for concurrent use.
 type Reach struct {
 	mu         sync.Mutex
 	partitions map[int]end
@@ -30,7 +30,7 @@ func (r *Reach) forget() {
 	r.partitions = make(map[int]end)
 }
 
-// change changes that of a partition.
+// change changes a partition's end.
 func (r *Reach) change(partition int, by func(e *end)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,8 +39,8 @@ func (r *Reach) change(partition int, by func(e *end)) {
 	r.partitions[partition] = e
 }
 
-// Begin notes where a claimed partition goes on. Without a
-// leader its log is taken to end there.
+// Begin notes a claimed partition's next offset. Without a leader its
+// log is assumed to end there.
 func (r *Reach) Begin(partition int, next, until int64) {
 	r.change(partition, func(e *end) { *e = end{next: next, log: max(next, until)} })
 }
@@ -50,7 +50,7 @@ func (r *Reach) See(partition int, until int64) {
 	r.change(partition, func(e *end) { e.log = max(e.log, until) })
 }
 
-// Fetched notes that all that a partition has is fetched.
+// Fetched notes that a whole partition is fetched.
 func (r *Reach) Fetched(partition int) {
 	r.change(partition, func(e *end) { e.fetched = clock.Now() })
 }
@@ -77,8 +77,8 @@ func (r *Reach) Applied(until map[int]int64) {
 	}
 }
 
-// Lagging are the assigned partitions that are behind, or may be: all that they
-// have was not fetched for so long.
+// Lagging returns the assigned partitions that are or may be behind:
+// not fetched to their end for so long.
 func (r *Reach) Lagging(since time.Duration) (partitions []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *Reach) Lagging(since time.Duration) (partitions []int) {
 	return partitions
 }
 
-// lag is how many offsets each partition is behind the end of its log.
+// lag returns each partition's distance from the end of its log, in offsets.
 func (r *Reach) lag() map[int]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

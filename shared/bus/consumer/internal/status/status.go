@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 )
 
-// Status is what a consumer shows of itself. Safe for concurrent use.
+// Status is a consumer's visible state. Safe for concurrent use.
 type Status struct {
 	Reach *Reach // of its partitions
 
@@ -17,13 +17,13 @@ type Status struct {
 
 	mu       sync.Mutex
 	assigned bool // it has its partitions, or others have all
-	caughtUp bool // it was once as far as they reached when they were assigned
+	caughtUp bool // it once reached the ends of the time of assignment
 	halted   map[int]error
-	stopped  map[lanes.Key]error         // lanes; bounded by Lanes.Most
-	behind   map[lanes.Key]lanes.Backlog // bounded by Lanes.Most
+	stopped  map[lanes.Key]error         // lanes; at most Lanes.Most
+	behind   map[lanes.Key]lanes.Backlog // at most Lanes.Most
 }
 
-// New is the status of a consumer that has no partitions.
+// New returns the status of a consumer without partitions.
 func New(group, topic string) *Status {
 	return &Status{
 		Reach: newReach(), group: group, topic: topic,
@@ -31,7 +31,7 @@ func New(group, topic string) *Status {
 	}
 }
 
-// Ready is the error of Consumer.Ready.
+// Ready returns the error of Consumer.Ready.
 func (s *Status) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Status) Ready() error {
 	}
 }
 
-// Claim notes an assignment, some of whose partitions are stopped.
+// Claim notes an assignment and its stopped partitions.
 func (s *Status) Claim(halted map[int]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Status) Leave() {
 	s.Reach.forget()
 }
 
-// CatchUp notes that all is applied that there was at first.
+// CatchUp notes that the first ends are reached.
 func (s *Status) CatchUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,21 +100,21 @@ func (s *Status) Stop(at lanes.Key, reason error) {
 	s.stopped[at] = reason
 }
 
-// Stops counts what is stopped.
+// Stops counts stopped partitions and lanes.
 func (s *Status) Stops() (partitions, lanes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.halted), len(s.stopped)
 }
 
-// Keep notes what a lane has deferred.
+// Keep notes a lane's backlog.
 func (s *Status) Keep(b lanes.Backlog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind[b.Key] = b
 }
 
-// Finish notes that a lane is back with the others in a partition.
+// Finish notes that a lane has caught up in a partition.
 func (s *Status) Finish(at lanes.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Status) Finish(at lanes.Key) {
 	delete(s.stopped, at)
 }
 
-// Lag is what Consumer.Lag returns.
+// Lag returns what Consumer.Lag does.
 func (s *Status) Lag() map[int]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Status) Lag() map[int]int64 {
 	return lag
 }
 
-// deferral is what lanes have left behind in all.
+// deferral sums all lanes' deferred records.
 type deferral struct {
 	lanes          int
 	records, bytes int64

@@ -1,4 +1,4 @@
-// Package transaction carries out a consumer's transactions: it moves
-// positions and has an effect, as often as it takes, and tells when not to go
-// on. It does not choose what is applied.
+// Package transaction runs a consumer's transactions: each moves
+// positions and has an effect, is retried as needed, and reports when
+// to stop. It does not choose what is applied.
 package transaction

@@ -22,15 +22,15 @@ import (
 
 // A Mover moves the positions of some work, in the transaction of its effect.
 type Mover interface {
-	Move(ctx context.Context, tx pgx.Tx) error // the first statements: lock, refuse who lost the positions, refuse repetition
-	Moved(ctx context.Context) (bool, error)   // whether an earlier commit did, whose answer was lost
+	Move(ctx context.Context, tx pgx.Tx) error // first in the transaction: locks, refuses a member that lost the positions, refuses repetition
+	Moved(ctx context.Context) (bool, error)   // whether an earlier commit whose answer was lost succeeded
 	Committed()                                // notes it
 }
 
 // An Effect is what a transaction does with records.
 type Effect func(ctx context.Context, tx pgx.Tx, records []bus.Record) error
 
-// A Runner carries out transactions, one after the other.
+// A Runner runs transactions one by one.
 type Runner struct {
 	Store   *positions.Store
 	Metrics status.Metrics
@@ -41,23 +41,24 @@ type Runner struct {
 	Span  trace.SpanContext // of the last one; invalid: it had none
 }
 
-// maxDataFailures is how often records are tried that the database refuses as
-// data, or at which the handler panics. Then they count as permanent: a
-// conflict with a concurrent transaction is over by then.
+// maxDataFailures is how often a transaction is tried whose records the
+// database refuses as data, or at which the handler panics. After it
+// the failure counts as permanent: a conflict with a concurrent
+// transaction is over by then.
 const maxDataFailures = 3
 
-// maxLaneFailures is how often in a row a lane's records are
-// tried before it is another lane's turn.
+// maxLaneFailures is how often in a row a lane's records are tried
+// before another lane's turn.
 const maxLaneFailures = 3
 
-// TransientError is why a lane's records can't be applied yet.
-// The others do not wait for them.
+// TransientError is why a lane's records can't be applied yet. Other
+// lanes do not wait for them.
 type TransientError struct{ err error }
 
 func (e *TransientError) Error() string { return e.err.Error() }
 
-// Run retries one transaction until it is committed, refused for good or
-// fenced; a lane's, a few times.
+// Run retries one transaction until it is committed, refused for good
+// or fenced; a lane's only a few times.
 func (r *Runner) Run(ctx context.Context, m Mover, w lanes.Work, do Effect) error {
 	for failures := 1; ; failures++ {
 		begun := clock.Now()
@@ -89,9 +90,9 @@ func (r *Runner) Run(ctx context.Context, m Mover, w lanes.Work, do Effect) erro
 	}
 }
 
-// giveUp ends the attempts of a lane after an error. It first checks whether
-// one was committed whose answer was lost: else the next deferral would restore
-// an old position, and apply records twice.
+// giveUp ends a lane's attempts after an error. It first checks for a
+// commit whose answer was lost: else the next deferral would restore an
+// old position, and apply records twice.
 func (r *Runner) giveUp(ctx context.Context, m Mover, failed error) error {
 	for failures := 1; ; failures++ {
 		moved, err := m.Moved(ctx)
@@ -111,8 +112,8 @@ func (r *Runner) giveUp(ctx context.Context, m Mover, failed error) error {
 	}
 }
 
-// fenced finds out why the positions did not move. If they are at their goal,
-// an earlier commit succeeded whose answer was lost.
+// fenced finds out why the positions did not move. If they are at their
+// goal, an earlier commit whose answer was lost has succeeded.
 func fenced(ctx context.Context, m Mover, err error) error {
 	moved, asking := m.Moved(ctx)
 	switch {
@@ -125,8 +126,8 @@ func fenced(ctx context.Context, m Mover, err error) error {
 	}
 }
 
-// transact moves the positions and has the effect in one
-// transaction, and returns how long the effect took.
+// transact moves the positions and has the effect in one transaction.
+// It returns how long the effect took.
 func (r *Runner) transact(ctx context.Context, m Mover, records []bus.Record, do Effect) (took time.Duration, err error) {
 	ctx, cancel := r.Store.Bounded(ctx)
 	defer cancel()

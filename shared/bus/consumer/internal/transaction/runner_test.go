@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/bus"
 )
 
-// answers is a mover whose commits can't be seen; asked whether one has
-// succeeded, it gives these answers in turn.
+// answers is a mover with commits of unknown outcome; Moved gives its
+// answers in turn.
 type answers struct {
 	moves []error // nil: the positions have moved
 	done  bool
@@ -31,8 +31,8 @@ func (m *answers) Moved(context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Before giving up, a lane asks whether an attempt was
-// committed, and records it if so.
+// Before a lane gives up, it asks whether an attempt was committed, and
+// notes it if so.
 func TestGivingUpALaneAsksFirst(t *testing.T) {
 	r := &Runner{Logger: slog.New(slog.DiscardHandler)}
 	failed, silent := errors.New("the effect failed"), errors.New("the database does not answer")

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// traced begins the span of one transaction, linked to the requests that the
-// records came by.
+// traced begins the span of one transaction, linked to the requests
+// of the records.
 func (r *Runner) traced(ctx context.Context, records []bus.Record) (context.Context, trace.Span) {
 	var parents []string
 	if r.Tracer != nil {
@@ -20,8 +20,8 @@ func (r *Runner) traced(ctx context.Context, records []bus.Record) (context.Cont
 	return r.Tracer.Transaction(ctx, r.Store.Group, r.Store.Topic, len(records), parents)
 }
 
-// traceparents are those of the first sampled requests among records. The parts
-// of one request follow each other.
+// traceparents returns those of the first sampled requests among
+// records. One request's records are consecutive.
 func traceparents(records []bus.Record) (found []string) {
 	for _, r := range records {
 		text := r.Header(contract.HeaderTraceparent)
