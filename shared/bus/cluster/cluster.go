@@ -11,7 +11,7 @@ import (
 // A Cluster is what the brokers answered at one instant.
 type Cluster struct {
 	Brokers map[int32]string // addresses by id
-	Topics  map[string]Topic // only those asked for
+	Topics  map[string]Topic // bounded by those asked for
 }
 
 // A Topic is a topic's state, or why it can't be seen.

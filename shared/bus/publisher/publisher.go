@@ -80,7 +80,7 @@ type Publisher struct {
 
 	mu       sync.RWMutex
 	closed   bool
-	topics   map[string]*topic // only those published to
+	topics   map[string]*topic // bounded by those published to
 	links    map[int32]*link
 	stranded []*partition  // with messages to send and no leader
 	changed  chan struct{} // closed and replaced whenever metadata arrives

@@ -64,7 +64,7 @@ type Reader struct {
 	confirmed map[int]time.Time
 	swept     map[int]time.Time    // when the last sweep began
 	ids       map[int]wire.TopicID // each partition's topic when it was read
-	// Bounded by the state:
+	// bounded by the state
 	held    map[int]map[string]held // of a compacted topic, per partition and key
 	sweeps  map[int]*sweep
 	changes int // how often held has changed

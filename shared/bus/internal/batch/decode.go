@@ -34,8 +34,8 @@ const (
 // goroutine may use it.
 type Decoder struct {
 	topic string
-	names map[string]string // header names seen so far: few and constant; at most mostNames
-	order []string          // of the record before: most records have the same names in the same places; at most mostNames
+	names map[string]string // header names seen so far: few and constant; bounded by mostNames
+	order []string          // of the record before: most records have the same names in the same places; bounded by mostNames
 }
 
 func NewDecoder(topic string) *Decoder { return &Decoder{topic: topic, names: make(map[string]string)} }

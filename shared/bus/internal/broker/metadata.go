@@ -29,7 +29,7 @@ type metadata struct {
 type Layout struct {
 	Brokers    map[int32]string // addresses by id
 	Controller int32
-	Topics     map[string]TopicLayout // only those asked for
+	Topics     map[string]TopicLayout // bounded by those asked for
 }
 
 // TopicLayout is one topic of a layout: the leader of each partition,

@@ -12,7 +12,7 @@ type Gathering struct {
 	backlogs  Backlogs // before this work
 	turns     *Turns
 	shares    shares
-	deferring map[Key]bool  // lanes that this work defers first; at most Lanes.Most
+	deferring map[Key]bool  // lanes that this work defers first; bounded by Lanes.Most
 	Reached   map[int]int64 // how far each partition is read
 	Full      bool
 }

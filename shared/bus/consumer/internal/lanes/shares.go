@@ -43,7 +43,7 @@ type shares struct {
 	most   Amount // of one lane in time; all, once something is late
 	lately *Usage // by the transactions before
 	taken  Amount
-	lanes  map[string]Amount // at most a transaction's records
+	lanes  map[string]Amount // bounded by the records of a transaction
 }
 
 // laneState is the state of a record's lane and partition when the

@@ -10,8 +10,8 @@ import (
 // Turns orders the transactions of lanes with backlogs.
 type Turns struct {
 	lanes  []string               // each once
-	limits map[string]*BatchLimit // at most Lanes.Most
-	failed map[Key]failure        // whose last turn failed; at most Lanes.Most
+	limits map[string]*BatchLimit // bounded by Lanes.Most
+	failed map[Key]failure        // whose last turn failed; bounded by Lanes.Most
 }
 
 // NewTurns returns turns without lanes.
