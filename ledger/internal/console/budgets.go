@@ -64,12 +64,17 @@ func (c *console) writeBudgets(w http.ResponseWriter, r *http.Request, status in
 	if err != nil && page.Known {
 		return err
 	}
-	for _, budget := range found.Budgets {
-		page.Budgets = append(page.Budgets, c.showBudget(budget))
-	}
+	page.Budgets = c.listBudgets(found.Budgets)
 	c.fill(&page, reader.Organization, form, fault)
 	c.pages.Write(w, r, status, "budgets", ui.View{Title: "Budgets", Data: page, Flash: ui.TakeFlash(w, r, budgetFlashes)})
 	return nil
+}
+
+func (c *console) listBudgets(budgets []ledger.Budget) (shown []shownBudget) {
+	for _, budget := range budgets {
+		shown = append(shown, c.showBudget(budget))
+	}
+	return shown
 }
 
 func (c *console) showBudget(b ledger.Budget) shownBudget {

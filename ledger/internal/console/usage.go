@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -56,11 +57,9 @@ func Mount(router chi.Router, config Config) {
 }
 
 func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
-	query := postgres.TransferQuery{To: distantFuture(), Limit: pageSize + 1}
-	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
-		if err := httpapi.DecodeCursor(r, cursor, &query.After); err != nil {
-			return err
-		}
+	query, err := transferQuery(r)
+	if err != nil {
+		return err
 	}
 	view, err := usageViewOf(r)
 	if err != nil {
@@ -68,39 +67,55 @@ func (c *console) showUsage(w http.ResponseWriter, r *http.Request) error {
 	}
 	overview, err := c.Services.Balances.Overview(r.Context(), identity.FromContext(r.Context()).Organization, query)
 	if errors.Is(err, ledger.ErrNoOrganization) {
-		c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: usagePage{}})
+		c.writeUsage(w, r, usagePage{})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	list := httpapi.NewList(r, overview.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
 	page := newUsagePage(overview.Balance)
+	page.Day, page.Views, page.Operates = view.day, view.views(), c.operates(r)
 	if page.Chart, err = c.chart(r, view, overview.Balance.Book.Period); err != nil {
 		return err
 	}
-	forecast, err := c.Services.Forecasts.Forecast(r.Context(), overview.Balance.Organization.ID)
-	if err != nil {
+	if err := c.addFunding(r.Context(), &page, overview.Balance); err != nil {
 		return err
 	}
-	funds, err := c.Services.Balances.Funds(r.Context(), overview.Balance.Organization.ID)
-	if err != nil {
-		return err
-	}
-	budgets, err := c.Services.Budgets.List(r.Context(), overview.Balance.Organization.ID)
-	if err != nil {
-		return err
-	}
-	page.Forecast, page.Funds, page.Operates = forecast.Forecast, showFunds(overview.Balance, funds), c.operates(r)
-	for _, budget := range budgets.Budgets {
-		page.Budgets = append(page.Budgets, c.showBudget(budget))
-	}
-	page.Day, page.Views = view.day, view.views()
-	for _, transfer := range list.Items {
-		page.Transfers = append(page.Transfers, c.show(transfer))
-	}
-	page.Pager = ui.NewPager(r, list.NextCursor)
+	list := httpapi.NewList(r, overview.Transfers, pageSize, func(last postgres.BookedTransfer) any { return last.Cursor() })
+	page.Transfers, page.Pager = c.showTransfers(list.Items), ui.NewPager(r, list.NextCursor)
+	c.writeUsage(w, r, page)
+	return nil
+}
+
+func (c *console) writeUsage(w http.ResponseWriter, r *http.Request, page usagePage) {
 	c.pages.Write(w, r, http.StatusOK, "usage", ui.View{Title: "Usage", Data: page})
+}
+
+// transferQuery is the page of transfers that a request wants, and
+// one transfer more, which tells whether there is a next page.
+func transferQuery(r *http.Request) (query postgres.TransferQuery, err error) {
+	query = postgres.TransferQuery{To: distantFuture(), Limit: pageSize + 1}
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		err = httpapi.DecodeCursor(r, cursor, &query.After)
+	}
+	return query, err
+}
+
+// addFunding adds what the organization may still use, and until when.
+func (c *console) addFunding(ctx context.Context, page *usagePage, balance balances.Balance) error {
+	forecast, err := c.Services.Forecasts.Forecast(ctx, balance.Organization.ID)
+	if err != nil {
+		return err
+	}
+	funds, err := c.Services.Balances.Funds(ctx, balance.Organization.ID)
+	if err != nil {
+		return err
+	}
+	budgets, err := c.Services.Budgets.List(ctx, balance.Organization.ID)
+	if err != nil {
+		return err
+	}
+	page.Forecast, page.Funds, page.Budgets = forecast.Forecast, showFunds(balance, funds), c.listBudgets(budgets.Budgets)
 	return nil
 }
 
@@ -184,6 +199,13 @@ type shownTransfer struct {
 	Amount      int64
 	Entries     int64
 	Project     string // its name; empty: none
+}
+
+func (c *console) showTransfers(transfers []postgres.BookedTransfer) (shown []shownTransfer) {
+	for _, transfer := range transfers {
+		shown = append(shown, c.show(transfer))
+	}
+	return shown
 }
 
 func (c *console) show(t postgres.BookedTransfer) shownTransfer {
