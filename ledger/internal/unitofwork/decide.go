@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
-	"github.com/weirlog/weir/ledger/internal/snapshot"
 	"github.com/weirlog/weir/shared/eventstore"
 	"github.com/weirlog/weir/shared/eventstore/eventstorepg"
 	"github.com/weirlog/weir/shared/pg"
@@ -24,16 +23,15 @@ type Request struct {
 	IdempotencyKey string // empty: every request is new
 }
 
+// A Choice is what to decide about books at an instant.
+type Choice func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error)
+
 // Decide decides about an organization in one transaction under the
 // lock of its books, and returns what answer reads there. A repeated
 // key gets the first answer; ErrReused where the input differs.
-func Decide[T any](ctx context.Context, w *Writer, organization string, request Request, input any,
-	choose func(tx pgx.Tx, books *ledger.Books, at time.Time) ([]ledger.Decision, error),
+func Decide[T any](ctx context.Context, w *Writer, organization string, request Request, input any, choose Choice,
 	answer func(tx pgx.Tx, books *ledger.Books, at time.Time) (T, error)) (result T, err error) {
 	err = w.withRetries(ctx, organization, func(tx pgx.Tx) error {
-		if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
-			return snapshot.NoOrganization(err)
-		}
 		books, err := w.lock(ctx, tx, organization)
 		if err != nil {
 			return err
@@ -45,19 +43,8 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		if known, err := again.Load(ctx, tx, &result); err != nil || known {
 			return err
 		}
-		now, err := w.Time(ctx, tx)
+		at, recorded, err := w.decide(ctx, tx, books, request, choose)
 		if err != nil {
-			return fmt.Errorf("cannot read the clock of the database: %w", err)
-		}
-		at, recorded := books.Organization.NotBefore(now), books.Organization.RecordedAt(now)
-		decisions, err := choose(tx, books, at)
-		if err == nil {
-			err = room(ctx, tx, books.Organization, len(decisions), recorded)
-		}
-		if err != nil {
-			return err
-		}
-		if err := w.book(ctx, tx, books, at, recorded, request, decisions); err != nil {
 			return err
 		}
 		if result, err = answer(tx, books, at); err != nil {
@@ -69,6 +56,24 @@ func Decide[T any](ctx context.Context, w *Writer, organization string, request 
 		return w.Save(ctx, tx, books.Facts())
 	})
 	return result, err
+}
+
+// decide books what is chosen, and returns the instant
+// at which it is in force and the one that is recorded.
+func (w *Writer) decide(ctx context.Context, tx pgx.Tx, books *ledger.Books, request Request, choose Choice) (at, recorded time.Time, err error) {
+	now, err := w.Time(ctx, tx)
+	if err != nil {
+		return at, recorded, fmt.Errorf("cannot read the clock of the database: %w", err)
+	}
+	at, recorded = books.Organization.NotBefore(now), books.Organization.RecordedAt(now)
+	decisions, err := choose(tx, books, at)
+	if err == nil {
+		err = room(ctx, tx, books.Organization, len(decisions), recorded)
+	}
+	if err == nil {
+		err = w.book(ctx, tx, books, at, recorded, request, decisions)
+	}
+	return at, recorded, err
 }
 
 // maxAttempts is how often a transaction is tried: concurrent ones may

@@ -8,10 +8,16 @@ import (
 
 	"github.com/weirlog/weir/ledger"
 	"github.com/weirlog/weir/ledger/internal/postgres"
+	"github.com/weirlog/weir/ledger/internal/snapshot"
+	"github.com/weirlog/weir/shared/pg"
 )
 
-// lock opens the books of a known organization that is not deleted.
+// lock opens the books of a known organization that is not deleted,
+// as which the transaction acts from then on.
 func (w *Writer) lock(ctx context.Context, tx pgx.Tx, organization string) (*ledger.Books, error) {
+	if err := pg.AsOrganization(ctx, tx, pg.Organization(organization)); err != nil {
+		return nil, snapshot.NoOrganization(err)
+	}
 	o, found, err := postgres.LockOrganization(ctx, tx, organization)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the books of organization %q: %w", organization, err)
