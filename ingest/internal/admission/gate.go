@@ -107,31 +107,52 @@ func (g *Gate) Enter(who identity.Principal) Admission {
 		admitted.Verdict = ingest.Unknown
 		return admitted
 	}
+	now := admitted.Time.UnixNano()
+	limits := o.limits(who, now)
+	admitted.Limits = [3]int{limits[0].PerMinute, limits[1].PerMinute, limits[2].PerMinute}
+	admitted.Rate, admitted.Wasted = g.take(o, now, limits[:])
+	admitted.Verdict, admitted.Budget = o.check(who, admitted.Time)
+	admitted.Quota = o.quota.Status(admitted.Time)
+	return admitted
+}
+
+// limits are those of the organization, the project and the key.
+func (o *organization) limits(who identity.Principal, now int64) [3]rate.Limit {
 	key := o.rate
 	if who.RatePerMinute > 0 {
 		key = min(key, who.RatePerMinute)
 	}
-	now := admitted.Time.UnixNano()
-	limits := [3]rate.Limit{
+	return [3]rate.Limit{
 		{Scope: rate.ScopeOrganization, PerMinute: o.rate, Bucket: &o.bucket},
 		{Scope: rate.ScopeProject, PerMinute: o.rate, Bucket: bucket(&o.projects, who.Project, now)},
 		{Scope: rate.ScopeKey, PerMinute: key, Bucket: bucket(&o.keys, who.ID, now)},
 	}
-	admitted.Limits = [3]int{o.rate, o.rate, key}
-	if wait := g.waste.wait(&o.wasted, now); wait > 0 {
-		admitted.Wasted, admitted.Rate = true, rate.Peek(now, limits[:])
-		admitted.Rate.RetryAfter = wait
-	} else {
-		admitted.Rate = rate.Take(now, limits[:])
+}
+
+// take takes a token of each limit, but none from
+// an organization that has wasted too many bytes.
+func (g *Gate) take(o *organization, now int64, limits []rate.Limit) (result rate.Result, wasted bool) {
+	wait := g.waste.wait(&o.wasted, now)
+	if wait <= 0 {
+		return rate.Take(now, limits), false
 	}
-	admitted.Verdict = o.quota.Check(admitted.Time)
-	admitted.Quota = o.quota.Status(admitted.Time)
-	if admitted.Verdict == ingest.Admitted {
-		if admitted.Budget = o.budgets.Check(who.Project, who.ID, admitted.Time); admitted.Budget != nil {
-			admitted.Verdict = ingest.Exhausted
-		}
+	result = rate.Peek(now, limits)
+	result.RetryAfter = wait
+	return result, true
+}
+
+// check returns the verdict of the quota, or the
+// budget that is exhausted though the quota is not.
+func (o *organization) check(who identity.Principal, now time.Time) (ingest.Verdict, *ingest.BudgetStatus) {
+	verdict := o.quota.Check(now)
+	if verdict != ingest.Admitted {
+		return verdict, nil
 	}
-	return admitted
+	budget := o.budgets.Check(who.Project, who.ID, now)
+	if budget != nil {
+		verdict = ingest.Exhausted
+	}
+	return verdict, budget
 }
 
 // Waste charges an organization for wasted bytes.
