@@ -48,17 +48,9 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 	if err != nil {
 		return err
 	}
-	tally := grouping.NewTally()
-	for i, source := range sources {
-		if judged.Verdicts[i] != inbox.Fresh {
-			continue
-		}
-		add := func(logs contract.LogsAccepted) error {
-			return bus.PermanentRecord(source, count(tally, logs, libraries[projectOf(logs)]))
-		}
-		if err := judged.Whole(ctx, tx, i, add); err != nil {
-			return err
-		}
+	tally, err := tallyFresh(ctx, tx, judged, sources, libraries)
+	if err != nil {
+		return err
 	}
 	effect, err := c.Service.Count(ctx, tx, tally)
 	if err != nil {
@@ -68,6 +60,24 @@ func (c Consumer) Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) 
 		c.Count(effect)
 	}
 	return saveEvents(ctx, tx, effect.Created)
+}
+
+// tallyFresh counts the errors of requests that their records complete.
+func tallyFresh(ctx context.Context, tx pgx.Tx, judged *inbox.Results, sources []bus.Record,
+	libraries map[postgres.Project]grouping.Libraries) (*grouping.Tally, error) {
+	tally := grouping.NewTally()
+	for i, source := range sources {
+		if judged.Verdicts[i] != inbox.Fresh {
+			continue
+		}
+		add := func(logs contract.LogsAccepted) error {
+			return bus.PermanentRecord(source, count(tally, logs, libraries[projectOf(logs)]))
+		}
+		if err := judged.Whole(ctx, tx, i, add); err != nil {
+			return nil, err
+		}
+	}
+	return tally, nil
 }
 
 // parseLogs returns the records for the inbox, and their sources. These are
@@ -94,13 +104,11 @@ func projectOf(logs contract.LogsAccepted) postgres.Project {
 	return postgres.Project{Organization: logs.Organization, Name: logs.Project}
 }
 
-// projectsOf are the projects of parts with errors, each once.
+// projectsOf are the projects of parts with errors.
 func projectsOf(accepted []contract.LogsAccepted) (projects []postgres.Project) {
-	asked := map[postgres.Project]bool{}
 	for _, logs := range accepted {
-		if p := projectOf(logs); logs.Errors > 0 && !asked[p] {
-			asked[p] = true
-			projects = append(projects, p)
+		if logs.Errors > 0 {
+			projects = append(projects, projectOf(logs))
 		}
 	}
 	return projects

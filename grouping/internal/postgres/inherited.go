@@ -71,14 +71,10 @@ func formerHashes(counts []*grouping.Count, oldest map[Project]int, taught map[P
 
 // projectsOf are the projects of counts, each once.
 func projectsOf(counts []*grouping.Count) (projects []Project) {
-	asked := map[Project]bool{}
 	for _, c := range counts {
-		if p := projectOf(c); !asked[p] {
-			asked[p] = true
-			projects = append(projects, p)
-		}
+		projects = append(projects, projectOf(c))
 	}
-	return projects
+	return distinct(projects)
 }
 
 // findOldest returns the oldest version of

@@ -43,7 +43,7 @@ type formerLibraries struct {
 
 // FindLibraries returns the libraries of those projects that have some.
 func FindLibraries(ctx context.Context, tx pgx.Tx, projects []Project) (map[Project]grouping.Libraries, error) {
-	found, err := findLearned(ctx, tx, projects, `SELECT organization, project, jsonb_build_object('libraries', learned->'libraries')
+	found, err := findLearned(ctx, tx, distinct(projects), `SELECT organization, project, jsonb_build_object('libraries', learned->'libraries')
 		FROM unnest($1::text[], $2::text[]) AS k (organization, project) JOIN group_packages USING (organization, project)
 		WHERE learned->'libraries' <> '{}'`)
 	libraries := map[Project]grouping.Libraries{}
@@ -82,6 +82,11 @@ func findLearned(ctx context.Context, tx pgx.Tx, projects []Project, query strin
 		return nil, fmt.Errorf("cannot read the libraries of %d projects: %w", len(projects), err)
 	}
 	return found, nil
+}
+
+// distinct are projects, each once, in the order of locks.
+func distinct(projects []Project) []Project {
+	return slices.Compact(slices.SortedFunc(slices.Values(projects), Project.order))
 }
 
 func projectColumns(projects []Project) (organizations, names []string) {
