@@ -145,8 +145,7 @@ func (p Pages) register(w http.ResponseWriter, r *http.Request,
 		return nil
 	}
 	if errors.Is(err, ErrEmailTaken) {
-		err = tenants.Invalid{{Field: "email", Detail: "Somebody signs in with this address already, in another organization of this installation.",
-			Fix: "If that is you, ask for an invitation to another address."}}
+		err = addressTaken
 	}
 	if pages.IsInvalid(err) || errors.Is(err, tenants.ErrCode) {
 		write(w, r, http.StatusUnprocessableEntity, err, nil)
@@ -155,6 +154,15 @@ func (p Pages) register(w http.ResponseWriter, r *http.Request,
 	if err != nil {
 		return pages.ProblemOf(err, "code", "")
 	}
+	return p.admit(w, r, entry)
+}
+
+// addressTaken is ErrEmailTaken, as a fault of the form.
+var addressTaken = tenants.Invalid{{Field: "email", Detail: "Somebody signs in with this address already, in another organization of this installation.",
+	Fix: "If that is you, ask for an invitation to another address."}}
+
+// admit signs in by a new session, or redirects to the sign-in if there is none.
+func (p Pages) admit(w http.ResponseWriter, r *http.Request, entry tenants.SignInResult) error {
 	if entry.Session.ID == "" {
 		ui.SetFlash(w, "password-reset")
 		http.Redirect(w, r, identity.SignInPath, http.StatusSeeOther)

@@ -49,26 +49,8 @@ func (c *Codes) IssueResetFor(ctx context.Context, request unitofwork.Request, e
 // Where passwords are off it signs the member in instead, to add a
 // passkey; else the result is empty. It fails with tenants.ErrCode.
 func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code string, chosen tenants.Password) (entry tenants.SignInResult, err error) {
-	cmd := tenants.ChangePassword{Password: chosen, At: c.work.Now()}
-	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
-		return entry, err
-	}
-	member, err := c.store.MemberByResetCode(ctx, cmd.Code)
+	member, cmd, off, err := c.prepareReset(ctx, code, chosen)
 	if err != nil {
-		return entry, codeUnknown(err)
-	}
-	off, err := c.members.passwordsOff(ctx, c.work.Views, member.Organization)
-	if err != nil {
-		return entry, err
-	}
-	if cmd.Password, err = c.choose(off, chosen); err != nil {
-		return entry, err
-	}
-	if _, err := member.ResetPassword(cmd); err != nil {
-		return entry, err
-	}
-	who := tenants.AddMember{Organization: member.Organization, Email: member.Email, Name: member.Name, Password: cmd.Password}
-	if cmd.PasswordHash, err = c.members.hash(ctx, member.Organization, who); err != nil {
 		return entry, err
 	}
 	u, err := c.work.Begin(ctx, member.Organization, request)
@@ -86,6 +68,31 @@ func (c *Codes) Reset(ctx context.Context, request unitofwork.Request, code stri
 		}
 	}
 	return entry, u.Commit(ctx)
+}
+
+// prepareReset finds the member of a code, and checks and hashes the
+// password: that takes long, hence before the unit of work begins.
+func (c *Codes) prepareReset(ctx context.Context, code string, chosen tenants.Password) (
+	member tenants.Member, cmd tenants.ChangePassword, off bool, err error) {
+	cmd.At = c.work.Now()
+	if cmd.Code, err = hashOf(tenants.ResetPrefix, code); err != nil {
+		return member, cmd, off, err
+	}
+	if member, err = c.store.MemberByResetCode(ctx, cmd.Code); err != nil {
+		return member, cmd, off, codeUnknown(err)
+	}
+	if off, err = c.members.passwordsOff(ctx, c.work.Views, member.Organization); err != nil {
+		return member, cmd, off, err
+	}
+	if cmd.Password, err = c.choose(off, chosen); err != nil {
+		return member, cmd, off, err
+	}
+	if _, err = member.ResetPassword(cmd); err != nil {
+		return member, cmd, off, err
+	}
+	who := tenants.AddMember{Organization: member.Organization, Email: member.Email, Name: member.Name, Password: cmd.Password}
+	cmd.PasswordHash, err = c.members.hash(ctx, member.Organization, who)
+	return member, cmd, off, err
 }
 
 func (c *Codes) reset(ctx context.Context, u *unitofwork.Unit, member tenants.Member, cmd tenants.ChangePassword) error {

@@ -56,44 +56,56 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	email := tenants.NormalEmail(r.PostForm.Get("email"))
 	request, err := p.recognized(r, email)
-	known := request.Device.Known()
-	if err == nil {
-		if wait := p.limitSignIn(r, request.Device, email); wait > 0 {
-			p.metrics.signIn(outcomeLimited, known)
-			p.services.Failures.Refused(email, p.network(r))
-			httpapi.Logger(r.Context()).Warn("a sign-in was refused: there were too many attempts", slog.String("address", addressHash(email)),
-				slog.String("network", p.network(r)), slog.Bool("known_device", known))
-			p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.TooMany(w, r, wait))
-			return nil
-		}
+	if err != nil {
+		return p.refuseSignIn(w, r, request.Device, email, err)
 	}
-	var entry tenants.SignInResult
-	if err == nil {
-		entry, err = p.services.Passwords.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
+	if wait := p.limitSignIn(r, request.Device, email); wait > 0 {
+		p.delaySignIn(w, r, request.Device, email, wait)
+		return nil
 	}
+	entry, err := p.services.Passwords.SignIn(r.Context(), request, email, tenants.Password(r.PostForm.Get("password")))
+	if err != nil {
+		return p.refuseSignIn(w, r, request.Device, email, err)
+	}
+	p.metrics.signIn(outcomeIn, request.Device.Known())
+	return p.completeSignIn(w, r, entry)
+}
+
+// delaySignIn answers an attempt that came after too many others.
+func (p *Pages) delaySignIn(w http.ResponseWriter, r *http.Request, device tenants.Device, email string, wait time.Duration) {
+	p.metrics.signIn(outcomeLimited, device.Known())
+	p.services.Failures.Refused(email, p.network(r))
+	p.warn(r, "a sign-in was refused: there were too many attempts", device, email)
+	p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.TooMany(w, r, wait))
+}
+
+// refuseSignIn answers an attempt that failed. It
+// returns an error that is not the sender's.
+func (p *Pages) refuseSignIn(w http.ResponseWriter, r *http.Request, device tenants.Device, email string, err error) error {
 	switch {
 	case errors.Is(err, ErrSignIn):
-		p.metrics.signIn(outcomeWrong, known)
+		p.metrics.signIn(outcomeWrong, device.Known())
 		p.services.Failures.Wrong(email, p.network(r))
-		httpapi.Logger(r.Context()).Warn("a sign-in failed", slog.String("address", addressHash(email)),
-			slog.String("network", p.network(r)), slog.Bool("known_device", known))
+		p.warn(r, "a sign-in failed", device, email)
 		p.writeSignIn(w, r, http.StatusUnprocessableEntity, email,
 			&ui.Flash{Text: "There is nobody with this e-mail and password. Check both and try again.", Fault: true})
-		return nil
 	case errors.Is(err, ErrPasswordsOff):
-		p.metrics.signIn(outcomeOff, known)
+		p.metrics.signIn(outcomeOff, device.Known())
 		p.writeSignIn(w, r, http.StatusUnprocessableEntity, email, &ui.Flash{Fault: true, Text: "Your organization has switched passwords off. " +
 			"Sign in with a passkey, or by the identity provider. If you can do neither, ask an owner or admin for a link that lets you in."})
-		return nil
 	case pages.IsBusy(err):
-		p.metrics.signIn(outcomeBusy, known)
+		p.metrics.signIn(outcomeBusy, device.Known())
 		p.writeSignIn(w, r, http.StatusTooManyRequests, email, p.Busy(w, r))
-		return nil
-	case err != nil:
+	default:
 		return err
 	}
-	p.metrics.signIn(outcomeIn, known)
-	return p.completeSignIn(w, r, entry)
+	return nil
+}
+
+// warn logs an attempt to sign in.
+func (p *Pages) warn(r *http.Request, text string, device tenants.Device, email string) {
+	httpapi.Logger(r.Context()).Warn(text, slog.String("address", addressHash(email)),
+		slog.String("network", p.network(r)), slog.Bool("known_device", device.Known()))
 }
 
 // addressHash replaces an e-mail address in the
