@@ -93,25 +93,12 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, check
 	}
 	seen := make(sightings, 0, len(records))
 	for i := range records {
-		record := &records[i]
-		key := partOf(record)
-		if claims.other(record) != nil {
-			continue
-		}
-		if before, again := s.first[key]; again {
-			s.conflicts[i] = checksums[i] != checksums[before]
-			continue
-		}
-		s.first[key] = i
-		seen = append(seen, seenPart{key, i, record.Time.UTC().Truncate(24 * time.Hour), int64(checksums[i])}) //nolint:gosec // the bits are what counts
-		if r := s.requests[record.Batch]; r != nil {
-			r.here = append(r.here, i)
-		} else if record.Parts > 1 {
-			s.requests[record.Batch] = &request{organization: record.Organization, parts: record.Parts, here: []int{i}}
+		if claims.other(&records[i]) == nil && s.add(records, checksums, i) {
+			day := records[i].Time.UTC().Truncate(24 * time.Hour)
+			seen = append(seen, seenPart{partOf(&records[i]), i, day, int64(checksums[i])}) //nolint:gosec // the bits are what counts
 		}
 	}
-	incomplete := s.incomplete()
-	if err := lock(ctx, tx, incomplete); err != nil {
+	if err := lock(ctx, tx, s.incomplete()); err != nil {
 		return nil, err
 	}
 	if err := s.remember(ctx, tx, seen); err != nil {
@@ -123,6 +110,23 @@ func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, check
 	}
 	s.leaveFresh()
 	return s, nil
+}
+
+// add reports whether record i is the first of the records to be its part.
+func (s *sighting) add(records []contract.LogsAccepted, checksums []uint64, i int) bool {
+	record := &records[i]
+	key := partOf(record)
+	if before, again := s.first[key]; again {
+		s.conflicts[i] = checksums[i] != checksums[before]
+		return false
+	}
+	s.first[key] = i
+	if r := s.requests[record.Batch]; r != nil {
+		r.here = append(r.here, i)
+	} else if record.Parts > 1 {
+		s.requests[record.Batch] = &request{organization: record.Organization, parts: record.Parts, here: []int{i}}
+	}
+	return true
 }
 
 // leaveFresh takes those out of here that were seen before.
