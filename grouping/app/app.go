@@ -103,14 +103,13 @@ const batchWait = 10 * time.Millisecond
 func (a *App) buildConsumers() (err error) {
 	count := countErrors(a.base.Metrics)
 	grouper := bus.Consumer{Service: a.groups, Count: countEffects(a.base.Metrics)}
-	a.logs, err = a.base.NewConsumer(consumer.Config{
-		Group: contract.GroupGrouping, Topic: contract.TopicLogs, Erased: erasure.IsErased, AcceptLost: a.config.AcceptLostRecords,
-		Handle: grouper.Consume, Lanes: bus.Lanes(),
+	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
+		Group: contract.GroupGrouping, Handle: grouper.Consume, Lanes: bus.Lanes(),
 		Committed: func(records []sharedbus.Record) {
 			count(records)
 			a.relay.Wake()
 		}, MaxRecords: a.config.BatchRecords, MaxWait: cmp.Or(a.config.BatchWait, batchWait), Tracer: a.base.Tracer,
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -126,7 +125,7 @@ func (a *App) buildAPI() {
 	a.meter.Measure(a.base.Metrics)
 	a.plaintext = exposure.NewWatch(credentials, a.keyFacts.Exposed, a.base.Clock, a.base.Logger)
 	router := a.base.NewRouter(a.Ready)
-	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.canJudge, Used: a.meter.Seen(a.base.Proxies)})
+	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded, Used: a.meter.Seen(a.base.Proxies)})
 	api := &http.API{Service: a.groups, Guard: guard, Projects: a.directory}
 	api.Mount(router)
 	console.Mount(router, console.Config{Service: a.groups, Directory: a.directory, Guard: guard})
@@ -139,15 +138,15 @@ func (a *App) Handler() nethttp.Handler { return a.handler }
 // Addr is where Run listens; empty where it does not.
 func (a *App) Addr() string { return a.base.Endpoint.Addr() }
 
-// canJudge is nil once credentials and projects are loaded.
-func (a *App) canJudge() error {
+// loaded is nil once credentials and projects are loaded.
+func (a *App) loaded() error {
 	return httpapi.Part("keys and projects", errors.Join(a.credentials.Complete(), a.projects.Complete()))
 }
 
 // Ready is nil once credentials and projects are read and the
 // consumer has caught up.
 func (a *App) Ready() error {
-	return errors.Join(a.canJudge(), httpapi.Part("the consumer of entries", a.logs.Ready()))
+	return errors.Join(a.loaded(), httpapi.Part("the consumer of entries", a.logs.Ready()))
 }
 
 // Run works until ctx ends. It waits until

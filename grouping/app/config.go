@@ -13,6 +13,8 @@ import (
 type Config struct {
 	service.Config `embed:""`
 
+	Logs service.LogsConfig `embed:""`
+
 	BatchRecords int           `help:"Most records that one transaction groups." env:"WEIR_GROUPING_BATCH_RECORDS" default:"1000"`
 	BatchWait    time.Duration `help:"How long the first record of a transaction waits for others." env:"WEIR_GROUPING_BATCH_WAIT" default:"10ms"`
 
@@ -21,8 +23,6 @@ type Config struct {
 	NewGroupsPerOrganization int `help:"The same for all projects of one organization together." env:"WEIR_GROUPING_NEW_GROUPS_PER_ORGANIZATION" default:"5000"`
 
 	Reads int `help:"Reads of groups at work at once; one organization has at most half of them. Each has a connection of its own." env:"WEIR_GROUPING_READS" default:"4"`
-
-	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
 }
 
 // Validate joins all faults of the configuration.

@@ -183,10 +183,9 @@ const (
 
 func (a *App) buildConsumers() (err error) {
 	logStore := &bus.LogStore{Store: a.store, NewID: uuid.NewString}
-	a.consumer, err = a.base.NewConsumer(consumer.Config{
-		Group: contract.GroupLogStore, Topic: contract.TopicLogs, Erased: erasure.IsErased, AcceptLost: a.config.AcceptLostRecords,
-		Handle: logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Tracer: a.base.Tracer,
-	})
+	a.consumer, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
+		Group: contract.GroupLogStore, Handle: logStore.Consume, Lanes: bus.Lanes(), MaxWait: consumerWait, MaxBytes: consumerBytes, Tracer: a.base.Tracer,
+	}))
 	if err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func (a *App) buildAPI() {
 
 // guard is in front of everything but POST /v1/logs.
 func (a *App) guard() *identity.Guard {
-	return a.base.NewGuard(identity.GuardConfig{Credentials: a.credentials, Ready: a.canRead, Used: a.meter.Seen(a.base.Proxies)})
+	return a.base.NewGuard(identity.GuardConfig{Credentials: a.credentials, Ready: a.loaded, Used: a.meter.Seen(a.base.Proxies)})
 }
 
 func (a *App) intakeService() *intake.Service {
@@ -266,8 +265,8 @@ func (a *App) canAccept() error {
 	return nil
 }
 
-// canRead is nil once credentials and projects are read.
-func (a *App) canRead() error {
+// loaded is nil once credentials and projects are read.
+func (a *App) loaded() error {
 	return httpapi.Part("keys and projects", errors.Join(a.known.Complete(), a.projects.Complete()))
 }
 

@@ -17,6 +17,8 @@ import (
 type Config struct {
 	service.Config `embed:""`
 
+	Logs service.LogsConfig `embed:""`
+
 	Strict                  bool          `help:"Refuse a whole request for one invalid entry, unless it prefers handling=lenient." env:"WEIR_INGEST_STRICT"`
 	MaxBodyBytes            int           `help:"Largest body after decompression, bytes." env:"WEIR_INGEST_MAX_BODY_BYTES" default:"134217728"`
 	InFlightBytes           int64         `help:"Most bytes of bodies in memory at once, decompression included." env:"WEIR_INGEST_IN_FLIGHT_BYTES" default:"226492416"`
@@ -40,8 +42,6 @@ type Config struct {
 	SearchTime  time.Duration `help:"How long one page is searched for; then it ends with what was found, and a cursor." env:"WEIR_INGEST_SEARCH_TIME" default:"2s"`
 	SearchBytes int           `help:"How much one page looks through, bytes of entries and of the headers of blocks; then the same." env:"WEIR_INGEST_SEARCH_BYTES" default:"268435456"`
 	AnswerBytes int64         `help:"Most bytes of search results in memory at once, shared among organizations; beyond its share one gets 429 overloaded." env:"WEIR_INGEST_ANSWER_BYTES" default:"67108864"`
-
-	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
 }
 
 // Defaults where the configuration has zero.

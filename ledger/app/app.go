@@ -128,11 +128,11 @@ func (a *App) buildLoops() {
 func (a *App) buildConsumers() (err error) {
 	handler := &bus.Consumer{Services: a.services, Clock: a.base.Clock, Conflicts: bus.NewConflicts(a.base.Metrics)}
 	wake := func([]sharedbus.Record) { a.relay.Wake() }
-	a.logs, err = a.base.NewConsumer(consumer.Config{
-		Group: contract.GroupLedger, Topic: contract.TopicLogs, Erased: erasure.IsErased, AcceptLost: a.config.AcceptLostRecords,
-		Handle: handler.Logs, Committed: wake, MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes,
-		MaxWait: cmp.Or(a.config.BatchWait, batchWait), Tracer: a.base.Tracer,
-	})
+	a.logs, err = a.base.NewConsumer(a.config.Logs.Consumer(consumer.Config{
+		Group: contract.GroupLedger, Handle: handler.Logs, Committed: wake,
+		MaxRecords: cmp.Or(a.config.BatchRecords, batchRecords), MaxBytes: batchBytes, MaxWait: cmp.Or(a.config.BatchWait, batchWait),
+		Tracer: a.base.Tracer,
+	}))
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type Base struct {
 
 	// Each is nil until it is opened.
 	Pool      *pgxpool.Pool
+	CursorKey []byte          // of the schema of Pool, once it is migrated
 	Reads     *pgxpool.Pool   // for requests
 	Replica   *replica.Reader // for those that are heavy
 	Publisher *publisher.Publisher

@@ -8,6 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/bus/topics"
 	"github.com/weirlog/weir/shared/contract"
+	"github.com/weirlog/weir/shared/erasure"
 )
 
 // EnsureTopics creates those of the service's own topics that are missing. It
@@ -27,6 +28,13 @@ func (b *Base) OpenPublisher(config publisher.Config) (err error) {
 func (b *Base) NewConsumer(config consumer.Config) (*consumer.Consumer, error) {
 	config.Brokers, config.Dialer, config.Pool, config.Metrics = b.config.Brokers, b.Dialer, b.Pool, b.Metrics
 	return consumer.New(config, b.Logger)
+}
+
+// Consumer completes the configuration of a consumer of weir.logs.v1, which
+// never sees what is erased.
+func (c LogsConfig) Consumer(config consumer.Config) consumer.Config {
+	config.Topic, config.Erased, config.AcceptLost = contract.TopicLogs, erasure.IsErased, c.AcceptLostRecords
+	return config
 }
 
 // NewRelay returns a relay from Pool to Publisher.

@@ -38,6 +38,11 @@ type Config struct {
 	Clock func() time.Time `kong:"-"` // the system's where nil
 }
 
+// LogsConfig is what a service needs beside Config that consumes weir.logs.v1.
+type LogsConfig struct {
+	AcceptLostRecords bool `help:"Begin with what a topic still has where this module has never read it and its beginning is gone. What is derived from it then lacks what is gone; without this the module stops and reports what is missing." env:"WEIR_ACCEPT_LOST_RECORDS"`
+}
+
 // Validate joins what is wrong with the configuration. It shows no secret.
 func (c Config) Validate() error {
 	return errors.Join(

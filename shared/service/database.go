@@ -26,6 +26,7 @@ func (b *Base) Migrate(ctx context.Context, schema pg.Schema) error {
 	}
 	key, err := cursorkey.Read(ctx, b.Pool)
 	if err == nil {
+		b.CursorKey = key
 		b.Cursors.Use(key)
 	}
 	return err

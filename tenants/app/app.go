@@ -12,7 +12,6 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 	"github.com/weirlog/weir/shared/bus/state"
 	"github.com/weirlog/weir/shared/contract"
-	"github.com/weirlog/weir/shared/cursorkey"
 	"github.com/weirlog/weir/shared/erasure"
 	"github.com/weirlog/weir/shared/exposure"
 	"github.com/weirlog/weir/shared/httpapi"
@@ -106,7 +105,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.base.OpenDatabase(ctx, Schema()); err != nil {
 		return err
 	}
-	if err := a.openReads(ctx); err != nil {
+	if err := a.base.OpenReads(ctx, schema.Name, readers); err != nil {
 		return err
 	}
 	if err := a.build(ctx); err != nil {
@@ -122,6 +121,7 @@ func (a *App) open(ctx context.Context) error {
 }
 
 func (a *App) build(ctx context.Context) error {
+	a.unsubscribe = unsubscribe.NewLinks(a.linkOrigin(), a.base.CursorKey)
 	if err := a.assemble(); err != nil {
 		return err
 	}
@@ -130,17 +130,6 @@ func (a *App) build(ctx context.Context) error {
 	}
 	a.handler = a.routes()
 	return nil
-}
-
-// openReads opens what queries use, and the
-// key that signs links in mails.
-func (a *App) openReads(ctx context.Context) error {
-	if err := a.base.OpenReads(ctx, schema.Name, readers); err != nil {
-		return err
-	}
-	key, err := cursorkey.Read(ctx, a.base.Reads)
-	a.unsubscribe = unsubscribe.NewLinks(a.linkOrigin(), key)
-	return err
 }
 
 // readers is how many queries run at once.
