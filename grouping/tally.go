@@ -14,7 +14,7 @@ const (
 	FirstSamples    = 5   // occurrences that are never replaced: the first
 	NewestSamples   = 20  // and the newest
 	MaxSamples      = FirstSamples + NewestSamples
-	newestAtOnce    = 5 // of one tally: the newest of a storm are much alike
+	newestSamples   = 5 // of one tally: the newest of a storm are much alike
 )
 
 // Tally adds up occurrences before they are
@@ -112,7 +112,7 @@ func (c *Count) add(o Sample) {
 	if o.Expires.After(c.Expires) {
 		c.Expires = o.Expires
 	}
-	if len(c.Samples) == FirstSamples+newestAtOnce {
+	if len(c.Samples) == FirstSamples+newestSamples {
 		c.Samples = slices.Delete(c.Samples, FirstSamples, FirstSamples+1)
 	}
 	c.Samples = append(c.Samples, o)
@@ -134,8 +134,8 @@ func (c *Count) Merge(d *Count) {
 	}
 	c.Samples = append(c.Samples, d.Samples...)
 	slices.SortFunc(c.Samples, func(a, b Sample) int { return cmp.Compare(a.Arrival, b.Arrival) })
-	if n := len(c.Samples); n > FirstSamples+newestAtOnce {
-		c.Samples = slices.Delete(c.Samples, FirstSamples, n-newestAtOnce)
+	if n := len(c.Samples); n > FirstSamples+newestSamples {
+		c.Samples = slices.Delete(c.Samples, FirstSamples, n-newestSamples)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestTally(t *testing.T) {
 		!slices.Equal(c.Environments, []string{"dev", "prod"}) || c.Deciding() != counts[3].Deciding() {
 		t.Errorf("count %+v", c)
 	}
-	if n := len(c.Samples); n != FirstSamples+newestAtOnce || c.Samples[0].Entry != "e10s" || c.Samples[n-1].Entry != "e-9s" {
+	if n := len(c.Samples); n != FirstSamples+newestSamples || c.Samples[0].Entry != "e10s" || c.Samples[n-1].Entry != "e-9s" {
 		t.Errorf("samples %+v", c.Samples)
 	}
 }

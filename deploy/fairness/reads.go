@@ -100,7 +100,7 @@ func readAccount(ctx context.Context, n *noisy) error {
 
 // Readers of lines: how much each takes at once, and then how much each second.
 const (
-	linesAtOnce    = 1 << 20
+	linesBurst     = 1 << 20
 	linesPerSecond = 16 << 10
 )
 
@@ -129,7 +129,7 @@ func readLinesSlowly(ctx context.Context, n *noisy) error {
 
 // takeSlowly reads lines until they end or the other end has had enough.
 func (n *noisy) takeSlowly(ctx context.Context, lines io.Reader) {
-	_, err := io.CopyN(io.Discard, lines, linesAtOnce)
+	_, err := io.CopyN(io.Discard, lines, linesBurst)
 	for err == nil && ctx.Err() == nil {
 		lifecycle.Pause(ctx, time.Second)
 		_, err = io.CopyN(io.Discard, lines, linesPerSecond)

@@ -67,9 +67,9 @@ func testMatrix(t *testing.T, w *world) {
 	t.Logf("%d policies, %d kinds of callers", len(policies), len(all))
 }
 
-// atOnce is how many routes are asked beside each other: whoever has a session
+// concurrency is how many routes are asked beside each other: whoever has a session
 // that is unknown waits for it to arrive.
-const atOnce = 16
+const concurrency = 16
 
 // refuses checks those who do not get through: each is refused as its kind of
 // route refuses, and nothing has happened.
@@ -80,7 +80,7 @@ func (w *world) refuses(t *testing.T, a, b *tenant, all []principal) {
 		requests[i] = p.request(t, a)
 	}
 	before := map[*tenant]int{a: w.events(t, a.things["organization"]), b: w.events(t, b.things["organization"])}
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, concurrency)
 	var asked sync.WaitGroup
 	for i, p := range policies {
 		slots <- struct{}{}

@@ -14,12 +14,12 @@ import (
 // groups, with the events published: errors of one project, 90
 // % of one group, the others of 100,000, all of which exist.
 func BenchmarkEndToEnd(b *testing.B) {
-	const kinds, perRecord, load, atOnce = 100_000, 100, 200_000, 20_000
+	const kinds, perRecord, load, batchSize = 100_000, 100, 200_000, 20_000
 	r := newRig(b)
 	r.config.NewGroupsPerHour, r.config.NewGroupsPerOrganization = math.MaxInt32, math.MaxInt32
 	_, stop := r.start()
-	for from := 0; from < kinds; from += atOnce {
-		r.send(atOnce, perRecord, func(i int) string { return groupingtest.Failure(from + i) })
+	for from := 0; from < kinds; from += batchSize {
+		r.send(batchSize, perRecord, func(i int) string { return groupingtest.Failure(from + i) })
 	}
 	stop()
 	for _, replicas := range []int{1, 2} {

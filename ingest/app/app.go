@@ -159,7 +159,7 @@ func (a *App) buildStore() {
 		Store: a.store, Pool: a.base.Pool, NewID: uuid.NewString, Clock: a.base.Clock, Metrics: a.base.Metrics, Logger: a.base.Logger,
 	})
 	a.searches = searches.New(searches.Config{
-		Store: a.store, AtOnce: a.config.searches(), AnswerBytes: cmp.Or(a.config.AnswerBytes, defaultAnswers), Metrics: a.base.Metrics,
+		Store: a.store, Concurrency: a.config.searches(), AnswerBytes: cmp.Or(a.config.AnswerBytes, defaultAnswers), Metrics: a.base.Metrics,
 	})
 }
 

@@ -47,7 +47,7 @@ type Config struct {
 	OperatingOrganization string `help:"Id of the organization that runs this installation: its owners see the accounts of all organizations in the console, under Usage. Empty: nobody does there." env:"WEIR_OPERATING_ORGANIZATION"`
 
 	RebuildShares int `kong:"-"` // concurrent transactions of a rebuild; 0: one for each processor
-	RebuildAtOnce int `kong:"-"` // most entries that a rebuild books at one instant; 0: 50,000
+	RebuildBatch  int `kong:"-"` // most entries that a rebuild books at one instant; 0: 50,000
 }
 
 // Validate returns all faults of the configuration.

@@ -99,7 +99,7 @@ func dropRebuilt(ctx context.Context, target *pgxpool.Pool) error {
 const dropTimeout = time.Minute
 
 func (c Config) rebuild(ctx context.Context, source, target *pgxpool.Pool, dialer *sharedbus.Dialer) (result Rebuilt, err error) {
-	replay := &bus.Replay{Brokers: c.Brokers, Dialer: dialer, Pool: target, Shares: c.RebuildShares, BatchSize: c.RebuildAtOnce}
+	replay := &bus.Replay{Brokers: c.Brokers, Dialer: dialer, Pool: target, Shares: c.RebuildShares, BatchSize: c.RebuildBatch}
 	of := services.New(services.Config{Reads: target, Writes: target, Save: bus.SaveEvents, Rules: c.rules(), Kept: c.kept(), Clock: replay.Now})
 	replay.Consumer = &bus.Consumer{Services: of, Clock: replay.Now, Conflicts: bus.NewConflicts(prometheus.NewRegistry())}
 	names := postgres.Names{Relay: bus.RelayName, Group: contract.GroupLedgerTenants, Topic: contract.TopicTenants}

@@ -354,7 +354,7 @@ func TestMadeAnewIsAnother(t *testing.T) {
 // copies and records that can't be applied.
 func TestManyAreMadeAnew(t *testing.T) {
 	h := newHistory(t)
-	h.config.RebuildShares, h.config.RebuildAtOnce = 4, 100
+	h.config.RebuildShares, h.config.RebuildBatch = 4, 100
 	impossible := logs("acme", 1)
 	impossible.Time = time.Date(ledger.FirstYear-1, 1, 1, 0, 0, 0, 0, time.UTC)
 	sent := []contract.LogsAccepted{impossible}

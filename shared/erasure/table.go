@@ -67,9 +67,9 @@ func Parked() Table {
 	}}
 }
 
-// partitionsAtOnce bounds the locks of a transaction: each partition
+// partitionBatch bounds the locks of a transaction: each partition
 // takes one, and one for each of its indexes.
-const partitionsAtOnce = 16
+const partitionBatch = 16
 
 // after begins the place of a partitioned table; the name of the
 // last partition that is done follows.
@@ -98,7 +98,7 @@ func Partitions(name, condition string) Table {
 func partitionsBehind(ctx context.Context, tx pgx.Tx, table, last string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT c.relname::text FROM pg_partition_tree($1::text::regclass) t JOIN pg_class c ON c.oid = t.relid
 		WHERE t.isleaf AND c.relname::text COLLATE "C" > $2 ORDER BY c.relname::text COLLATE "C" LIMIT $3`,
-		pgx.Identifier{table}.Sanitize(), last, partitionsAtOnce)
+		pgx.Identifier{table}.Sanitize(), last, partitionBatch)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the partitions of %s: %w", table, err)
 	}

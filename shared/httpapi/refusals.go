@@ -24,7 +24,7 @@ type Refusals struct {
 // once: memory is worth more than the pace.
 const (
 	refusalNetworks   = 1 << 16
-	refusalsAtOnce    = 500
+	refusalsBurst     = 500
 	refusalsPerSecond = 100
 	longestRefusal    = time.Second
 	mostRefusalsHeld  = 2048
@@ -49,7 +49,7 @@ func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix
 // the same, as one of those under way on its connection: or a client that
 // resets its streams would be refused as fast as it can ask.
 func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix) {
-	wait := r.networks.Wait(now.UnixNano(), network, refusalsAtOnce, refusalsPerSecond)
+	wait := r.networks.Wait(now.UnixNano(), network, refusalsBurst, refusalsPerSecond)
 	if wait < longestRefusal { // so that a network's debt ends soon after its last request
 		r.networks.Spend(now.UnixNano(), network, 1, refusalsPerSecond)
 	}

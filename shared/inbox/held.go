@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// heldAtOnce is how many parts of a request are read at once:
+// heldPage is how many parts of a request are read at once:
 // each is less than a megabyte.
-const heldAtOnce = 8
+const heldPage = 8
 
 // mostLines is more than the lines of any part are.
 const mostLines = 1 << 30
@@ -60,7 +60,7 @@ func forget(ctx context.Context, tx pgx.Tx, records ...*contract.LogsAccepted) e
 // kept, behind one of them.
 func loadHeld(ctx context.Context, tx pgx.Tx, record *contract.LogsAccepted, after int) ([]contract.LogsAccepted, error) {
 	rows, err := tx.Query(ctx, `SELECT headers, lines FROM inbox_held WHERE organization = $1 AND batch = $2 AND part > $3 ORDER BY part LIMIT $4`,
-		record.Organization, record.Batch, after, heldAtOnce)
+		record.Organization, record.Batch, after, heldPage)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAc
 			}
 			last = part.Part
 		}
-		held = len(page) == heldAtOnce
+		held = len(page) == heldPage
 	}
 	for ; next < len(r.here); next++ {
 		if err := fn(records[r.here[next]]); err != nil {

@@ -61,10 +61,10 @@ func ReadAs(ctx context.Context, pool *pgxpool.Pool, organization Organization, 
 	})
 }
 
-// ReadAtOnce sends what reads one organization's rows in one snapshot, with the
+// ReadBatch sends what reads one organization's rows in one snapshot, with the
 // transaction around it, in a single exchange: on a busy machine each
 // exchange waits for a processor. A connection on which it fails is closed.
-func ReadAtOnce(ctx context.Context, pool *pgxpool.Pool, organization Organization, queue func(batch *pgx.Batch)) error {
+func ReadBatch(ctx context.Context, pool *pgxpool.Pool, organization Organization, queue func(batch *pgx.Batch)) error {
 	if err := organization.Check(); err != nil {
 		return err
 	}

@@ -303,7 +303,7 @@ func TestAsOrganizationNeedsOne(t *testing.T) {
 
 // What is read in one exchange is one organization's. Nothing of it stays with
 // the connection, also where a query fails, and it can write nothing.
-func TestReadAtOnce(t *testing.T) {
+func TestReadBatch(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []string{"org_1", "org_2"} {
 		if err := insert(t, pool, organization, asOrganization(organization)); err != nil {
@@ -311,7 +311,7 @@ func TestReadAtOnce(t *testing.T) {
 		}
 	}
 	readAll := func(organization pg.Organization, statement string) (rows int, err error) {
-		err = pg.ReadAtOnce(t.Context(), pool, organization, func(batch *pgx.Batch) {
+		err = pg.ReadBatch(t.Context(), pool, organization, func(batch *pgx.Batch) {
 			batch.Queue(statement).QueryRow(func(row pgx.Row) error { return row.Scan(&rows) })
 		})
 		return rows, err

@@ -30,7 +30,7 @@ type Tracer struct {
 // are followed as such, and so many at once.
 const (
 	followedPerSecond = 100
-	followedAtOnce    = 500
+	followedBurst     = 500
 )
 
 // New returns the tracer of a service, of a provider that keeps what is not
@@ -70,7 +70,7 @@ func (t *Tracer) Proxied(ctx context.Context, traceparent string) (context.Conte
 func (t *Tracer) follows() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.followed.Allow(t.clock().UnixNano(), followedAtOnce, followedPerSecond)
+	return t.followed.Allow(t.clock().UnixNano(), followedBurst, followedPerSecond)
 }
 
 // Transaction begins the trace of a transaction that applies records of topic,

@@ -15,9 +15,9 @@ func TestFollowedIsBounded(t *testing.T) {
 	tracer := New("ingest", sdktrace.NewTracerProvider(), true, func() {})
 	now := time.Now()
 	tracer.clock = func() time.Time { return now }
-	for _, want := range []int{followedAtOnce + 1, followedPerSecond} { // a bucket that is just empty gives one more
+	for _, want := range []int{followedBurst + 1, followedPerSecond} { // a bucket that is just empty gives one more
 		sampled := 0
-		for range 2 * followedAtOnce {
+		for range 2 * followedBurst {
 			_, span := tracer.Proxied(t.Context(), sampledClient)
 			if span.SpanContext().IsSampled() {
 				sampled++

@@ -22,7 +22,7 @@ func New(t *testing.T) *groups.Service {
 	t.Helper()
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
 	service := groups.New(groups.Config{
-		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Reads: pool, AtOnce: 2,
+		NewGroups: grouping.Budgets{Project: math.MaxInt, Organization: math.MaxInt}, Projects: identity.NewDirectory(), Reads: pool, Concurrency: 2,
 		Clock: time.Now, Metrics: prometheus.NewRegistry(),
 	})
 	tally, noon := grouping.NewTally(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

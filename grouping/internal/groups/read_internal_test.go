@@ -23,7 +23,7 @@ import (
 // Retry-After. Another organization is served at once.
 func TestReadsTakeTurns(t *testing.T) {
 	pool := pgtest.Open(t, postgres.Schema, postgres.Migrations()...)
-	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, AtOnce: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
+	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, Concurrency: 4, Clock: time.Now, Metrics: prometheus.NewRegistry()})
 	ctx, cancel := context.WithCancel(t.Context())
 	held, refused, finish := make(chan bool, 100), make(chan error, 100), make(chan bool)
 	var wait sync.WaitGroup
@@ -81,7 +81,7 @@ func TestPagesHaveATime(t *testing.T) {
 		now = now.Add(time.Minute) // each look takes a minute
 		return now
 	}
-	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, AtOnce: 1, Clock: clock, Metrics: prometheus.NewRegistry()})
+	service := New(Config{Projects: identity.NewDirectory(), Reads: pool, Concurrency: 1, Clock: clock, Metrics: prometheus.NewRegistry()})
 	query := postgres.GroupQuery{Project: "shop", Words: []string{"nothing"}, Limit: 100}
 	for pages := 1; ; pages++ {
 		page, err := service.Groups(t.Context(), "acme", query)

@@ -23,20 +23,20 @@ type Service struct {
 
 // Config is what a Service needs.
 type Config struct {
-	NewGroups grouping.Budgets // that the errors of one hour may create
-	Projects  *identity.Directory
-	Reads     *pgxpool.Pool   // for requests, so that they take no connection of the consumer
-	Replica   *replica.Reader // for the same; nil: there is none
-	AtOnce    int             // concurrent reads, at least 1; one organization has at most half of them, rounded up
-	Clock     func() time.Time
-	Metrics   prometheus.Registerer
+	NewGroups   grouping.Budgets // that the errors of one hour may create
+	Projects    *identity.Directory
+	Reads       *pgxpool.Pool   // for requests, so that they take no connection of the consumer
+	Replica     *replica.Reader // for the same; nil: there is none
+	Concurrency int             // concurrent reads, at least 1; one organization has at most half of them, rounded up
+	Clock       func() time.Time
+	Metrics     prometheus.Registerer
 }
 
 // New makes a service.
 func New(config Config) *Service {
 	return &Service{
 		Config: config,
-		turns:  turns.New(turns.Reads(config.AtOnce, "weir_grouping"), config.Metrics),
+		turns:  turns.New(turns.Reads(config.Concurrency, "weir_grouping"), config.Metrics),
 		incomplete: promauto.With(config.Metrics).NewCounter(prometheus.CounterOpts{
 			Name: "weir_grouping_reads_incomplete_total", Help: "Pages of groups that ended because their time was over.",
 		}),

@@ -46,8 +46,8 @@ func (*expiredGroups) Name() string { return "error_groups" }
 
 func (*expiredGroups) Keeps() string { return "30 days longer than the entries that were last seen" }
 
-// groupsAtOnce are removed in one transaction.
-const groupsAtOnce = 1000
+// groupBatch is how many groups one transaction removes.
+const groupBatch = 1000
 
 // removeExpired skips groups that a writer has locked. A writer that
 // found a group but locks it only later starts over; see errExpired.
@@ -75,7 +75,7 @@ func (e *expiredGroups) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mo
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	if err := tx.QueryRow(ctx, removeExpired, today, groupsAtOnce).Scan(&removed); err != nil || removed == groupsAtOnce {
+	if err := tx.QueryRow(ctx, removeExpired, today, groupBatch).Scan(&removed); err != nil || removed == groupBatch {
 		return removed, err == nil, err
 	}
 	var oldest *time.Time

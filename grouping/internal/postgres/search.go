@@ -15,7 +15,7 @@ import (
 
 // Bounds of a search.
 const (
-	scanAtOnce   = 2000    // groups that are scanned between two checks of the time
+	scanBatch    = 2000    // groups that are scanned between two checks of the time
 	maxPageBytes = 1 << 20 // of the texts of a page's groups: as JSON they are at most six times as long
 )
 
@@ -98,7 +98,7 @@ func (q *GroupQuery) rangeEnd(ctx context.Context, tx pgx.Tx, organization pg.Or
 	}
 	s := q.list(organization, after)
 	err = tx.QueryRow(ctx, fmt.Sprintf(`SELECT last_seen, id FROM error_groups WHERE %s ORDER BY %s OFFSET %d LIMIT 1`,
-		s.where(), newestFirst, scanAtOnce-1), s.args...).Scan(&border.LastSeen, &border.ID)
+		s.where(), newestFirst, scanBatch-1), s.args...).Scan(&border.LastSeen, &border.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return GroupCursor{}, nil
 	}

@@ -26,7 +26,7 @@ func (r *reading) readZstd() error {
 	r.wire.inflated = 0 // what came so far is compressed
 	switch {
 	case err == nil:
-		err = r.inflateAtOnce()
+		err = r.inflateBuffer()
 	case errors.Is(err, errBodyTooLarge) && r.wire.got <= r.wire.max:
 		err = r.inflateStream(r.wire)
 	}
@@ -36,9 +36,9 @@ func (r *reading) readZstd() error {
 	return err
 }
 
-// inflateAtOnce decompresses what the buffer holds into another small
+// inflateBuffer decompresses what the buffer holds into another small
 // buffer, the smallest that is large enough.
-func (r *reading) inflateAtOnce() error {
+func (r *reading) inflateBuffer() error {
 	packed := r.buffer
 	if len(packed.Bytes) == 0 {
 		return io.ErrUnexpectedEOF

@@ -31,7 +31,7 @@ type Config struct {
 	Store interface {
 		Search(ctx context.Context, organization pg.Organization, search ingest.Search) (ingest.Result, error)
 	}
-	AtOnce      int   // searches at work, at least 1; one organization has at most half of them, rounded up
+	Concurrency int   // searches at work, at least 1; one organization has at most half of them, rounded up
 	AnswerBytes int64 // of all answers that are looked for or sent
 	Metrics     prometheus.Registerer
 }
@@ -48,7 +48,7 @@ type Searches struct {
 func New(config Config) *Searches {
 	s := &Searches{
 		config: config, answers: newAnswers(config.AnswerBytes),
-		queue: fair.NewQueue(fair.Limits{Slots: config.AtOnce, PerKey: (config.AtOnce + 1) / 2, Waiting: maxWaitingOfOne, Queued: maxWaiting}),
+		queue: fair.NewQueue(fair.Limits{Slots: config.Concurrency, PerKey: (config.Concurrency + 1) / 2, Waiting: maxWaitingOfOne, Queued: maxWaiting}),
 	}
 	s.measure(promauto.With(config.Metrics))
 	return s

@@ -48,7 +48,7 @@ func (d *desk) Search(ctx context.Context, organization pg.Organization, search 
 }
 
 func newSearches(d *desk, answerBytes int64) *searches.Searches {
-	return searches.New(searches.Config{Store: d, AtOnce: 4, AnswerBytes: answerBytes, Metrics: prometheus.NewRegistry()})
+	return searches.New(searches.Config{Store: d, Concurrency: 4, AnswerBytes: answerBytes, Metrics: prometheus.NewRegistry()})
 }
 
 // An organization's searches have half of the places; another's begins

@@ -53,7 +53,7 @@ func (s *Service) Balance(ctx context.Context, organization string, at time.Time
 func (s *Service) runningBalance(ctx context.Context, organization string) (balance Balance, err error) {
 	end, unknown := s.Waiter.recentEnd(ctx)
 	var standing postgres.Standing
-	err = s.Reads.ReadAtOnce(ctx, organization, func(batch *pgx.Batch, organization pg.Organization) {
+	err = s.Reads.ReadBatch(ctx, organization, func(batch *pgx.Batch, organization pg.Organization) {
 		standing.Queue(batch, organization, s.Reads.Clock().UTC())
 	})
 	if err != nil {

@@ -46,8 +46,8 @@ func (r *Reader) Read(ctx context.Context, organization string, fn func(tx pgx.T
 	})
 }
 
-// ReadAtOnce is Read for a batch of queries in one round trip.
-func (r *Reader) ReadAtOnce(ctx context.Context, organization string, queue func(batch *pgx.Batch, organization pg.Organization)) error {
+// ReadBatch is Read for a batch of queries in one round trip.
+func (r *Reader) ReadBatch(ctx context.Context, organization string, queue func(batch *pgx.Batch, organization pg.Organization)) error {
 	id := pg.Organization(organization)
 	if err := id.Check(); err != nil {
 		return NoOrganization(err)
@@ -57,7 +57,7 @@ func (r *Reader) ReadAtOnce(ctx context.Context, organization string, queue func
 		return err
 	}
 	defer leave()
-	return pg.ReadAtOnce(ctx, r.Pool, id, func(batch *pgx.Batch) { queue(batch, id) })
+	return pg.ReadBatch(ctx, r.Pool, id, func(batch *pgx.Batch) { queue(batch, id) })
 }
 
 // NoOrganization returns the error for an invalid id. Others, such as

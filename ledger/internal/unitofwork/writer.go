@@ -26,8 +26,8 @@ type Writer struct {
 // Deciders configures turns for so many concurrent decisions, each of
 // another organization, as those of one wait for its lock anyway. A
 // decision holds a connection, even while it waits for a lock.
-func Deciders(atOnce int, longest time.Duration) turns.Config {
-	return turns.Config{Places: atOnce, PerOrganization: 1, Wait: longest, Module: "weir_ledger", Noun: "decisions", Asked: "changes"}
+func Deciders(places int, longest time.Duration) turns.Config {
+	return turns.Config{Places: places, PerOrganization: 1, Wait: longest, Module: "weir_ledger", Noun: "decisions", Asked: "changes"}
 }
 
 // DatabaseTime is the common clock of all replicas, read in the

@@ -159,14 +159,14 @@ func (l *log) bounds(ctx context.Context) (broker.LogBounds, error) {
 	return logs.Bounds[l.partition], err
 }
 
-// filledAtOnce is how many empty records a batch has: less than a
+// fillBatch is how many empty records a batch has: less than a
 // megabyte before compression, the lowest limit of topics.
-const filledAtOnce = 64 << 10
+const fillBatch = 64 << 10
 
 // fill appends empty records up to an offset. It sends the same batch
 // repeatedly: the broker sets its offsets.
 func (l *log) fill(ctx context.Context, to int64) error {
-	full := emptyBatch(min(filledAtOnce, to-l.end))
+	full := emptyBatch(min(fillBatch, to-l.end))
 	for l.end < to {
 		b := full
 		if left := to - l.end; left < int64(b.Count) {

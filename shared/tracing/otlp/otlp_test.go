@@ -243,15 +243,15 @@ func TestKeptIsBounded(t *testing.T) {
 	tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
 	tail.slow = 0
 	begun := time.Now()
-	for range 5 * keptAtOnce {
+	for range 5 * keptBurst {
 		answer(tracer, "", http.StatusOK)
 	}
 	tracer.Close()
 	const spans = 2 // of each
-	if got, most := len(collector.Spans()), spans*int(keptAtOnce+1+keptPerSecond*time.Since(begun).Seconds()); got < spans*keptAtOnce || got > most {
-		t.Errorf("exported %d spans, want %d to %d", got, spans*keptAtOnce, most)
+	if got, most := len(collector.Spans()), spans*int(keptBurst+1+keptPerSecond*time.Since(begun).Seconds()); got < spans*keptBurst || got > most {
+		t.Errorf("exported %d spans, want %d to %d", got, spans*keptBurst, most)
 	}
-	if got := testutil.ToFloat64(tail.queue.counted.tooMany); int(got)+len(collector.Spans()) != 5*spans*keptAtOnce {
+	if got := testutil.ToFloat64(tail.queue.counted.tooMany); int(got)+len(collector.Spans()) != 5*spans*keptBurst {
 		t.Errorf("counted %v", got)
 	}
 }

@@ -28,7 +28,7 @@ const slow = time.Second
 // much a second is, and a hundred at once.
 const (
 	keptPerSecond = 20
-	keptAtOnce    = 100
+	keptBurst     = 100
 )
 
 // A tail passes on what is sampled, and decides about every other request at
@@ -125,7 +125,7 @@ func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	spans := t.release(request.SpanContext().SpanID())
 	worth := t.isWorth(request)
-	keep := worth && t.kept.Allow(request.EndTime().UnixNano(), keptAtOnce, keptPerSecond)
+	keep := worth && t.kept.Allow(request.EndTime().UnixNano(), keptBurst, keptPerSecond)
 	t.mu.Unlock()
 	if keep {
 		t.queue.add(append(spans, request)...)

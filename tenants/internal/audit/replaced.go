@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/tenants/internal/bus"
 )
 
-// replacedAtOnce are removed in one transaction.
-const replacedAtOnce = 1000
+// replacedBatch is how many lines one transaction removes.
+const replacedBatch = 1000
 
 // listReplaced are replaced events whose lines are gone,
 // too: each remaining line needs the state before it.
@@ -27,7 +27,7 @@ SELECT e.organization, e.stream, e.version FROM audit_anchors a JOIN events e ON
 // short: of a passkey, each sign-in is an event.
 func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	names, by, switches := replacedColumns()
-	rows, err := tx.Query(ctx, listReplaced, names, by, switches, replacedAtOnce)
+	rows, err := tx.Query(ctx, listReplaced, names, by, switches, replacedBatch)
 	if err != nil {
 		return 0, false, err
 	}
@@ -44,7 +44,7 @@ func (e events) pruneReplaced(ctx context.Context, tx pgx.Tx) (removed int64, mo
 			return 0, false, err
 		}
 	}
-	return count, count == replacedAtOnce, nil
+	return count, count == replacedBatch, nil
 }
 
 func replacedColumns() (names []string, by []int, switches []string) {

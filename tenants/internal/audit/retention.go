@@ -42,8 +42,8 @@ func (l oldLines) Keeps() string {
 	return fmt.Sprintf("%.0f days, and the newest line of each organization", l.kept.Hours()/24)
 }
 
-// linesAtOnce are removed of each organization in one transaction.
-const linesAtOnce = 1000
+// lineBatch is how many lines of each organization one transaction removes.
+const lineBatch = 1000
 
 // setAnchors moves each anchor to the line before the first that stays.
 const setAnchors = `
@@ -62,7 +62,7 @@ func (l oldLines) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more boo
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	anchored, err := tx.Exec(ctx, setAnchors, l.before(), linesAtOnce)
+	anchored, err := tx.Exec(ctx, setAnchors, l.before(), lineBatch)
 	if err != nil || anchored.RowsAffected() == 0 {
 		return 0, false, err
 	}
@@ -95,11 +95,11 @@ func (e events) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool,
 	return e.pruneReplaced(ctx, tx)
 }
 
-// streamsAtOnce are removed in one transaction.
-const streamsAtOnce = 500
+// streamBatch is how many streams one transaction removes.
+const streamBatch = 500
 
 func (e events) pruneEnded(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
-	rows, err := tx.Query(ctx, listEnded, streamsAtOnce)
+	rows, err := tx.Query(ctx, listEnded, streamBatch)
 	if err != nil {
 		return 0, err
 	}

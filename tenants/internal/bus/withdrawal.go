@@ -243,8 +243,8 @@ func (w *Withdrawals) Keeps() string {
 	return "what is taken back until that is published, and of deletions until they are finished"
 }
 
-// withdrawalsAtOnce are removed in one transaction.
-const withdrawalsAtOnce = 10_000
+// withdrawalBatch is how many one transaction removes.
+const withdrawalBatch = 10_000
 
 // Prune implements prune.Table. Withdrawals of
 // deletions are removed with these, which count them.
@@ -255,8 +255,8 @@ func (w *Withdrawals) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more
 	tag, err := tx.Exec(ctx, `DELETE FROM withdrawals WHERE position IN (
 		SELECT position FROM withdrawals w WHERE position <= (SELECT position FROM bus_relays WHERE name = $1)
 		   AND NOT EXISTS (SELECT FROM erasures e WHERE e.organization = w.organization AND e.erased_at IS NULL)
-		 ORDER BY position LIMIT $2)`, WithdrawalsName, withdrawalsAtOnce)
-	return tag.RowsAffected(), tag.RowsAffected() == withdrawalsAtOnce, err
+		 ORDER BY position LIMIT $2)`, WithdrawalsName, withdrawalBatch)
+	return tag.RowsAffected(), tag.RowsAffected() == withdrawalBatch, err
 }
 
 // Oldest implements prune.Table: withdrawals

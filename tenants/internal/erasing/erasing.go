@@ -27,9 +27,9 @@ func Tables(withdrawals *bus.Withdrawals) []erasure.Table {
 	return slices.Concat(first, signin.Erasable(), people.Erasable(), keys.Erasable(), notifications.Erasable(), registry.Erasable(), last)
 }
 
-// streamsAtOnce is how many streams one transaction
+// streamBatch is how many streams one transaction
 // erases: others wait meanwhile to append.
-const streamsAtOnce = 20
+const streamBatch = 20
 
 // events erases the events, withdraws what was published
 // of them, and reduces their lines in the audit.
@@ -61,11 +61,11 @@ func events(withdrawals *bus.Withdrawals) erasure.Table {
 // Those of deletions stay: they hold only ids.
 func streamsOf(ctx context.Context, tx pgx.Tx, of erasure.Deletion, behind string) ([]string, error) {
 	if of.Project == "" {
-		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamsAtOnce)
+		return eventstorepg.StreamsTx(ctx, tx, of.Organization, behind, bus.DeletionStreams, streamBatch)
 	}
 	rows, err := tx.Query(ctx, `SELECT stream FROM events WHERE organization = $1 AND version = 1 AND stream COLLATE "C" > $3
 			AND (name = $5 AND data->>'project' = $2 OR stream = 'project/' || $2) AND name <> 'erased'
-		ORDER BY stream COLLATE "C" LIMIT $4`, of.Organization, of.Project, behind, streamsAtOnce, tenants.APIKeyIssued{}.EventName())
+		ORDER BY stream COLLATE "C" LIMIT $4`, of.Organization, of.Project, behind, streamBatch, tenants.APIKeyIssued{}.EventName())
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the streams of %v: %w", of, err)
 	}

@@ -35,8 +35,8 @@ func (past) Keeps() string {
 	return "ids for WEIR_DELETIONS_MONTHS and WEIR_AUDIT_DAYS after the deletion is over"
 }
 
-// deletionsAtOnce are removed in one transaction.
-const deletionsAtOnce = 20
+// deletionBatch is how many deletions one transaction removes.
+const deletionBatch = 20
 
 func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
@@ -49,7 +49,7 @@ func (p past) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, e
 	if err := eventstorepg.LockAppends(ctx, tx); err != nil { // before any row, as in every append
 		return 0, false, err
 	}
-	gone, err := registry.TakePastDeletions(ctx, tx, before, deletionsAtOnce)
+	gone, err := registry.TakePastDeletions(ctx, tx, before, deletionBatch)
 	if err != nil || len(gone) == 0 {
 		return 0, false, err
 	}

@@ -9,8 +9,8 @@ import (
 
 // DeliveriesForTest keeps fewer deliveries of a
 // webhook than Tables does, and removes fewer at once.
-func DeliveriesForTest(clock func() time.Time, perWebhook, atOnce int) prune.Table {
-	return oldDeliveries{prune.Rows{Table: "deliveries", Age: "created_at", Before: prune.Ago(kept, clock)}, perWebhook, atOnce}
+func DeliveriesForTest(clock func() time.Time, perWebhook, batchSize int) prune.Table {
+	return oldDeliveries{prune.Rows{Table: "deliveries", Age: "created_at", Before: prune.Ago(kept, clock)}, perWebhook, batchSize}
 }
 
 // ClaimForTest claims due deliveries and does

@@ -17,7 +17,7 @@ import (
 const (
 	kept       = 30 * 24 * time.Hour
 	perWebhook = 10_000
-	atOnce     = 10_000 // beyond perWebhook, removed in one transaction
+	batchSize  = 10_000 // beyond perWebhook, removed in one transaction
 )
 
 // Tables are the room's tables whose rows age.
@@ -25,7 +25,7 @@ func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{
 		oldDeliveries{prune.Rows{
 			Table: "deliveries", Bound: "30 days, and 10,000 of each webhook", Age: "created_at", Before: prune.Ago(kept, clock),
-		}, perWebhook, atOnce},
+		}, perWebhook, batchSize},
 		prune.Rows{Table: "webhook_answers", Bound: "30 days", Age: "answered_at", Before: prune.Ago(kept, clock), AppendOnly: true},
 	}
 }
@@ -33,7 +33,7 @@ func Tables(clock func() time.Time) []prune.Table {
 // oldDeliveries are old deliveries, and the oldest of webhooks with too many.
 type oldDeliveries struct {
 	prune.Rows
-	perWebhook, atOnce int
+	perWebhook, batchSize int
 }
 
 const crowded = `
@@ -52,8 +52,8 @@ func (o oldDeliveries) Prune(ctx context.Context, tx pgx.Tx) (removed int64, mor
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return removed, false, err
 	}
-	tag, err := tx.Exec(ctx, crowded, o.perWebhook, o.atOnce)
-	return removed + tag.RowsAffected(), tag.RowsAffected() == int64(o.atOnce), err
+	tag, err := tx.Exec(ctx, crowded, o.perWebhook, o.batchSize)
+	return removed + tag.RowsAffected(), tag.RowsAffected() == int64(o.batchSize), err
 }
 
 // Fixed are the bounds of the other tables.

@@ -18,7 +18,7 @@ import (
 
 const (
 	deletionInterval = time.Second // between polls
-	deletionsAtOnce  = 100         // of those that can begin, and of those that can finish
+	deletionBatch    = 100         // of those that can begin, and of those that can finish
 )
 
 // A DeletionLoop begins due deletions, and finishes those that all modules
@@ -55,7 +55,7 @@ func (l *DeletionLoop) RunOnce(ctx context.Context) error {
 
 // begin begins due deletions.
 func (l *DeletionLoop) begin(ctx context.Context, now time.Time) error {
-	due, err := l.deletions.store.DueDeletions(ctx, now, deletionsAtOnce)
+	due, err := l.deletions.store.DueDeletions(ctx, now, deletionBatch)
 	failed := []error{err}
 	for _, d := range due {
 		failed = append(failed, l.keep(ctx, d, func(_ *unitofwork.Unit, s tenants.Deletion) ([]tenants.Event, error) { return s.Begin(now) }))
@@ -65,7 +65,7 @@ func (l *DeletionLoop) begin(ctx context.Context, now time.Time) error {
 
 // finish finishes deletions that all modules have reported.
 func (l *DeletionLoop) finish(ctx context.Context, now time.Time) error {
-	reported, err := l.deletions.store.ReportedDeletions(ctx, contract.ErasingModules(), deletionsAtOnce)
+	reported, err := l.deletions.store.ReportedDeletions(ctx, contract.ErasingModules(), deletionBatch)
 	failed := []error{err}
 	for _, d := range reported {
 		failed = append(failed, l.keep(ctx, d, func(u *unitofwork.Unit, s tenants.Deletion) ([]tenants.Event, error) {

@@ -38,8 +38,8 @@ func (c Credentials) Name() string { return c.Table }
 // Keeps implements prune.Table.
 func (c Credentials) Keeps() string { return c.Bound }
 
-// atOnce is how many are forgotten in one transaction.
-const atOnce = 500
+// batchSize is how many are forgotten in one transaction.
+const batchSize = 500
 
 // Prune implements prune.Table.
 func (c Credentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error) {
@@ -47,7 +47,7 @@ func (c Credentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more 
 		return 0, false, err
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(
-		SELECT ctid FROM %[1]s WHERE %[2]s < $1 LIMIT %[3]d FOR UPDATE SKIP LOCKED)) RETURNING organization, id, hash`, c.Table, c.Ended, atOnce),
+		SELECT ctid FROM %[1]s WHERE %[2]s < $1 LIMIT %[3]d FOR UPDATE SKIP LOCKED)) RETURNING organization, id, hash`, c.Table, c.Ended, batchSize),
 		c.Clock().Add(-EndedKept))
 	if err != nil {
 		return 0, false, err
@@ -56,7 +56,7 @@ func (c Credentials) Prune(ctx context.Context, tx pgx.Tx) (removed int64, more 
 	if err != nil || len(gone) == 0 {
 		return 0, false, err
 	}
-	return int64(len(gone)), len(gone) == atOnce, c.Forget(ctx, gone)
+	return int64(len(gone)), len(gone) == batchSize, c.Forget(ctx, gone)
 }
 
 // Oldest implements prune.Table.
