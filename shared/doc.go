@@ -1,3 +1,3 @@
-// Package shared is what every module of Weir stands on. It holds no code of
-// its own, but folders, each a noun that at least two modules need.
+// Package shared is the base of every module of Weir. It holds no code
+// itself, but folders, each a noun that at least two modules need.
 package shared

@@ -12,18 +12,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrReused is the error for an idempotency key under which
-// something else was asked for before.
+// ErrReused means that an idempotency key was used for another request before.
 var ErrReused = errors.New("the idempotency key was used for another request")
 
-// A Request is one that has its effect once.
+// A Request has its effect once.
 type Request struct {
 	table, organization string
 	key, input          []byte // hashes; nil: every request is a new one
 }
 
-// NewRequest is what somebody of an organization asks for, under a key of their
-// own. Without a key it is always a new one.
+// NewRequest returns a request of an organization, under its
+// idempotency key. Without a key it is always a new one.
 func NewRequest(table, organization, key string, input []byte) Request {
 	if key == "" {
 		return Request{}
@@ -32,8 +31,8 @@ func NewRequest(table, organization, key string, input []byte) Request {
 	return Request{table: pgx.Identifier{table}.Sanitize(), organization: organization, key: hashed[:], input: of[:]}
 }
 
-// Load reads what was answered before into answer. ErrReused
-// where the input was another.
+// Load reads an earlier answer into answer. It returns ErrReused if the
+// input was another.
 func (r Request) Load(ctx context.Context, tx pgx.Tx, answer any) (known bool, err error) {
 	if r.key == nil {
 		return false, nil
@@ -51,7 +50,7 @@ func (r Request) Load(ctx context.Context, tx pgx.Tx, answer any) (known bool, e
 	return true, json.Unmarshal(text, answer)
 }
 
-// Save keeps what is answered.
+// Save stores an answer.
 func (r Request) Save(ctx context.Context, tx pgx.Tx, answer any, at time.Time) error {
 	if r.key == nil {
 		return nil

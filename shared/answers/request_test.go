@@ -15,8 +15,8 @@ import (
 
 const table = `CREATE TABLE kept (organization text, key bytea, input bytea, answer jsonb, answered_at timestamptz, PRIMARY KEY (organization, key));`
 
-// A request is known again by its key and input; another input is refused, and
-// without a key, or of another organization, it is new.
+// A request is recognized by its key and input; another input is
+// refused. Without a key, or from another organization, it is new.
 func TestRequests(t *testing.T) {
 	pool := pgtest.Open(t, "answerstest", pg.MigrationSet{Name: "kept", FS: fstest.MapFS{"migrations/0001_kept.sql": {Data: []byte(table)}}, Rights: pg.Rights{"kept": "SELECT, INSERT"}})
 	ask := func(organization, key, input string) (answer string, known bool, err error) {

@@ -6,12 +6,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Codec packs and unpacks texts, several at once. Coders hold the text that
-// they had last, which may be deleted since: those at rest are let go by the
-// second garbage collection, and Go collects every two minutes at least.
+// A Codec packs and unpacks texts, several at once. Coders hold their
+// last text, which may be deleted since: the second garbage collection
+// frees idle ones, and Go collects at least every two minutes.
 type Codec struct{ encoders, decoders sync.Pool }
 
-// New returns a codec that unpacks texts of at most so many bytes.
+// New returns a codec that unpacks texts of at most mostUnpacked bytes.
 func New(mostUnpacked uint64) *Codec {
 	c := &Codec{}
 	c.encoders.New = func() any { return newEncoder() }
@@ -42,7 +42,7 @@ func (c *Codec) Pack(text []byte) []byte {
 	return encoder.EncodeAll(text, nil)
 }
 
-// Unpack unpacks a text, into buffer as far as that goes.
+// Unpack unpacks a text, into buffer if it fits.
 func (c *Codec) Unpack(packed, buffer []byte) ([]byte, error) {
 	decoder := c.decoders.Get().(*zstd.Decoder)
 	defer c.decoders.Put(decoder)

@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What is packed is unpacked again, into the memory that is given, and nothing
-// that is too large.
+// A packed text unpacks to the same, in the given memory; a text that
+// is too large does not.
 func TestCodec(t *testing.T) {
 	codec, text, buffer := New(1<<20), bytes.Repeat([]byte("checkout failed\n"), 1000), make([]byte, 0, 1<<20)
 	packed := codec.Pack(text)
@@ -25,7 +25,7 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// Coders at rest are let go: they hold what they had last.
+// Idle coders are freed: they hold their last text.
 func TestCodersAreLetGo(t *testing.T) {
 	codec := New(1 << 20)
 	var gone atomic.Int32

@@ -1,3 +1,3 @@
-// Package compression packs whole texts by zstd, for what is kept in tables. It
-// stands on nothing.
+// Package compression packs whole texts by zstd, to store them in
+// tables. It imports nothing of Weir.
 package compression

@@ -14,12 +14,12 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations make the key, once for all.
+// Migrations creates the table with its only key.
 func Migrations() pg.MigrationSet {
 	return pg.MigrationSet{Name: "cursorkey", FS: migrations, Rights: pg.Rights{"cursor_key": "SELECT"}}
 }
 
-// Bound is that of its table, for a prune.Pruner.
+// Bound returns its table's bound, for a prune.Pruner.
 func Bound() prune.Bound {
 	return prune.Bound{Table: "cursor_key", Keeps: "one row", By: "its primary key"}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// The key of a schema stays what it is, and is no other schema's.
+// The key of a schema never changes, and is no other schema's.
 func TestKey(t *testing.T) {
 	read := func(schema string) []byte {
 		t.Helper()

@@ -18,30 +18,30 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations creates the table of what is deleted.
+// Migrations creates the table of deletions.
 func Migrations() pg.MigrationSet {
 	return pg.MigrationSet{Name: "erasure", FS: migrations, Rights: pg.Rights{"erasures": "SELECT, INSERT, UPDATE, DELETE"}}
 }
 
-// A Deletion is what has to go: an organization, or where there
-// is a Project that alone.
+// A Deletion is to be erased: an organization, or only its Project if
+// there is one.
 type Deletion struct {
 	Organization string
 	Project      string
 }
 
-// Consumer is what a consumer of deletions does, of a module that consumes no
-// other facts of tenants.
+// Consumer configures the consumer of deletions of a module that
+// consumes no other facts of tenants.
 func Consumer(group string) consumer.Config {
 	return consumer.Config{
 		Group: group, Topic: contract.TopicTenants, Handle: Consume, Erased: IsErased,
-		AcceptLost: true, // the topic is compacted: what its beginning lacks was withdrawn
+		AcceptLost: true, // the topic is compacted: records missing from its beginning were withdrawn
 	}
 }
 
-// Consume begins the erasure of deletions on weir.tenants.v1, in
-// the transaction that moves the positions, which acts as the
-// system. It ignores all other facts.
+// Consume begins the erasure of deletions on weir.tenants.v1, in the
+// transaction that moves the positions, which acts as the system. It
+// ignores all other facts.
 func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return err
@@ -61,8 +61,8 @@ func Consume(ctx context.Context, tx pgx.Tx, records []bus.Record) error {
 	return nil
 }
 
-// Begin starts an erasure at the commit of tx. It waits for the
-// transactions that have called FindDeleted: what they write is erased
+// Begin starts an erasure at the commit of tx. It waits for
+// transactions that have called FindDeleted: their writes are erased
 // too, and later callers see the deletion.
 func Begin(ctx context.Context, tx pgx.Tx, of Deletion, at, goneBy time.Time) error {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+lock+`)`); err != nil {
@@ -78,15 +78,15 @@ func Begin(ctx context.Context, tx pgx.Tx, of Deletion, at, goneBy time.Time) er
 
 const lock = `hashtextextended('weir erasure ' || current_schema(), 0)`
 
-// A Set is what is deleted of some organizations.
+// A Set holds the deletions of some organizations.
 type Set map[Deletion]bool
 
-// FindDeleted returns what is deleted of some organizations, for a
-// transaction that writes for them as the system. Until it ends
-// no other deletion of theirs begins.
+// FindDeleted returns the deletions of some organizations, for a
+// transaction that writes for them as the system. Until it ends, no
+// other deletion of theirs begins.
 func FindDeleted(ctx context.Context, tx pgx.Tx, organizations []string) (Set, error) {
 	var batch pgx.Batch
-	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + lock + `)`) // a statement of its own: the next one sees what was awaited
+	batch.Queue(`SELECT pg_advisory_xact_lock_shared(` + lock + `)`) // its own statement, so that the next one sees what was awaited
 	batch.Queue(`SELECT organization, project FROM erasures WHERE organization = ANY($1)`, organizations)
 	results := tx.SendBatch(ctx, &batch)
 	defer results.Close()
@@ -106,8 +106,8 @@ func FindDeleted(ctx context.Context, tx pgx.Tx, organizations []string) (Set, e
 	return set, err
 }
 
-// IsErased reports whether a record is of what is deleted, so that a consumer
-// keeps nothing of it. It is FindDeleted for one record.
+// IsErased reports whether a record's project or organization is deleted,
+// so that a consumer keeps none of it. It is FindDeleted for one record.
 func IsErased(ctx context.Context, tx pgx.Tx, record bus.Record) (bool, error) {
 	organization := record.Header(contract.HeaderOrganization)
 	set, err := FindDeleted(ctx, tx, []string{organization})
@@ -130,8 +130,8 @@ func FindDeletedIn(ctx context.Context, tx pgx.Tx, records []contract.LogsAccept
 	return FindDeleted(ctx, tx, organizations)
 }
 
-// Remaining returns the records that are not deleted, with their
-// sources. An inbox keeps what it sees.
+// Remaining returns the records that are not deleted, with their sources.
+// Call it after an inbox, which keeps every record that it sees.
 func (s Set) Remaining(records []contract.LogsAccepted, sources []bus.Record) ([]contract.LogsAccepted, []bus.Record) {
 	if len(s) == 0 {
 		return records, sources

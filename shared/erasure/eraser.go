@@ -17,44 +17,43 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Config is what an Eraser works with. All of it is required but
-// Interval and Batch.
+// Config configures an Eraser. Interval and Batch are optional.
 type Config struct {
 	Module  string  // as in contract.ErasingModules
-	Tables  []Table // in the order in which they are erased
+	Tables  []Table // in the order of erasure
 	Pool    *pgxpool.Pool
 	Bus     *publisher.Publisher
 	Clock   func() time.Time
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
 
-	Interval time.Duration // between looks for what is deleted; default 1 s
+	Interval time.Duration // between looks for deletions; default 1 s
 	Batch    int           // rows of one transaction; default 5,000
 }
 
-// An Eraser erases what is deleted, a transaction of each deletion
-// in turn. Replicas continue for each other.
+// An Eraser erases deletions, one transaction of each in turn. Replicas
+// continue for each other.
 //
-// It goes over the tables until a pass finds nothing: that finds
-// what was moved in a table meanwhile.
+// It repeats its pass over the tables until one finds nothing, because
+// a row may move within a table meanwhile.
 type Eraser struct {
 	Config
 	metrics metrics
 }
 
-// New makes an Eraser.
+// New returns an Eraser.
 func New(config Config) *Eraser {
 	config.Interval, config.Batch = cmp.Or(config.Interval, time.Second), cmp.Or(config.Batch, 5000)
 	return &Eraser{config, newMetrics(config.Metrics)}
 }
 
-// Run erases until ctx ends. A failure is logged and tried again.
+// Run erases until ctx ends. A failure is logged and retried.
 func (e *Eraser) Run(ctx context.Context) error {
 	return lifecycle.Every(ctx, e.Interval, e.RunOnce, lifecycle.Warn(e.Logger, "cannot erase what is deleted"))
 }
 
-// RunOnce erases and publishes all that it can, also of what begins
-// meanwhile. What is large or fails keeps nothing else waiting.
+// RunOnce erases and publishes all that it can, also deletions that
+// begin meanwhile. A large or failing deletion delays no other.
 func (e *Eraser) RunOnce(ctx context.Context) error {
 	run := run{eraser: e, ended: map[Deletion]bool{}}
 	for more := true; more; {
@@ -67,15 +66,15 @@ func (e *Eraser) RunOnce(ctx context.Context) error {
 	return errors.Join(run.failed...)
 }
 
-// A run is what RunOnce has achieved so far.
+// A run is the progress of one RunOnce.
 type run struct {
 	eraser *Eraser
-	ended  map[Deletion]bool // erased, failed, or another replica's: not tried again; bounded by open deletions
+	ended  map[Deletion]bool // erased, failed, or another replica's: not retried; bounded by open deletions
 	failed []error
 }
 
-// round is a turn of each deletion, and reports whether any goes on. What has
-// to wait is asked again in the next round, but keeps none going.
+// round makes a step of each deletion, and reports whether any goes on.
+// A waiting one is asked again in the next round, but starts none.
 func (r *run) round(ctx context.Context, open []Deletion) (more bool) {
 	for _, of := range open {
 		if r.ended[of] {
@@ -94,7 +93,7 @@ func (r *run) round(ctx context.Context, open []Deletion) (more bool) {
 	return more
 }
 
-// open lists what is not erased, or not published, the oldest first.
+// open lists the deletions not erased or not published, oldest first.
 func (e *Eraser) open(ctx context.Context) (open []Deletion, err error) {
 	overdue := 0
 	err = e.asSystem(ctx, func(tx pgx.Tx) error {
@@ -121,7 +120,7 @@ func (e *Eraser) open(ctx context.Context) (open []Deletion, err error) {
 	return open, nil
 }
 
-// turn is a step of a deletion, or what follows the last.
+// turn makes a step of a deletion, or publishes after the last.
 func (e *Eraser) turn(ctx context.Context, of Deletion) (more bool, err error) {
 	more, err = e.step(ctx, of)
 	switch {
@@ -133,8 +132,8 @@ func (e *Eraser) turn(ctx context.Context, of Deletion) (more bool, err error) {
 	return false, e.publish(ctx, of)
 }
 
-// again starts the pass over, next time: a row can't go because another
-// came behind the pass in another table.
+// again restarts the pass: a row can't be deleted because another one
+// came into a table that the pass has left.
 func (e *Eraser) again(ctx context.Context, of Deletion) error {
 	return e.asSystem(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE erasures SET step = 0, place = '', found = true WHERE organization = $1 AND project = $2 AND erased_at IS NULL`,
@@ -143,15 +142,15 @@ func (e *Eraser) again(ctx context.Context, of Deletion) error {
 	})
 }
 
-// progress is how far something is erased.
+// progress is a deletion's place in the tables.
 type progress struct {
 	step  int
 	place string
 	found bool
 }
 
-// step is one transaction. more is false where nothing is left,
-// or another replica is at it.
+// step is one transaction. more is false if nothing is left, or another
+// replica works on it.
 func (e *Eraser) step(ctx context.Context, of Deletion) (more bool, err error) {
 	var table string
 	var removed int64
@@ -180,8 +179,8 @@ func (e *Eraser) step(ctx context.Context, of Deletion) (more bool, err error) {
 	return more, nil
 }
 
-// advance records the progress after a step, and the end of the
-// erasure where a whole pass has found nothing.
+// advance stores the progress after a step, and the end of the erasure
+// after a pass that found nothing.
 func (e *Eraser) advance(ctx context.Context, tx pgx.Tx, of Deletion, at progress, removed int64) (err error) {
 	switch {
 	case at.step < len(e.Tables):

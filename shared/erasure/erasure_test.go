@@ -29,8 +29,8 @@ const patience = 30 * time.Second
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// open returns a schema with a table of rows and one in partitions, which hold
-// a row of each of some projects for each day.
+// open returns a schema with a plain and a partitioned table, which
+// hold a row for each day of some projects.
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.OpenOwned(t, "erasuretest", pg.Partitions(), erasure.Migrations())
@@ -112,8 +112,8 @@ func newEraser(t *testing.T, pool *pgxpool.Pool, brokers []string, tables ...era
 	})
 }
 
-// What is deleted goes, in small transactions and by whichever replica, and
-// what was removed is published. All else stays.
+// A deletion is erased in small transactions by any replica, and what
+// was removed is published. All else stays.
 func TestErases(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -160,7 +160,7 @@ func TestErases(t *testing.T) {
 	}
 }
 
-// What cannot be erased yet waits, and keeps nothing else waiting.
+// A deletion that cannot be erased yet waits, and delays no other.
 func TestNotYet(t *testing.T) {
 	pool := open(t)
 	table := erasure.Rows("things", erasure.OfProject)
@@ -184,7 +184,7 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// What had to wait goes on beside what is large, not after it.
+// A deletion that had to wait goes on beside a large one, not after it.
 func TestWaitsNoLonger(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -208,7 +208,7 @@ func TestWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// What is large takes turns with what is small, also where that begins later.
+// Large and small deletions take turns, also if the small one begins later.
 func TestTakesTurns(t *testing.T) {
 	pool, brokers := open(t), kafkatest.Brokers(t)
 	if err := topics.Ensure(t.Context(), brokers, contract.Topics(1, 0)); err != nil {
@@ -236,8 +236,8 @@ func TestTakesTurns(t *testing.T) {
 	}
 }
 
-// A row that comes behind the pass and keeps another from going
-// is erased by the next pass.
+// A row added behind the pass, which blocks the deletion of another, is
+// erased by the next pass.
 func TestComesBehind(t *testing.T) {
 	pool := open(t)
 	system(t, pool, func(tx pgx.Tx) error {
@@ -269,8 +269,8 @@ func TestComesBehind(t *testing.T) {
 	}
 }
 
-// A deletion does not begin as long as somebody who has seen nothing of it
-// still writes, and whoever comes later sees it.
+// A deletion does not begin while a transaction that has not seen it
+// still writes; later transactions see it.
 func TestWritersKnow(t *testing.T) {
 	pool := open(t)
 	writer, err := pool.Begin(t.Context())
@@ -310,7 +310,7 @@ func TestWritersKnow(t *testing.T) {
 	})
 }
 
-// waits is nil once another transaction waits for the lock.
+// waits returns nil once another transaction waits for the lock.
 func waits(t *testing.T, pool *pgxpool.Pool) error {
 	t.Helper()
 	var waiting bool
@@ -322,8 +322,8 @@ func waits(t *testing.T, pool *pgxpool.Pool) error {
 	return err
 }
 
-// Parked records of a deleted project go, and one whose header
-// is no text does not stop that.
+// Parked records of a deleted project are emptied; one with a header
+// that is no text does not stop that.
 func TestParked(t *testing.T) {
 	pool := pgtest.Open(t, "erasureparkedtest", bus.Migrations())
 	system(t, pool, func(tx pgx.Tx) error {

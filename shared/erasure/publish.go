@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// publish publishes what was removed, where all is erased, and notes that.
-// A crash in between publishes it again.
+// publish publishes what was removed once all is erased, and records
+// that. After a crash in between it publishes again.
 func (e *Eraser) publish(ctx context.Context, of Deletion) error {
 	erased := contract.Erased{Organization: of.Organization, Project: of.Project, Module: e.Module}
 	err := e.asSystem(ctx, func(tx pgx.Tx) error {
@@ -27,7 +27,7 @@ func (e *Eraser) publish(ctx context.Context, of Deletion) error {
 		}
 		return json.Unmarshal(removed, &erased.Removed)
 	})
-	if errors.Is(err, pgx.ErrNoRows) { // another replica is at it
+	if errors.Is(err, pgx.ErrNoRows) { // another replica works on it
 		return nil
 	}
 	if err != nil {

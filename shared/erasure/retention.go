@@ -8,16 +8,16 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// Retention is for how long modules know what was deleted: 3 to 1200 months.
+// Retention is how long modules remember deletions: 3 to 1200 months.
 // Zero means the default.
 type Retention struct {
 	DeletionsMonths int `help:"For how many months it is known which organizations and projects were deleted, by their ids: longer than the log keeps records of them, and than a backup is restored." env:"WEIR_DELETIONS_MONTHS" default:"25"`
 }
 
 const (
-	// DefaultMonths is as long as the ledger keeps transfers.
+	// DefaultMonths equals the ledger's retention of transfers.
 	DefaultMonths = 25
-	leastMonths   = 3    // facts are kept for 30 days, and what is parked for 90
+	leastMonths   = 3    // facts are kept for 30 days, parked records for 90
 	mostMonths    = 1200 // a century: no backup is older
 )
 
@@ -29,15 +29,15 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// Months is for how many months what was deleted is known.
+// Months returns how many months deletions are remembered.
 func (r Retention) Months() int { return cmp.Or(r.DeletionsMonths, DefaultMonths) }
 
-// Since is the instant from which on what was deleted is known.
+// Since returns the time from which on deletions are remembered.
 func (r Retention) Since(clock func() time.Time) func() time.Time {
 	return func() time.Time { return clock().AddDate(0, -r.Months(), 0) }
 }
 
-// Table is that of what is deleted, for a prune.Pruner.
+// Table returns the table of deletions, for a prune.Pruner.
 func (r Retention) Table(clock func() time.Time) prune.Rows {
 	return prune.Rows{
 		Table: "erasures", Bound: fmt.Sprintf("ids for %d months after what they name was erased", r.Months()),

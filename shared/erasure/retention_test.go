@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-// What was deleted is known for long enough, and not for ever.
+// Deletions are remembered for long enough, and not forever.
 func TestRetention(t *testing.T) {
 	for months, valid := range map[int]bool{0: true, 3: true, 1200: true, -1: false, 2: false, 1201: false} {
 		if err := (erasure.Retention{DeletionsMonths: months}).Validate(); (err == nil) != valid {

@@ -11,30 +11,30 @@ import (
 	"github.com/weirlog/weir/shared/bus/parked"
 )
 
-// A Table is what a module keeps of organizations.
+// A Table is a module's data of organizations.
 type Table struct {
-	Name string // as it stands in contract.Erased
+	Name string // as in contract.Erased
 
-	// Erase removes about limit rows of what is deleted, from a place on: ""
+	// Erase deletes about limit rows of a deletion, from a place on: ""
 	// at first, then next. An empty next means that nothing is left.
-	// ErrNotYet rolls back and tries again later.
+	// ErrNotYet rolls back and retries later.
 	Erase func(ctx context.Context, tx pgx.Tx, of Deletion, place string, limit int) (removed int64, next string, err error)
 }
 
-// ErrNotYet means that something else has to happen first.
+// ErrNotYet means that something else must happen first.
 var ErrNotYet = errors.New("it can't be erased yet")
 
 // OfProject is the condition for tables with a column project: $1 is
 // the organization, $2 the project or ”.
 const OfProject = `organization = $1 AND ($2 = '' OR project = $2)`
 
-// OfOrganization is the condition for tables that keep nothing of single projects.
+// OfOrganization is the condition for tables without data of single projects.
 const OfOrganization = `organization = $1 AND $2 = ''`
 
-// again is the place of a table that is gone through from its start each time.
+// again is the place of a table that is read from its start each time.
 const again = "again"
 
-// Rows erases the rows of a table that meet a condition of $1 and $2.
+// Rows erases the rows of a table that match a condition on $1 and $2.
 func Rows(name, condition string) Table {
 	return Table{Name: name, Erase: func(ctx context.Context, tx pgx.Tx, of Deletion, _ string, limit int) (int64, string, error) {
 		removed, err := deleteRows(ctx, tx, name, condition, of, limit)
@@ -55,8 +55,8 @@ func deleteRows(ctx context.Context, tx pgx.Tx, name, condition string, of Delet
 	return tag.RowsAffected(), nil
 }
 
-// Parked empties parked records: they are as the tenant sent them, also with
-// headers that are no text. Their places stay until they are old.
+// Parked empties parked records: they are as the tenant sent them, even
+// with headers that are no text. Their places stay until they are old.
 func Parked() Table {
 	return Table{Name: "bus_parked", Erase: func(ctx context.Context, tx pgx.Tx, of Deletion, _ string, limit int) (int64, string, error) {
 		emptied, err := parked.Erase(ctx, tx, of.Organization, of.Project, limit)
@@ -67,16 +67,16 @@ func Parked() Table {
 	}}
 }
 
-// partitionBatch bounds the locks of a transaction: each partition
+// partitionBatch limits the locks of a transaction: each partition
 // takes one, and one for each of its indexes.
 const partitionBatch = 16
 
-// after begins the place of a partitioned table; the name of the
-// last partition that is done follows.
+// after begins the place in a partitioned table; the name of the last
+// erased partition follows.
 const after = "after "
 
-// Partitions is Rows for a partitioned table. It takes few
-// partitions at a time, and locks no others.
+// Partitions is Rows for a partitioned table. It takes few partitions
+// at a time, and locks no others.
 func Partitions(name, condition string) Table {
 	return Table{Name: name, Erase: func(ctx context.Context, tx pgx.Tx, of Deletion, place string, limit int) (removed int64, next string, err error) {
 		last := strings.TrimPrefix(place, after)

@@ -2,15 +2,16 @@ package eventstore
 
 import "fmt"
 
-// A Codec encodes and decodes events. Names carry the version of the form, such
-// as "tenants.v1.project_created", and are literals, so that renaming a Go type
-// changes no data. Decode upgrades old versions: Apply sees only the newest.
+// A Codec encodes and decodes events. Names carry the version of the
+// form, such as "tenants.v1.project_created", and are literals, so that
+// renaming a Go type changes no data. Decode upgrades old versions:
+// Apply sees only the newest.
 type Codec[E any] struct {
 	Encode func(event E) (name string, data []byte, err error) // data is JSON
 	Decode func(name string, data []byte) (E, error)
 
-	// Private reports whether nobody outside learns of an event; nil: of none.
-	// It is stored, for programs that don't know the event.
+	// Private reports whether an event is never published; nil: none is
+	// private. It is stored, for programs that don't know the event.
 	Private func(event E) bool
 	// Knows reports whether Decode reads events of a name; nil: it reads all.
 	Knows func(name string) bool
@@ -20,10 +21,10 @@ type Codec[E any] struct {
 type Encoded struct {
 	Name    string
 	Data    []byte
-	Private bool // its writer said that nobody outside learns of it
+	Private bool // its writer declared it never published
 }
 
-// EncodeAll encodes events in order; it fails at the first that it can't encode.
+// EncodeAll encodes events in order; it stops at the first error.
 func (c Codec[E]) EncodeAll(events []E) ([]Encoded, error) {
 	encoded := make([]Encoded, 0, len(events))
 	for _, event := range events {
@@ -36,8 +37,8 @@ func (c Codec[E]) EncodeAll(events []E) ([]Encoded, error) {
 	return encoded, nil
 }
 
-// DecodeInto decodes one stored event into recorded, whose stream and
-// version are in the error if that fails.
+// DecodeInto decodes one stored event into recorded. Its error names
+// stream and version.
 func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
 	event, err := c.Decode(stored.Name, stored.Data)
 	if err != nil {
@@ -47,8 +48,8 @@ func (c Codec[E]) DecodeInto(recorded *Recorded[E], stored Encoded) error {
 	return nil
 }
 
-// DecodeOutward is DecodeInto for who publishes events: a private one of a
-// later version is Unknown.
+// DecodeOutward is DecodeInto for publishers of events: a private one
+// of a later version is Unknown.
 func (c Codec[E]) DecodeOutward(recorded *Recorded[E], stored Encoded) error {
 	if stored.Private && c.Knows != nil && !c.Knows(stored.Name) {
 		recorded.Unknown = true

@@ -6,17 +6,16 @@ import (
 	"fmt"
 )
 
-// A Stream names one stream. The organization is part of the
-// name, so that organizations can't reach each other's;
-// Installation replaces it where there is none.
+// A Stream names one stream. The organization is part of the name, so that
+// organizations can't reach each other's; streams without one use Installation.
 type Stream struct {
 	Organization string
 	Name         string
 }
 
-// Installation is the organization of the installation's own
-// streams. In row level security it means every organization, so
-// no single one can read such a stream.
+// Installation is the organization of the installation's own streams.
+// In row level security it means every organization, so no single one
+// can read such a stream.
 const Installation = "*"
 
 func (s Stream) String() string {
@@ -41,21 +40,21 @@ type Cursor int64
 // Recorded is an event as it was stored.
 type Recorded[E any] struct {
 	Stream   Stream
-	Version  int64 // 1 for the first event of the stream, one more for each; who prunes leaves gaps
+	Version  int64 // from 1, one more for each event; pruning leaves gaps
 	Cursor   Cursor
 	Metadata Metadata
-	Event    E    // the zero value where it was erased or is unknown
+	Event    E    // zero if it is erased or unknown
 	Erased   bool // only its place is left
 	Unknown  bool // private, of a later version; see Codec.DecodeOutward
 }
 
 // Store keeps streams of events of type E. See eventstorepg.Store.
 type Store[E any] interface {
-	// Read returns the events of a stream, oldest first; none of a missing one.
-	// The version of a stream is that of its last event.
+	// Read returns the events of a stream, oldest first; none of a
+	// missing one. A stream's version is that of its last event.
 	Read(ctx context.Context, stream Stream) ([]Recorded[E], error)
-	// Append adds events after version expected, all or none. It fails with
-	// ErrConflict when the stream is at another version.
+	// Append adds events after version expected, all or none. It fails
+	// with ErrConflict if the stream is at another version.
 	Append(ctx context.Context, stream Stream, expected int64, metadata Metadata, events ...E) error
 }
 
@@ -64,10 +63,10 @@ type Store[E any] interface {
 var ErrConflict = errors.New("the stream is at another version")
 
 // ErrErased means that a stream was erased: it has no state, and
-// takes no more events.
+// takes no events.
 var ErrErased = errors.New("the stream was erased")
 
-// Conflict is ErrConflict with the stream and the version that was expected.
+// Conflict returns ErrConflict with the stream and the expected version.
 func Conflict(stream Stream, expected int64) error {
 	return fmt.Errorf("cannot append to %q at version %d: %w", stream, expected, ErrConflict)
 }

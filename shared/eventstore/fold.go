@@ -2,15 +2,15 @@ package eventstore
 
 import "context"
 
-// A Folder is a pointer to a state S that events of type E bring forward.
-// Apply is total: a stored event is a fact.
+// A Folder is a pointer to a state S to which events of type E apply.
+// Apply never fails: a stored event is a fact.
 type Folder[S, E any] interface {
 	*S
 	Apply(event E)
 }
 
-// Load folds the events of a stream, and returns its version: 0
-// for a stream that does not exist.
+// Load folds the events of a stream, and returns its version: 0 for
+// a missing stream.
 func Load[S, E any, P Folder[S, E]](ctx context.Context, store Store[E], stream Stream) (S, int64, error) {
 	var state S
 	history, err := store.Read(ctx, stream)
@@ -20,8 +20,8 @@ func Load[S, E any, P Folder[S, E]](ctx context.Context, store Store[E], stream 
 	return Fold[S, E, P](history), VersionOf(history), nil
 }
 
-// VersionOf is the version of the stream with a history: that of its
-// last event, for earlier ones may be gone.
+// VersionOf returns a history's version: that of its last event, as
+// earlier ones may be pruned.
 func VersionOf[E any](history []Recorded[E]) int64 {
 	if len(history) == 0 {
 		return 0
@@ -29,7 +29,7 @@ func VersionOf[E any](history []Recorded[E]) int64 {
 	return history[len(history)-1].Version
 }
 
-// Fold is the state that a history leads to.
+// Fold returns the state after a history.
 func Fold[S, E any, P Folder[S, E]](history []Recorded[E]) S {
 	var state S
 	for _, recorded := range history {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	maxSeen    = 256              // requests in plaintext that wait to be looked at
+	maxSeen    = 256              // requests in plaintext that wait for a check
 	interval   = 10 * time.Minute // between two facts about one key
 	maxExposed = 1 << 14          // keys whose last fact is remembered
 )
 
-// A Watch finds keys that travel in plaintext. It checks them
-// after their requests were answered, so that no answer or
-// duration reveals whether a key is valid.
+// A Watch finds keys that were sent in plaintext. It checks them after
+// their requests were answered, so that no answer or duration reveals
+// whether a key is valid.
 type Watch struct {
 	credentials *identity.Credentials
 	publish     Publish
@@ -30,11 +30,11 @@ type Watch struct {
 	published map[exposed]time.Time // bounded by maxExposed
 }
 
-// exposed is a key, and how it was seen.
+// exposed is a key, and how it was exposed.
 type exposed struct{ key, how string }
 
-// Publish publishes that a key was exposed. An error means that
-// it was not published, or perhaps not.
+// Publish publishes that a key was exposed. After an error it
+// may be unpublished.
 type Publish func(ctx context.Context, exposed contract.KeyExposed) error
 
 // NewWatch returns a watch that has seen nothing.
@@ -45,8 +45,8 @@ func NewWatch(credentials *identity.Credentials, publish Publish, clock func() t
 	}
 }
 
-// See takes a request that came in plaintext. It never waits: in a flood some
-// are dropped, and repeated ones are seen later.
+// See takes a request sent in plaintext. It never waits: it drops some
+// in a flood, and sees repeated ones later.
 func (w *Watch) See(request httpapi.PlaintextRequest) {
 	select {
 	case w.seen <- request:
@@ -54,7 +54,7 @@ func (w *Watch) See(request httpapi.PlaintextRequest) {
 	}
 }
 
-// Run publishes which keys were exposed until ctx ends.
+// Run publishes exposed keys until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
 	for {
 		select {
@@ -66,11 +66,11 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 }
 
-// look publishes that a key was exposed, where it is one that works.
+// look publishes that a key was exposed, if it is valid.
 func (w *Watch) look(ctx context.Context, request httpapi.PlaintextRequest) {
 	who, err := identity.APIKey(w.credentials, request.Key)
 	if err != nil {
-		return // there is nothing to lose
+		return // no valid key, nothing exposed
 	}
 	fact := contract.KeyExposed{
 		Organization: who.Organization, Project: who.Project, APIKey: who.ID, How: contract.ExposedPlainHTTP, At: w.clock().UTC(),

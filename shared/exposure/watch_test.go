@@ -31,8 +31,7 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
-// Only a valid key is published, once in a while; nothing is
-// published of other texts.
+// Only a valid key is published, once per interval; other texts are not.
 func TestWatchSays(t *testing.T) {
 	now := start
 	clock := func() time.Time { return now }

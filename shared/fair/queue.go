@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// ErrFull means that a key, or all of them together, have as
-// many waiting as they may.
+// ErrFull means that a key, or all of them together, have too many waiters.
 var ErrFull = errors.New("too many are waiting")
 
 // Limits bound a Queue. Each is at least 1.
@@ -19,19 +18,19 @@ type Limits struct {
 }
 
 // A Queue lends slots. Keys are served in turn, one slot each,
-// whatever the number of their waiters, who are served in order.
-// It is safe for concurrent use.
+// whatever the number of their waiters, who are served in order. It is
+// safe for concurrent use.
 type Queue struct {
 	limits Limits
 
 	mu     sync.Mutex
 	held   int
 	queued int
-	keys   map[string]*line // bounded by Limits.Queued and Limits.Slots: who neither waits nor holds is forgotten
-	turns  []*line          // keys with waiters, the next to be served first
+	keys   map[string]*line // bounded by Limits.Queued and Limits.Slots: unused keys are forgotten
+	turns  []*line          // keys with waiters, the next one first
 }
 
-// A line is a key's slots and waiters. It exists while it is not empty.
+// A line is a key's slots and waiters. An empty one is forgotten.
 type line struct {
 	key     string
 	held    int
@@ -40,16 +39,16 @@ type line struct {
 
 // A waiter waits for one slot.
 type waiter struct {
-	decided chan struct{} // closed when it has its slot, or gives way
-	gaveWay bool          // to a key with fewer waiting; valid once decided is closed
+	decided chan struct{} // closed once it has its slot, or gives way
+	gaveWay bool          // to a key with fewer waiters; valid once decided is closed
 }
 
-// NewQueue makes a queue.
+// NewQueue returns an empty queue.
 func NewQueue(limits Limits) *Queue { return &Queue{limits: limits, keys: map[string]*line{}} }
 
-// Acquire waits until key has a slot, which release returns; release may be
-// called more than once. The error is that of ctx, or ErrFull: at once, or when
-// too many wait in all and key has most of them.
+// Acquire waits until key has a slot, which release returns; release
+// may be called more than once. It returns the error of ctx, or
+// ErrFull: at once, or when the queue is full and key has most waiters.
 func (q *Queue) Acquire(ctx context.Context, key string) (release func(), err error) {
 	own, w, err := q.join(key)
 	if err != nil {
@@ -68,14 +67,14 @@ func (q *Queue) Acquire(ctx context.Context, key string) (release func(), err er
 	return sync.OnceFunc(func() { q.giveBack(own) }), nil
 }
 
-// Held is how many slots are held.
+// Held returns how many slots are held.
 func (q *Queue) Held() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.held
 }
 
-// Queued is how many wait.
+// Queued returns how many wait.
 func (q *Queue) Queued() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,9 +106,9 @@ func (q *Queue) free(own *line) bool {
 	return q.held < q.limits.Slots && own.held < q.limits.PerKey && len(own.waiters) == 0
 }
 
-// makeRoom removes the last waiter of the longest line for one
-// more of own; false where no line would still be longer than own:
-// few keys must not shut the others out.
+// makeRoom removes the last waiter of the longest line for one more of
+// own. It returns false if no line would remain longer than own: few
+// keys must not shut the others out.
 func (q *Queue) makeRoom(own *line) bool {
 	longest := own
 	for _, other := range q.turns {
@@ -129,8 +128,8 @@ func (q *Queue) makeRoom(own *line) bool {
 	return true
 }
 
-// serve gives free slots in turn. A key at its share keeps its
-// place and is skipped.
+// serve gives free slots in turn. It skips a key at its limit, which
+// keeps its place.
 func (q *Queue) serve() {
 	for i := 0; i < len(q.turns) && q.held < q.limits.Slots; {
 		next := q.turns[i]
@@ -150,7 +149,7 @@ func (q *Queue) serve() {
 	}
 }
 
-// leave takes a waiter out whose request ended; false: that was decided meanwhile.
+// leave removes a waiter whose request ended; false: it was just decided.
 func (q *Queue) leave(own *line, w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -174,7 +173,7 @@ func (q *Queue) giveBack(own *line) {
 	q.forget(own)
 }
 
-// forget drops what a key without waiters does not need, and a key without slots.
+// forget drops an unused key, and the place of one without waiters.
 func (q *Queue) forget(own *line) {
 	if len(own.waiters) > 0 {
 		return

@@ -19,8 +19,8 @@ func acquire(t *testing.T, q *fair.Queue, key string) func() {
 	return release
 }
 
-// One key never holds more than its share, so that another gets a slot
-// at once however many of the first wait.
+// One key never exceeds its share, so that another gets a slot at once,
+// however many wait for the first.
 func TestOneKeyLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 4, PerKey: 3, Waiting: 100, Queued: 1000})
@@ -34,7 +34,7 @@ func TestOneKeyLeavesRoom(t *testing.T) {
 		}
 		release := acquire(t, q, "quiet")
 		release()
-		release() // once more changes nothing
+		release() // a second call changes nothing
 		if q.Held() != 3 {
 			t.Errorf("%d held after the release", q.Held())
 		}
@@ -46,8 +46,7 @@ func TestOneKeyLeavesRoom(t *testing.T) {
 	})
 }
 
-// While several keys wait they are served in turn, and each
-// key's in the order in which they came.
+// Waiting keys are served in turn, and each key's waiters in their order.
 func TestKeysAreServedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 10, Queued: 10})
@@ -81,8 +80,8 @@ func TestKeysAreServedInTurn(t *testing.T) {
 	})
 }
 
-// A key with too many waiters is refused at once; others still may
-// wait, until all together are too many.
+// A key with too many waiters is refused at once; others may wait until
+// the queue is full.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 2, Queued: 3})
@@ -114,8 +113,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// A few keys that fill the whole queue shut nobody out: the last one of the
-// longest line gives way to who has fewer waiting, until all have as many.
+// A few keys that fill the queue shut nobody out: the last waiter of the
+// longest line gives way to keys with fewer, until all have as many.
 func TestTheLongestLineGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fair.NewQueue(fair.Limits{Slots: 1, PerKey: 1, Waiting: 4, Queued: 8})
@@ -151,7 +150,7 @@ func TestTheLongestLineGivesWay(t *testing.T) {
 	})
 }
 
-// Under any interleaving no limit is passed and no slot is lost.
+// Under any interleaving no limit is exceeded and no slot is lost.
 func TestConcurrently(t *testing.T) {
 	q := fair.NewQueue(fair.Limits{Slots: 3, PerKey: 2, Waiting: 1000, Queued: 6})
 	var mu sync.Mutex

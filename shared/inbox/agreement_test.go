@@ -25,8 +25,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// A reader is a consumer of weir.logs.v1 that writes down what
-// its inbox calls fresh.
+// A reader is a consumer of weir.logs.v1 that stores the records its
+// inbox calls fresh.
 type reader struct {
 	pool *pgxpool.Pool
 	name string
@@ -62,7 +62,7 @@ func (r *reader) consume(ctx context.Context, tx pgx.Tx, records []bus.Record) e
 	return err
 }
 
-// run reads n records and returns what became of each, by its place in the log.
+// run reads n records and returns their verdicts, by place in the log.
 func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int) (seen []string) {
 	t.Helper()
 	consumer, err := consumer.New(consumer.Config{
@@ -85,9 +85,9 @@ func (r *reader) run(t *testing.T, brokers []string, lanes consumer.Lanes, n int
 	return seen
 }
 
-// A consumer that defers records of an organization comes to the same verdicts
-// as one that reads all in order: which of two requests with one
-// Idempotency-Key counts does not depend on shares, but on the order of an
+// A consumer that defers records of an organization reaches the same
+// verdicts as one that reads all in order: which of two requests with
+// one Idempotency-Key counts depends only on the order of an
 // organization's records in a partition.
 func TestWhoIsLateAgrees(t *testing.T) {
 	brokers := kafkatest.Brokers(t)
@@ -125,8 +125,8 @@ func TestWhoIsLateAgrees(t *testing.T) {
 	})
 }
 
-// copies are requests of a loud organization and some quiet ones: many with one
-// of few keys, with this body or that, and some of them twice.
+// copies returns requests of a loud organization and some quiet ones:
+// many with one of few keys, with one of two bodies, some of them twice.
 func copies(random *rand.Rand, n int) (messages []*message.Message) {
 	for i := range n {
 		organization := fmt.Sprint("org", max(0, random.IntN(8)-5))

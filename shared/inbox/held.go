@@ -12,17 +12,17 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// heldPage is how many parts of a request are read at once:
-// each is less than a megabyte.
+// heldPage is how many parts of a request are read at once, each less
+// than a megabyte.
 const heldPage = 8
 
-// mostLines is more than the lines of any part are.
+// mostLines exceeds the lines of any part, in bytes.
 const mostLines = 1 << 30
 
-// packed is how lines are kept.
+// packed compresses kept lines.
 var packed = sync.OnceValue(func() *compression.Codec { return compression.New(mostLines) })
 
-// hold keeps parts whose requests are not whole yet.
+// hold keeps parts of incomplete requests.
 func hold(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) error {
 	var batch pgx.Batch
 	for i := range records {
@@ -56,8 +56,7 @@ func forget(ctx context.Context, tx pgx.Tx, records ...*contract.LogsAccepted) e
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// loadHeld reads the next parts of a record's request that are
-// kept, behind one of them.
+// loadHeld reads the next kept parts of a record's request after one of them.
 func loadHeld(ctx context.Context, tx pgx.Tx, record *contract.LogsAccepted, after int) ([]contract.LogsAccepted, error) {
 	rows, err := tx.Query(ctx, `SELECT headers, lines FROM inbox_held WHERE organization = $1 AND batch = $2 AND part > $3 ORDER BY part LIMIT $4`,
 		record.Organization, record.Batch, after, heldPage)

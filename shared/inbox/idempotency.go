@@ -9,24 +9,24 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A claim is the batch bound to an idempotency key from a time on.
+// A claim binds an idempotency key to a batch from a time on.
 type claim struct {
 	batch  string
 	digest string
 	at     time.Time
-	whole  bool  // as far as is known; a claim from before migration 3 may be that of a request that was published in part
-	parts  int64 // of the batch that the inbox has, where whole is not known
+	whole  bool  // as far as known; a claim from before migration 3 may belong to a request published in part
+	parts  int64 // of the batch that the inbox has, if whole is unknown
 }
 
-// covers reports whether at is in the claim's window. Acceptance times of a
-// partition are not quite in order, so the window reaches both ways.
+// covers reports whether at is in the claim's window. Acceptance times of
+// a partition are not quite in order, so the window extends both ways.
 func (c claim) covers(at time.Time) bool {
 	return at.Sub(c.at).Abs() < IdempotencyWindow
 }
 
-// binds reports whether a claim rules out a record of another batch. Where the
-// claim's request may be incomplete, as many of its parts must be here as of
-// the record's: half a request must not block a whole one.
+// binds reports whether a claim excludes a record of another batch. If the
+// claim's request may be incomplete, the inbox must have as many of its
+// parts as of the record's: half a request must not block a whole one.
 func (c claim) binds(record *contract.LogsAccepted) bool {
 	return c.covers(record.Time) && (c.whole || c.digest != record.Digest || c.parts >= int64(record.Parts))
 }
@@ -39,8 +39,8 @@ func (c claim) judge(record *contract.LogsAccepted) Verdict {
 	return Reused
 }
 
-// claims are those of the idempotency keys of records: the first
-// request of a key that is whole counts.
+// claims are those of the records' idempotency keys: the first whole
+// request of a key counts.
 type claims struct {
 	of   map[string][]claim // bounded by the records
 	made struct {           // by the records: columns
@@ -49,7 +49,7 @@ type claims struct {
 	}
 }
 
-// other is the claim of another batch that binds a record; nil:
+// other returns the claim of another batch that binds a record; nil:
 // its own counts, or none yet.
 func (c *claims) other(record *contract.LogsAccepted) *claim {
 	held := c.of[record.Idempotency]
@@ -100,8 +100,8 @@ func loadClaims(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted)
 	return c, c.countParts(ctx, tx)
 }
 
-// countParts counts the parts of requests that may be incomplete. It is planned
-// for their days, and locks no others.
+// countParts counts the parts of requests that may be incomplete. Each
+// query is planned for one day, and locks no other.
 func (c *claims) countParts(ctx context.Context, tx pgx.Tx) error {
 	for _, held := range c.of {
 		for i := range held {
@@ -118,8 +118,8 @@ func (c *claims) countParts(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// save stores new claims. A concurrent one binds nothing: it was made
-// by a part, of this request or another.
+// save stores new claims. It ignores a conflict with a concurrent
+// claim: that is of a part of this request or another.
 func (c *claims) save(ctx context.Context, tx pgx.Tx) error {
 	if len(c.made.keys) == 0 {
 		return nil

@@ -15,11 +15,11 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations creates the tables of an inbox; every module that consumes
-// weir.logs.v1 applies it to its schema.
+// Migrations creates the tables of an inbox, for every module
+// that consumes weir.logs.v1.
 func Migrations() pg.MigrationSet {
 	return pg.MigrationSet{Name: "inbox", FS: migrations, Rights: pg.Rights{
-		"inbox":             "SELECT, INSERT", // goes by the day
+		"inbox":             "SELECT, INSERT", // days are dropped whole
 		"inbox_idempotency": "SELECT, INSERT, UPDATE, DELETE",
 		"inbox_held":        "SELECT, INSERT, DELETE",
 	}}
@@ -28,35 +28,35 @@ func Migrations() pg.MigrationSet {
 // IdempotencyWindow is how long an Idempotency-Key is bound to its first request.
 const IdempotencyWindow = 24 * time.Hour
 
-// A Verdict is what a record counts as. Only a Fresh one may
-// have an effect: that of its whole request.
+// A Verdict is how a record counts. Only a Fresh one may have an
+// effect: that of its whole request.
 type Verdict int
 
 // The verdicts.
 const (
-	Fresh       Verdict = iota + 1 // with it, all parts of its request are there for the first time
-	Partial                        // it is kept until the other parts of its request are there
+	Fresh       Verdict = iota + 1 // it completes its request, for the first time
+	Partial                        // it is kept until the rest of its request is there
 	Duplicate                      // the same part of the same batch was seen before
 	Replayed                       // another batch with the same idempotency key and body counts
-	Reused                         // another batch of the same idempotency key with another body counts
-	Conflicting                    // another record of the same part of the same batch was seen before: somebody is at fault
+	Reused                         // another batch with the same idempotency key and another body counts
+	Conflicting                    // another record of the same part of the same batch was seen before: a producer is at fault
 )
 
 // Results are an inbox's verdicts on records.
 type Results struct {
-	Verdicts []Verdict // of the records, in their order
+	Verdicts []Verdict // in the records' order
 
-	Checksums []uint64 // of the records: see contract.LogsAccepted.Checksum
+	Checksums []uint64 // in the records' order: see contract.LogsAccepted.Checksum
 
 	records []contract.LogsAccepted
 	whole   map[int]*request // of several parts, by the record that completes it
 }
 
-// Filter gives each record its verdict and records in tx, which acts as
+// Filter gives each record its verdict and stores in tx, which acts as
 // the system, what it has seen. Call it at the start of the transaction
-// that has the effect. The records of one idempotency key must be in the
-// order of their partition. The Lines of a Partial record are kept: a
-// consumer that needs none leaves them nil.
+// of the effect. The records of one idempotency key must be in the
+// order of their partition. It keeps the Lines of Partial records: a
+// consumer without need for them leaves them nil.
 func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*Results, error) {
 	j := &Results{Verdicts: make([]Verdict, len(records)), Checksums: make([]uint64, len(records)), records: records, whole: map[int]*request{}}
 	for i := range records {
@@ -85,7 +85,7 @@ func Filter(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted) (*R
 	return j, nil
 }
 
-// judge gives record i its verdict, those before it having theirs.
+// judge gives record i its verdict, after all records before it.
 func (j *Results) judge(i int, claims *claims, seen *sighting) Verdict {
 	record := &j.records[i]
 	if claim := claims.other(record); claim != nil {
@@ -107,8 +107,8 @@ func (j *Results) judge(i int, claims *claims, seen *sighting) Verdict {
 	return Fresh
 }
 
-// keep keeps Partial records, unless a later one completes the
-// request or it has no effect any more.
+// keep stores Partial records, unless a later one completes the request
+// or it can have no effect.
 func (j *Results) keep(ctx context.Context, tx pgx.Tx) error {
 	over := map[string]bool{}
 	for i := range j.whole {
@@ -133,7 +133,7 @@ func (j *Results) keep(ctx context.Context, tx pgx.Tx) error {
 	return hold(ctx, tx, kept)
 }
 
-// Drop drops the parts that are kept of some projects. Call it after Whole.
+// Drop deletes the kept parts of some projects. Call it after Whole.
 func (j *Results) Drop(ctx context.Context, tx pgx.Tx, of func(organization, project string) bool) error {
 	var gone []*contract.LogsAccepted
 	for i, verdict := range j.Verdicts {
@@ -144,8 +144,8 @@ func (j *Results) Drop(ctx context.Context, tx pgx.Tx, of func(organization, pro
 	return forget(ctx, tx, gone...)
 }
 
-// Whole calls each with all parts of the request that the Fresh record
-// i completes, in order. Each may use tx.
+// Whole calls each with all parts, in order, of the request that the
+// Fresh record i completes. Each may use tx.
 func (j *Results) Whole(ctx context.Context, tx pgx.Tx, i int, each func(contract.LogsAccepted) error) error {
 	if r := j.whole[i]; r != nil {
 		return r.each(ctx, tx, j.records, i, each)

@@ -38,7 +38,7 @@ func open(t *testing.T) *pgxpool.Pool {
 	return pgtest.Open(t, "inboxtest", pg.Partitions(), inbox.Migrations(), bus.Migrations())
 }
 
-// openOwned is for tests that make the past up.
+// openOwned opens it as its owner, for tests that change the past.
 func openOwned(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	return pgtest.OpenOwned(t, "inboxtest", pg.Partitions(), inbox.Migrations(), bus.Migrations())
@@ -50,7 +50,8 @@ func filter(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) 
 	return verdicts
 }
 
-// take is filter, and returns the parts of what is whole, as a consumer gets them.
+// take is filter, and returns the parts of whole requests as a
+// consumer gets them.
 func take(t *testing.T, pool *pgxpool.Pool, records ...contract.LogsAccepted) (verdicts []inbox.Verdict, parts []string) {
 	t.Helper()
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -88,7 +89,7 @@ func record(digit string, part int) contract.LogsAccepted {
 	}
 }
 
-// parts are some of the three parts of a request.
+// parts returns some of the three parts of a request.
 func parts(digit string, numbers ...int) (records []contract.LogsAccepted) {
 	for _, number := range numbers {
 		r := record(digit, number)
@@ -98,7 +99,7 @@ func parts(digit string, numbers ...int) (records []contract.LogsAccepted) {
 	return records
 }
 
-// keyed are parts that were sent with an idempotency key.
+// keyed gives parts an idempotency key.
 func keyed(key, digest string, at time.Time, records ...contract.LogsAccepted) []contract.LogsAccepted {
 	for i := range records {
 		records[i].Idempotency, records[i].Digest, records[i].Time = key, digest, at
@@ -112,8 +113,8 @@ func idempotent(digit, key, digest string, at time.Time) contract.LogsAccepted {
 	return r
 }
 
-// A batch has its effect once, whether its copies come together
-// or in another transaction.
+// A batch has its effect once, whether its copies come together or
+// in separate transactions.
 func TestBatchesCountOnce(t *testing.T) {
 	pool := open(t)
 	first := filter(t, pool, record("1", 1), record("2", 1), record("1", 1))
@@ -126,8 +127,8 @@ func TestBatchesCountOnce(t *testing.T) {
 	}
 }
 
-// A request of several parts has its effect once and whole, with the last part
-// that comes, however they come and how often.
+// A request of several parts has its effect once and whole, with its
+// last part, however they come and how often.
 func TestRequestsAreWhole(t *testing.T) {
 	all := []string{"1/1 line 1", "1/2 line 2", "1/3 line 3"}
 	for _, test := range []struct {
@@ -163,7 +164,7 @@ func TestRequestsAreWhole(t *testing.T) {
 	}
 }
 
-// Requests of many parts go through in pages, in their order.
+// Requests of many parts are read in pages, in their order.
 func TestManyParts(t *testing.T) {
 	const n = 30
 	pool := open(t)
@@ -184,7 +185,7 @@ func TestManyParts(t *testing.T) {
 	}
 }
 
-// Consumers that need no lines keep none.
+// Consumers without need for lines keep none.
 func TestPartsWithoutLines(t *testing.T) {
 	pool := open(t)
 	records := parts("1", 1, 2, 3)
@@ -225,7 +226,7 @@ func heldOf(t *testing.T, pool *pgxpool.Pool, digit string) (n int) {
 	return n
 }
 
-// What a rolled-back transaction saw is forgotten with it.
+// A rollback forgets what its transaction saw.
 func TestRollbackForgets(t *testing.T) {
 	pool := open(t)
 	tx, err := pool.Begin(t.Context())
@@ -246,9 +247,9 @@ func TestRollbackForgets(t *testing.T) {
 	}
 }
 
-// Of one idempotency key the first batch counts for 24 hours: with
-// the same body the others are replays, with another body they are
-// reuses. Afterwards the key is free again.
+// An idempotency key's first batch counts for 24 hours: others with the
+// same body are replays, with another body reuses. Afterwards the key
+// is free again.
 func TestIdempotencyKeys(t *testing.T) {
 	pool := open(t)
 	steps := []struct {
@@ -282,10 +283,10 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// Of an idempotency key the first request counts that is whole. One that was
-// published in part stands in nobody's way: neither in that of the same
-// body, past midnight as well, nor of another; and where the rest of it
-// comes after all, it is a replay or a reuse.
+// The first whole request of an idempotency key counts. One published
+// in part does not block a whole one, with the same body, past
+// midnight, or with another; if the rest of it comes later, it is a
+// replay or a reuse.
 func TestAHalfPublishedRequestIsSentAgain(t *testing.T) {
 	for _, test := range []struct {
 		digest string
@@ -308,8 +309,8 @@ func TestAHalfPublishedRequestIsSentAgain(t *testing.T) {
 	}
 }
 
-// Which of two requests with one key counts does not depend on which
-// of their parts come in one transaction.
+// Which of two requests with one key counts does not depend on how
+// their parts share transactions.
 func TestOverlappingRequestsOfOneKey(t *testing.T) {
 	log := slices.Concat(
 		keyed("key", "same", noon, parts("1", 1)...), keyed("key", "same", noon.Add(time.Second), parts("2", 1, 2)...),
@@ -327,8 +328,8 @@ func TestOverlappingRequestsOfOneKey(t *testing.T) {
 	}
 }
 
-// Two consumers that hold copies of one part (two offsets in two
-// partitions) let one effect through.
+// Two consumers with copies of one part (two offsets in two partitions)
+// allow one effect.
 func TestCopiesRace(t *testing.T) {
 	pool := open(t)
 	var mu sync.Mutex
@@ -348,7 +349,7 @@ func TestCopiesRace(t *testing.T) {
 	}
 }
 
-// What lies more than a week back is removed, and nothing younger.
+// Rows older than a week are removed, and no younger ones.
 func TestTables(t *testing.T) {
 	pool := openOwned(t)
 	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
@@ -381,8 +382,7 @@ weir_pruned_total{table="inbox_idempotency"} 1
 	}
 }
 
-// A clock that runs a month ahead makes an inbox forget nothing of
-// the week before what it has seen last.
+// With a clock a month ahead, an inbox keeps the week before its newest record.
 func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 	pool := open(t)
 	old, young := idempotent("1", "old", "d", noon.AddDate(0, 0, -9)), idempotent("2", "young", "d", noon)
@@ -401,9 +401,8 @@ func TestTablesUnderAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// Another record of a part that was seen is no copy of it,
-// whether it comes with it or later; of one that was remembered
-// without a checksum nobody can tell.
+// A different record of a part already seen is no copy of it, whether both
+// come together or not; a part stored without a checksum can't be compared.
 func TestAnotherRecordOfAPartConflicts(t *testing.T) {
 	pool := openOwned(t)
 	first, other := record("1", 1), record("1", 1)

@@ -15,11 +15,11 @@ import (
 	"github.com/weirlog/weir/shared/prune"
 )
 
-// longAgo is when the inbox has forgotten, by noon.
+// longAgo is forgotten by noon.
 var longAgo = noon.AddDate(0, 0, -9)
 
-// prunedAtNoon takes what is kept for something kept days ago,
-// and prunes when others are current.
+// prunedAtNoon stores old records as if they came days ago, and prunes
+// while others are current.
 func prunedAtNoon(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	filter(t, pool, idempotent("9", "young", "d", noon))
@@ -41,8 +41,8 @@ func park(t *testing.T, pool *pgxpool.Pool, key string) {
 		contract.HeaderIdempotency, contract.HeaderBatch, key, batch("1")))
 }
 
-// A part that was parked completes its request when it is replayed, though
-// the inbox has forgotten the day by then.
+// A parked part completes its request when it is replayed, though the
+// inbox has forgotten the day.
 func TestAPartIsReplayedLate(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
@@ -57,8 +57,8 @@ func TestAPartIsReplayedLate(t *testing.T) {
 	}
 }
 
-// Parts that nobody waits for go after a week, also where the one that
-// is missing was parked and is discarded.
+// Parts of an abandoned request are deleted after a week, also if the
+// missing one was parked and discarded.
 func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1, 2)...)...)
@@ -70,7 +70,7 @@ func TestPartsThatNobodyWaitsForGo(t *testing.T) {
 	}
 }
 
-// What is parked keeps the parts of its own request, and no others.
+// A parked record keeps the parts of its own request, and no others.
 func TestPartsOfOthersGo(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, append(parts("1", 1), parts("2", 1)...)...)...)
@@ -81,8 +81,8 @@ func TestPartsOfOthersGo(t *testing.T) {
 	}
 }
 
-// A part that is replayed late does not count where the request was sent again
-// and counted, however long that is ago.
+// A part replayed late does not count if its request was sent again and
+// counted, however long ago.
 func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("key", "same", longAgo, parts("1", 1, 2)...)...)
@@ -94,8 +94,8 @@ func TestAPartOfARequestThatWasSentAgainIsReplayedLate(t *testing.T) {
 	}
 }
 
-// A lane that is more than a week behind finds all that the inbox has
-// seen of it, though the others are current.
+// A lane more than a week behind finds all that the inbox has seen of
+// it, though the others are current.
 func TestALaneIsAWeekBehind(t *testing.T) {
 	pool := openOwned(t)
 	asSystem(t, pool, `INSERT INTO bus_deferred (organization, group_name, topic, partition, topic_id, next, last, records, bytes, since)
@@ -110,8 +110,8 @@ func TestALaneIsAWeekBehind(t *testing.T) {
 	}
 }
 
-// A lane that was behind and is no more has its parts as well:
-// they outlive the day of the inbox.
+// A lane that has caught up has its parts as well: they outlive the day
+// of the inbox.
 func TestAPartOutlivesItsDay(t *testing.T) {
 	pool := openOwned(t)
 	filter(t, pool, keyed("", "", longAgo, parts("1", 1)...)...)

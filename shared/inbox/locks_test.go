@@ -13,10 +13,9 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Whoever looks records up locks their days and not those of the month that an
-// inbox may keep, also once PostgreSQL has come to plan for any values: for the
-// parts of a request, and for a key of which it is not known whether its
-// request was whole.
+// A lookup of records locks their days, not the whole month of an
+// inbox, also with PostgreSQL's generic plans: for the parts of a
+// request, and for a key whose request may be incomplete.
 func TestLocksFewDays(t *testing.T) {
 	pool := onOneConnection(t, openOwned(t))
 	var days []time.Time
@@ -28,14 +27,15 @@ func TestLocksFewDays(t *testing.T) {
 	}
 	asSystem(t, pool, `INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest)
 		VALUES ('key', '`+noon.Add(-time.Hour).Format(time.RFC3339)+`', '`+batch("1")+`', 'digest')`)
-	for range 7 { // the sixth time it is planned for any values
+	for range 7 { // the sixth time has a generic plan
 		if locked := daysLocked(t, pool, keyed("key", "digest", noon, parts("2", 1, 2)...)); locked != 1 {
 			t.Fatalf("%d days are locked, want that of the records", locked)
 		}
 	}
 }
 
-// daysLocked is how many days of the inbox a transaction locks that judges records.
+// daysLocked returns how many days of the inbox a transaction locks
+// that judges records.
 func daysLocked(t *testing.T, pool *pgxpool.Pool, records []contract.LogsAccepted) (days int) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())

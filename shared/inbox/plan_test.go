@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// The inbox is asked by its index once it has grown, whatever
-// was planned while the day was empty.
+// Queries use the inbox's index once it has grown, even if they were
+// planned while the day was empty.
 func TestQuestionsFollowTheInbox(t *testing.T) {
 	pool := onOneConnection(t, open(t))
 	made := 0
@@ -26,7 +26,7 @@ func TestQuestionsFollowTheInbox(t *testing.T) {
 	}
 	for range 10 { // PostgreSQL keeps a plan after five
 		add(50)
-		made-- // so that the inbox is asked
+		made-- // so that the inbox is queried
 	}
 	for range 20 {
 		add(1000)
@@ -43,7 +43,8 @@ func TestQuestionsFollowTheInbox(t *testing.T) {
 	}
 }
 
-// onOneConnection is the same database by one connection, which keeps its plans.
+// onOneConnection returns the same database over one connection, which
+// keeps its plans.
 func onOneConnection(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	config := pool.Config()
@@ -56,7 +57,7 @@ func onOneConnection(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 	return single
 }
 
-// rowsRead is how many rows of the day were ever read.
+// rowsRead returns how many rows of the day were ever read.
 func rowsRead(t *testing.T, pool *pgxpool.Pool) (rows int64) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`); err != nil {

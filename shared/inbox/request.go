@@ -14,20 +14,20 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A request is one of several parts, some of which are among the records.
+// A request has several parts, some of which are among the records.
 type request struct {
 	organization string
 	parts        int
-	here         []int // the records that are parts of it, each the first of its part
-	before       int   // parts that were seen before
-	arrived      int   // parts that are judged, with those of before
+	here         []int // the records that are its parts, the first of each
+	before       int   // parts seen before
+	arrived      int   // parts judged, including those of before
 }
 
-// each calls fn with the parts in order, and deletes the kept
-// ones. Record i completes the request.
+// each calls fn with the parts in order, and deletes the kept ones.
+// Record i completes the request.
 func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, i int, fn func(contract.LogsAccepted) error) error {
 	slices.SortFunc(r.here, func(a, b int) int { return cmp.Compare(records[a].Part, records[b].Part) })
-	next, last := 0, 0 // of here; the part that was read last of those that were kept
+	next, last := 0, 0 // an index of here; the number of the last kept part
 	for held := r.before > 0; held; {
 		page, err := loadHeld(ctx, tx, &records[i], last)
 		if err != nil {
@@ -57,21 +57,21 @@ func (r *request) each(ctx context.Context, tx pgx.Tx, records []contract.LogsAc
 	return forget(ctx, tx, &records[i])
 }
 
-// A sighting is what records are seen for the first time, part by part.
+// A sighting is the parts that records are, and which of them are new.
 type sighting struct {
-	first     map[part]int        // the record that is first to be a part; bounded by the records
-	fresh     []bool              // of the records: whether each is first to be a part that was not seen before
+	first     map[part]int        // the first record of each part; bounded by the records
+	fresh     []bool              // by record: whether it is the first of a new part
 	requests  map[string]*request // of several parts, by their batch; bounded by the records
-	conflicts map[int]bool        // the records that are not what was seen of their part
+	conflicts map[int]bool        // the records that differ from the one seen of their part
 }
 
-// A sightings is what is to be remembered.
+// A sightings is parts to remember.
 type sightings []seenPart
 
-// A seenPart is a part as the inbox has it.
+// A seenPart is a part as the inbox stores it.
 type seenPart struct {
 	part
-	record   int // which it is
+	record   int // its record
 	day      time.Time
 	checksum int64
 }
@@ -85,8 +85,8 @@ func partOf(record *contract.LogsAccepted) part {
 	return part{record.Batch, int32(record.Part)} //nolint:gosec // parts of a request number in the hundreds
 }
 
-// look remembers the parts that the records are, but for those
-// of which another request counts already.
+// look stores the parts that the records are, except those whose key
+// another request has.
 func look(ctx context.Context, tx pgx.Tx, records []contract.LogsAccepted, checksums []uint64, claims *claims) (*sighting, error) {
 	s := &sighting{
 		first: make(map[part]int, len(records)), fresh: make([]bool, len(records)), requests: map[string]*request{}, conflicts: map[int]bool{},
@@ -129,15 +129,15 @@ func (s *sighting) add(records []contract.LogsAccepted, checksums []uint64, i in
 	return true
 }
 
-// leaveFresh takes those out of here that were seen before.
+// leaveFresh removes from here the parts seen before.
 func (s *sighting) leaveFresh() {
 	for _, r := range s.requests {
 		r.here = slices.DeleteFunc(r.here, func(i int) bool { return !s.fresh[i] })
 	}
 }
 
-// incomplete are the batches of the requests that the records
-// alone don't make whole, sorted.
+// incomplete returns, sorted, the batches of requests that the records
+// alone don't complete.
 func (s *sighting) incomplete() (batches []string) {
 	for batch, r := range s.requests {
 		if len(r.here) < r.parts {
@@ -148,8 +148,8 @@ func (s *sighting) incomplete() (batches []string) {
 	return batches
 }
 
-// lock keeps others from seeing parts of the same requests: that happens only
-// when the number of partitions changes.
+// lock blocks others that see parts of the same requests, which happens
+// only when the number of partitions changes.
 func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	if len(batches) == 0 {
 		return nil
@@ -159,8 +159,8 @@ func lock(ctx context.Context, tx pgx.Tx, batches []string) error {
 	return err
 }
 
-// count counts the parts of incomplete requests seen before. A kept one was,
-// even if the inbox has dropped its day.
+// count counts the parts of incomplete requests seen before. A kept one
+// counts even if the inbox has dropped its day.
 func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error {
 	batches := s.incomplete()
 	if len(batches) == 0 {
@@ -187,8 +187,8 @@ func (s *sighting) count(ctx context.Context, tx pgx.Tx, days []time.Time) error
 	return err
 }
 
-// seenBefore counts a part that the inbox has or that is kept,
-// unless it is one of the records.
+// seenBefore counts a part that the inbox has or keeps, unless it is
+// one of the records.
 func (s *sighting) seenBefore(seen part, kept bool) {
 	at, here := s.first[seen]
 	if here && kept {
@@ -201,7 +201,7 @@ func (s *sighting) seenBefore(seen part, kept bool) {
 	}
 }
 
-// days are those of the parts, each once, sorted.
+// days returns the days of the parts, once each, sorted.
 func (s sightings) days() (days []time.Time) {
 	for i := range s {
 		if i == 0 || !s[i].day.Equal(s[i-1].day) {
@@ -212,7 +212,7 @@ func (s sightings) days() (days []time.Time) {
 	return slices.CompactFunc(days, time.Time.Equal)
 }
 
-// of are those of a day.
+// of returns the parts of a day.
 func (s sightings) of(day time.Time) (of sightings) {
 	for _, seen := range s {
 		if seen.day.Equal(day) {
@@ -222,7 +222,7 @@ func (s sightings) of(day time.Time) (of sightings) {
 	return of
 }
 
-// remember looks which parts the inbox has, and adds the others.
+// remember looks up which parts the inbox has, and adds the others.
 func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings) error {
 	days := seen.days()
 	if err := pg.EnsureDays(ctx, tx, "inbox", days...); err != nil {
@@ -249,10 +249,10 @@ func (s *sighting) remember(ctx context.Context, tx pgx.Tx, seen sightings) erro
 	return nil
 }
 
-// take has the inbox keep those of a day's parts that it does not have, and
-// returns the others, with their checksums as far as it has them. Almost always
-// it has none, and the table's key proves it: only where that refuses the copy
-// is the inbox queried. A concurrent transaction that adds the same waits.
+// take adds a day's new parts to the inbox and returns the others, with
+// their checksums if stored. Almost always all are new, and the table's
+// key proves it: the inbox is queried only after the key refuses the
+// copy. A concurrent transaction with the same parts waits.
 func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known map[part]*int64, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return s.save(ctx, tx, day) })
 	if !pg.IsUnique(err) {
@@ -270,16 +270,16 @@ func (s sightings) take(ctx context.Context, tx pgx.Tx, day time.Time) (known ma
 	return known, fresh.save(ctx, tx, day)
 }
 
-// known are those of a day's parts that the inbox has, with
-// their checksums as far as it has them.
+// known returns a day's parts that the inbox has, with their
+// checksums if stored.
 func (s sightings) known(ctx context.Context, tx pgx.Tx, day time.Time) (map[part]*int64, error) {
 	batches := make([]string, len(s))
 	for i, seen := range s {
 		batches[i] = seen.batch
 	}
 	// Row by row and planned each time, so that it uses the index:
-	// PostgreSQL expects a scan of the whole day to be cheaper, and keeps
-	// the plan from when the day was empty.
+	// PostgreSQL expects a scan of the whole day to be cheaper, and
+	// keeps the plan from when the day was empty.
 	rows, err := tx.Query(ctx, `SELECT i.batch::text, i.part, i.checksum FROM unnest($2::text[]::uuid[]) AS asked (batch),
 		LATERAL (SELECT batch, part, checksum FROM inbox WHERE day = $1 AND batch = asked.batch OFFSET 0) AS i`,
 		pgx.QueryExecModeCacheDescribe, day, batches)

@@ -16,17 +16,17 @@ import (
 // any producer retries.
 const Retention = 7 * 24 * time.Hour
 
-// aheadMost is how far the clock may be ahead of the newest part: a
-// wrong clock must not make an inbox drop what it has just seen.
-// Without newer parts nothing needs to go.
+// aheadMost limits how far the clock may be ahead of the newest part: a
+// wrong clock must not make an inbox drop recent parts. Without newer
+// parts nothing needs to go.
 const aheadMost = 24 * time.Hour
 
-// Tables are those of an inbox, for a prune.Pruner.
+// Tables returns the tables of an inbox, for a prune.Pruner.
 func Tables(clock func() time.Time) []prune.Table {
 	return []prune.Table{days{clock}, keys{clock}, held{clock}}
 }
 
-// days are the partitions of inbox; each goes as a whole.
+// days are the partitions of inbox, each dropped whole.
 type days struct{ clock func() time.Time }
 
 func (days) Name() string { return "inbox" }
@@ -51,8 +51,8 @@ func (days) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 }
 
 // keys are the idempotency keys. One stays as long as the day of its
-// request in inbox: parts it ruled out would count as new. So does one with
-// a parked record, which may be replayed.
+// request in inbox: parts it excluded would count as new. So does one
+// with a parked record, which may be replayed.
 type keys struct{ clock func() time.Time }
 
 func (keys) Name() string { return "inbox_idempotency" }
@@ -77,9 +77,9 @@ func (keys) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	return one(ctx, tx, `SELECT min(accepted_at) FROM inbox_idempotency`)
 }
 
-// cutoff is the start of the day before which rows go: Retention
-// before the record that the slowest lane has reached, as its
-// records are still to be judged.
+// cutoff returns the start of the oldest day to keep: Retention before
+// the record that the slowest lane has reached, as its records are
+// still to be judged.
 func cutoff(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err
@@ -91,7 +91,7 @@ func cutoff(ctx context.Context, tx pgx.Tx, now time.Time) (time.Time, error) {
 	return now.Add(-Retention).UTC().Truncate(24 * time.Hour), err
 }
 
-// one is the only time that a query returns; zero for null.
+// one returns the only time in a query's result; zero for null.
 func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error) {
 	var found *time.Time
 	if err := tx.QueryRow(ctx, query).Scan(&found); err != nil || found == nil {
@@ -100,10 +100,10 @@ func one(ctx context.Context, tx pgx.Tx, query string) (at time.Time, err error)
 	return *found, nil
 }
 
-// held are the parts of incomplete requests. One kept today stays, however late
-// the consumer is: the others may come at any moment. They may also be parked,
-// and be replayed unless they are emptied. Parked records of other requests
-// keep nothing.
+// held are the parts of incomplete requests. One kept today stays,
+// however late the consumer is: the others may come at any time. They
+// may also be parked, and be replayed unless they are emptied. Parked
+// records of other requests keep nothing.
 type held struct{ clock func() time.Time }
 
 func (held) Name() string { return "inbox_held" }

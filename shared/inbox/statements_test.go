@@ -8,8 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// The database is asked as often about a thousand records, each with an
-// idempotency key, as about one.
+// A thousand records with idempotency keys take as many queries as one.
 func TestAnInboxAsksOnce(t *testing.T) {
 	pool, statements := pgtest.Counted(t, open(t))
 	made := 0
@@ -22,7 +21,7 @@ func TestAnInboxAsksOnce(t *testing.T) {
 		}
 		return statements.Of(func() { filter(t, pool, records...) })
 	}
-	add(1) // which makes the day
+	add(1) // creates the day
 	if one, thousand := add(1), add(1000); one == 0 || thousand != one {
 		t.Errorf("%d statements for one record, %d for a thousand", one, thousand)
 	}

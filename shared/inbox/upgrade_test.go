@@ -11,19 +11,19 @@ import (
 	"github.com/weirlog/weir/shared/inbox"
 )
 
-// appliedBefore are parts of request 1 that a version applied which knew
-// nothing of whole requests: it claimed the key "key" with the first.
+// appliedBefore stores parts of request 1 as a version did that knew no
+// whole requests: it claimed the key "key" with the first part.
 func appliedBefore(t *testing.T, pool *pgxpool.Pool, parts int) {
 	t.Helper()
-	filter(t, pool, record("9", 1)) // makes the partition of the day
+	filter(t, pool, record("9", 1)) // creates the partition of the day
 	asSystem(t, pool, fmt.Sprintf(`INSERT INTO inbox (day, batch, part) SELECT '%s', '%s', part FROM generate_series(1, %d) AS part`,
 		noon.Format(time.DateOnly), batch("1"), parts))
 	asSystem(t, pool, fmt.Sprintf(`INSERT INTO inbox_idempotency (idempotency, accepted_at, batch, digest) VALUES ('key', '%s', '%s', 'same')`,
 		noon.Format(time.RFC3339), batch("1")))
 }
 
-// A request goes on in the middle of which Weir was upgraded,
-// and counts for its key from then on.
+// A request continues after an upgrade in its middle, and counts for
+// its key from then on.
 func TestARequestGoesOnAfterAnUpgrade(t *testing.T) {
 	pool := open(t)
 	appliedBefore(t, pool, 1)
@@ -36,8 +36,8 @@ func TestARequestGoesOnAfterAnUpgrade(t *testing.T) {
 	}
 }
 
-// What was published in part before an upgrade does not stand in the way of the
-// whole, and what was published whole does.
+// A request published in part before an upgrade does not block a whole
+// one; one published whole does.
 func TestARequestIsSentAgainAfterAnUpgrade(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -68,7 +68,7 @@ func TestARequestIsSentAgainAfterAnUpgrade(t *testing.T) {
 	}
 }
 
-// A request of one record that counted before an upgrade counts afterwards.
+// A request of one record that counted before an upgrade still counts.
 func TestAReplayAfterAnUpgrade(t *testing.T) {
 	pool := open(t)
 	appliedBefore(t, pool, 1)

@@ -1,3 +1,3 @@
-// Package lifecycle runs the loops of a process together and ends
-// them together. It imports nothing of Weir.
+// Package lifecycle runs the loops of a process together and ends them
+// together. It imports nothing of Weir.
 package lifecycle

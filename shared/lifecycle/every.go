@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Every runs do now and after each interval until ctx ends, and
-// gives its failures to failed.
+// Every runs do now and after each interval until ctx ends, and passes
+// its failures to failed.
 func Every(ctx context.Context, interval time.Duration, do func(context.Context) error, failed func(context.Context, error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for ctx.Err() == nil { // select chooses by chance where both are ready
+	for ctx.Err() == nil { // select chooses at random if both are ready
 		if err := do(ctx); err != nil && ctx.Err() == nil {
 			failed(ctx, err)
 		}
@@ -23,7 +23,7 @@ func Every(ctx context.Context, interval time.Duration, do func(context.Context)
 	return nil
 }
 
-// Warn logs failures that mend themselves.
+// Warn logs failures that a retry may end.
 func Warn(logger *slog.Logger, what string) func(context.Context, error) {
 	return func(ctx context.Context, err error) { logger.WarnContext(ctx, what, slog.String("error", err.Error())) }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A failure is logged and tried again; one by the end of the context
-// is neither, and ends the loop in order.
+// A failure is logged and retried; the end of the context is not a
+// failure, and ends the loop.
 func TestEvery(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

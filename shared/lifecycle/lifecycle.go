@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run runs every function until ctx ends or one fails; then it cancels the
-// others and waits for all. A function that ends because of its context is
-// orderly. Run returns the first real failure, or nil.
+// Run runs every function until ctx ends or one fails; then it cancels
+// the others and waits for all. A function may end with its context's
+// error. Run returns the first real failure, or nil.
 func Run(ctx context.Context, functions ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, function := range functions {

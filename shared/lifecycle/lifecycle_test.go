@@ -13,8 +13,8 @@ func untilTold(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// One loop that fails ends the process with its error; the
-// others are stopped and waited for.
+// A failed loop ends the process with its error; the others are
+// stopped and awaited.
 func TestRunEndsAllWhenOneFails(t *testing.T) {
 	broken := errors.New("broken")
 	ended := false

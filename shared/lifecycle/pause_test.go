@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A pause is as long as it is asked for, and no longer than its context.
+// A pause lasts as long as requested, and no longer than its context.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

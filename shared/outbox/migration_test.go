@@ -20,13 +20,13 @@ func migrationFile(t *testing.T, name string) []byte {
 	return text
 }
 
-// What was not published while facts went by transaction is published behind
-// the relay's new place, and an outbox of which all was published stays where
-// it is. A relay that has a page under way meanwhile has lost its lease.
+// Facts that were unpublished while their order was by transaction come
+// after the relay's new place; a fully published outbox stays where it
+// is. A relay with a page in flight meanwhile has lost its lease.
 func TestPositionsOfBefore(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		published string // the id of the last fact that was
+		published string // the id of the last published fact
 		want      int64
 	}{
 		{"one of a later transaction has a lower position", "second", 0}, {"all is published", "first", 2},

@@ -26,14 +26,14 @@ func Migrations() pg.MigrationSet {
 // A Fact is an event to publish.
 type Fact struct {
 	Organization string // the key of its record
-	ID           string // the same each time that the fact is published
+	ID           string // the same each time it is published
 	Type         string
 	At           time.Time
 	Body         []byte // JSON
 }
 
-// Save puts facts into the outbox, in the transaction that makes
-// them true, like Queue.
+// Save inserts facts into the outbox, like Queue, in the transaction
+// that makes them true.
 func Save(ctx context.Context, tx pgx.Tx, facts []Fact) error {
 	if len(facts) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func Save(ctx context.Context, tx pgx.Tx, facts []Fact) error {
 	return nil
 }
 
-// Queue puts facts into the outbox. A fact whose id was queued before is left out.
+// Queue inserts facts into the outbox, except those whose id was queued before.
 func Queue(batch *pgx.Batch, facts []Fact) {
 	if len(facts) == 0 {
 		return
@@ -70,9 +70,9 @@ type Outbox struct {
 	Source string // ce_source
 }
 
-// Read is for relay.Config: at most limit facts after a place, in the order of
-// their commits. None can appear before a fact that was read: writers take
-// turns until they commit (see the trigger of the table).
+// Read implements relay.Config.Read: at most limit facts after a place, in
+// the order of their commits. None can appear later before one that was
+// read: writers take turns until they commit (see the trigger of the table).
 func (o Outbox) Read(ctx context.Context, tx pgx.Tx, after relay.Cursor, limit int) ([]relay.Outgoing, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return nil, err

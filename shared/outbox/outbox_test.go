@@ -55,7 +55,7 @@ func saveIn(t *testing.T, tx pgx.Tx, ids ...string) error {
 	return tx.SendBatch(t.Context(), &batch).Close()
 }
 
-// read returns the ids of the facts behind after, and where they end.
+// read returns the ids of the facts after a place, and where they end.
 func read(t *testing.T, pool *pgxpool.Pool, after relay.Cursor, limit int) (ids []string, end relay.Cursor) {
 	t.Helper()
 	end = after
@@ -79,8 +79,8 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// A fact is read as soon as it is committed, whatever else runs
-// on the server for however long.
+// A fact is read as soon as it is committed, whatever long transactions
+// the server runs.
 func TestForeignTransaction(t *testing.T) {
 	pool := open(t)
 	foreign, err := pool.Begin(t.Context())
@@ -99,9 +99,8 @@ func TestForeignTransaction(t *testing.T) {
 	expect(t, rest, "c")
 }
 
-// However transactions overlap, whoever reads while they run gets
-// each fact that was committed once, those of a writer in their
-// order, and nothing of what was rolled back.
+// However transactions overlap, a concurrent reader gets each committed
+// fact once, those of a writer in order, and nothing of a rollback.
 func TestOrderOfCommits(t *testing.T) {
 	const writers, each = 8, 40
 	pool := open(t)
@@ -144,8 +143,8 @@ func TestOrderOfCommits(t *testing.T) {
 	}
 }
 
-// write saves the nth fact of a writer in a transaction that began
-// well before, and rolls every fifth back.
+// write saves the nth fact of a writer in a transaction that began well
+// before, and rolls every fifth back.
 func write(t *testing.T, pool *pgxpool.Pool, writer, n int) error {
 	rollback := errors.New("rolled back")
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {

@@ -13,19 +13,19 @@ import (
 
 // Bounds of an outbox that is pruned.
 const (
-	Retained   = 1_000  // published facts that are kept: a relay that lost its lease goes back by a page or two, of 500
-	pruneBatch = 10_000 // facts that one transaction removes
+	Retained   = 1_000  // published facts to keep: a relay that lost its lease goes back by a page or two, of 500
+	pruneBatch = 10_000 // facts that one transaction deletes
 )
 
-// Table is the outbox behind a relay, for a prune.Pruner: published facts are
-// removed, except the newest. It is for modules that never write a fact twice:
-// a removed one would be published again.
+// Table returns the outbox of a relay, for a prune.Pruner: published
+// facts are deleted, except the newest. It is for modules that never
+// write a fact twice: a deleted one would be published again.
 func Table(relay string) prune.Table {
 	return facts{relay: relay, retained: Retained, batch: pruneBatch}
 }
 
 type facts struct {
-	relay           string // its cursor is behind the last published fact
+	relay           string // its cursor is at the last published fact
 	retained, batch int64
 }
 

@@ -12,8 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// What was published is removed but for the newest; what is
-// still to be published never is.
+// Published facts are deleted except the newest; unpublished ones never are.
 func TestTable(t *testing.T) {
 	pool := pgtest.Open(t, "outboxtest", bus.Migrations(), Migrations())
 	as := func(fn func(tx pgx.Tx) error) {

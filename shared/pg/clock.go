@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ClockAhead is how far a clock of this machine is ahead of the
-// database's, by which all replicas can go.
+// ClockAhead returns how far this machine's clock is ahead of the
+// database's, which all replicas share.
 func ClockAhead(ctx context.Context, pool *pgxpool.Pool, machine func() time.Time) (time.Duration, error) {
 	var database time.Time
 	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&database); err != nil {

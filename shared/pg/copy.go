@@ -14,11 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Copy copies n rows into columns of a table: fill appends the values of row i,
-// in the order and of the types of the columns. PostgreSQL stores some rows
-// while the next are filled in, by another goroutine, which has ended when Copy
-// returns; if fill panics, Copy does. pgx's own CopyFrom boxes each value and
-// looks its type up, at several times the cost.
+// Copy copies n rows into columns of a table: fill appends the values of
+// row i, in the order and types of the columns. PostgreSQL stores some
+// rows while another goroutine fills the next ones, and has ended when
+// Copy returns; a panic of fill becomes one of Copy. pgx's own CopyFrom
+// boxes each value and looks its type up, at several times the cost.
 func Copy(ctx context.Context, tx pgx.Tx, table string, columns []string, n int, fill func(i int, row *CopyRow)) error {
 	names := make([]string, len(columns))
 	for i, column := range columns {
@@ -40,12 +40,12 @@ type copyRows struct {
 	columns uint16
 	n, next int
 	fill    func(i int, row *CopyRow)
-	coming  CopyRow // what is encoded and was not read
+	coming  CopyRow // encoded and not read yet
 	ended   bool
 
 	reading  sync.Mutex
 	stopped  bool
-	panicked string // what with, and where; empty: it has not
+	panicked string // the panic and its stack; empty: none
 }
 
 // Read implements io.Reader.
@@ -59,8 +59,8 @@ func (r *copyRows) Read(p []byte) (n int, err error) {
 	return r.encode(p)
 }
 
-// catch has a panic end the copy: pgx's goroutine, which
-// reads, would end the process.
+// catch turns a panic into the end of the copy: in pgx's reading
+// goroutine it would end the process.
 func (r *copyRows) catch(err *error) {
 	if v := recover(); v != nil {
 		r.panicked = fmt.Sprintf("%v\n%s", v, debug.Stack())
@@ -68,8 +68,8 @@ func (r *copyRows) catch(err *error) {
 	}
 }
 
-// stop waits until nothing is read and panics where reading has: pgx, when it
-// loses the connection, leaves its goroutine reading.
+// stop waits until no read runs, and panics if one has: pgx leaves its
+// goroutine reading when it loses the connection.
 func (r *copyRows) stop() {
 	r.reading.Lock()
 	defer r.reading.Unlock()
@@ -95,10 +95,11 @@ func (r *copyRows) encode(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// copyHeader is the signature of the binary format, without flags and extensions.
+// copyHeader is the signature of the binary format, without
+// flags and extensions.
 const copyHeader = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
-// copyEnd takes the place of a row's number of columns.
+// copyEnd stands in place of a row's number of columns.
 const copyEnd = "\xff\xff"
 
 // A CopyRow takes the values of rows in the binary format of their types.
@@ -134,13 +135,13 @@ func (r *CopyRow) UUID(id [16]byte) {
 	r.encoded = append(r.encoded, id[:]...)
 }
 
-// PostgreSQL counts from here.
+// epoch is PostgreSQL's zero time.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Time appends a timestamptz, in microseconds.
 func (r *CopyRow) Time(at time.Time) { r.Int64(at.UnixMicro() - epoch.UnixMicro()) }
 
-// Date appends the UTC day of an instant as a date.
+// Date appends the UTC day of a time as a date.
 func (r *CopyRow) Date(at time.Time) {
 	const day = 24 * 60 * 60
 	r.Int32(int32((at.UTC().Truncate(24*time.Hour).Unix() - epoch.Unix()) / day)) //nolint:gosec // as many days as a date can have

@@ -19,8 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// What is copied is what is read: of each type, at its ends, and
-// where rows have nothing.
+// Copied rows are read back unchanged: each type, with its limits and NULL.
 func TestCopiedRowsAreRead(t *testing.T) {
 	type value struct {
 		Text  string
@@ -74,8 +73,8 @@ func TestCopiedRowsAreRead(t *testing.T) {
 	}
 }
 
-// As many rows as there are arrive, whether one read has them all or many do,
-// and also one that is longer than a read.
+// All rows arrive, whether one read takes them all or many do, also a
+// row longer than a read.
 func TestCopiesArriveWhole(t *testing.T) {
 	for name, rows := range map[string][]string{
 		"none": {},
@@ -104,7 +103,7 @@ func TestCopiesArriveWhole(t *testing.T) {
 	}
 }
 
-// copyTexts copies texts into a table that takes none but of x and y.
+// copyTexts copies texts into a table that takes only x and y.
 func copyTexts(ctx context.Context, tx pgx.Tx, n int, text func(i int) string) error {
 	if _, err := tx.Exec(ctx, `CREATE TEMPORARY TABLE copied (n int, text text CHECK (text ~ '^[xy]*$')) ON COMMIT DROP`); err != nil {
 		return err
@@ -115,7 +114,7 @@ func copyTexts(ctx context.Context, tx pgx.Tx, n int, text func(i int) string) e
 	})
 }
 
-// A row that the server refuses is an error; the connection serves on.
+// A row that the server refuses is an error; the connection stays usable.
 func TestRefusedCopiesFail(t *testing.T) {
 	pool := open(t)
 	err := pg.InTx(t.Context(), pool, func(tx pgx.Tx) error {
@@ -130,8 +129,8 @@ func TestRefusedCopiesFail(t *testing.T) {
 	}
 }
 
-// A panic while a row is encoded is one of who copies, and
-// says where it was; nothing is copied.
+// A panic while a row is encoded becomes one of Copy's caller, with its
+// place; nothing is copied.
 func TestPanicsOfRowsAreThoseOfCopy(t *testing.T) {
 	pool := open(t)
 	defer func() {
@@ -153,8 +152,8 @@ func TestPanicsOfRowsAreThoseOfCopy(t *testing.T) {
 	t.Errorf("no panic; error %v", err)
 }
 
-// Where the connection is lost, no row is encoded once Copy has returned:
-// its caller may change the rows.
+// After a lost connection no row is encoded once Copy has returned: its
+// caller may change the rows.
 func TestNoRowIsEncodedBehindACopy(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -167,7 +166,7 @@ func TestNoRowIsEncodedBehindACopy(t *testing.T) {
 				cancel()
 				<-tx.Conn().PgConn().CleanupDone()
 				for range 1000 {
-					runtime.Gosched() // whoever waits for Copy
+					runtime.Gosched() // lets the waiter for Copy run
 				}
 			}
 			if returned.Load() {

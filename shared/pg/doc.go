@@ -1,4 +1,4 @@
-// Package pg is how modules use Postgres: a pool bound to the module's own
-// schema, transactions that are arguments, migrations, the organization for row
-// level security, classes of errors. It has no module's table.
+// Package pg is how modules use PostgreSQL: a pool bound to the module's
+// own schema, transactions as arguments, migrations, the organization
+// for row level security, classes of errors. It has no module's table.
 package pg

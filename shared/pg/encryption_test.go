@@ -19,8 +19,8 @@ import (
 
 const patience = 30 * time.Second
 
-// With verify-full a server is believed by its certificate alone. What is
-// wrong names the setting, and what replaces it is taken without a restart.
+// With verify-full only a server's certificate identifies it. An error
+// names the setting, and replaced files are used without a restart.
 func TestVerifiedServer(t *testing.T) {
 	server, err := postgrestest.Start(t.Context())
 	if err != nil {
@@ -38,7 +38,7 @@ func TestVerifiedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	testenv.Eventually(t, patience, func() error { return pool.Ping(t.Context()) }) // the server takes the certificate in its own time
+	testenv.Eventually(t, patience, func() error { return pool.Ping(t.Context()) }) // the server loads the certificate some time later
 	var encrypted bool
 	if err := pool.QueryRow(t.Context(), `SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`).Scan(&encrypted); err != nil || !encrypted {
 		t.Errorf("encrypted: %t, %v", encrypted, err)

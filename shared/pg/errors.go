@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// IsUnique reports whether err is the violation of a unique index or primary key.
+// IsUnique reports whether err violates a unique index or primary key.
 func IsUnique(err error) bool {
 	return code(err) == "23505"
 }
 
-// IsReferenced reports that a row can't be removed because one
-// of another table refers to it.
+// IsReferenced reports that a row can't be deleted because another
+// table refers to it.
 func IsReferenced(err error) bool {
 	return code(err) == "23503"
 }
 
 // IsTransient reports whether the same transaction may succeed later:
-// serialization failure, deadlock, lock timeout, or an unavailable database.
-// Such an error never parks or refuses anything.
+// serialization failure, deadlock, lock timeout, or an unavailable
+// database. Such an error never parks or refuses anything.
 func IsTransient(err error) bool {
 	switch code(err) {
 	case "40001", "40P01", "55P03":
@@ -42,13 +42,13 @@ func isUnavailable(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err)
 }
 
-// IsTimeout reports whether a statement took longer than it may.
+// IsTimeout reports whether a statement exceeded its timeout.
 func IsTimeout(err error) bool {
 	return code(err) == "57014"
 }
 
-// IsData reports whether the database refused a value itself (SQLSTATE class
-// 22, 23 or 54): trying again can't help.
+// IsData reports whether the database refused a value itself (SQLSTATE
+// class 22, 23 or 54): a retry can't help.
 func IsData(err error) bool {
 	switch class(code(err)) {
 	case "22", "23", "54":

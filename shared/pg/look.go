@@ -6,12 +6,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Look runs a query in one exchange and releases its locks at once, where a
-// transaction holds them to its end: who reads days of a partitioned table one
-// after the other holds those of one. What it sees stays that of a snapshot.
+// Look runs a query in one exchange and releases its locks at once, not at
+// the end of the transaction: a reader of many days of a partitioned table
+// holds only one day's locks. It still sees the transaction's snapshot.
 //
-// The query is planned for its values: partitions that these exclude are left
-// out unlocked, where a generic plan locks all.
+// The query is planned for its values: partitions that these exclude
+// stay unlocked, where a generic plan locks all.
 func Look(ctx context.Context, tx pgx.Tx, text string, args []any, read func(rows pgx.Rows) error) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`SAVEPOINT look`)

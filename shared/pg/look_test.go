@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Looking at a day locks no other, also once PostgreSQL has come to plan the
-// statement for any values; and afterwards nothing is locked.
+// A look at a day locks no other, even after PostgreSQL would use a
+// generic plan; afterwards nothing is locked.
 func TestLookLocksOneDay(t *testing.T) {
 	pool := open(t)
 	const counting = `SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND relation IN (SELECT inhrelid FROM pg_inherits)`

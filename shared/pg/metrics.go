@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Measure shows how full pools are, by what each is for, such as "writes".
+// Measure shows the use of pools, each named by its purpose, such as "writes".
 func Measure(registerer prometheus.Registerer, pools map[string]*pgxpool.Pool) {
 	if registerer != nil {
 		registerer.MustRegister(poolStats(pools))

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// A pool shows what of it is in use, and what it may have.
+// A pool shows its connections in use and its limit.
 func TestMeasure(t *testing.T) {
 	pool, metrics := pgtest.Open(t, "measured"), prometheus.NewRegistry()
 	pg.Measure(metrics, map[string]*pgxpool.Pool{"writes": pool})

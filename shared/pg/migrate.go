@@ -13,24 +13,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Schema is where a module keeps its tables, and what makes them.
+// A Schema is the schema of a module's tables, with the migrations
+// that create them.
 type Schema struct {
 	Name       string
 	Migrations []MigrationSet
 }
 
-// A MigrationSet is one module's migrations: the files
-// migrations/*.sql of FS and of each folder in it, applied in the
-// order of their names whatever the folder, each once. A released file
-// is never edited; it may move to another folder.
+// A MigrationSet is one module's migrations: the files migrations/*.sql
+// of FS and of each folder in it, applied once each, in the order of
+// their names whatever the folder. A released file is never edited; it
+// may move to another folder.
 type MigrationSet struct {
 	Name   string // "bus", "ledger"
 	FS     fs.FS
-	Rights Rights // on what it makes
+	Rights Rights // to its tables
 }
 
-// Files lists the paths of the migrations by name. Each name is
-// unique: it is stored as applied.
+// Files lists the paths of the migrations by name. Names are unique:
+// applied ones are stored by name.
 func (s MigrationSet) Files() ([]string, error) {
 	files, err := fs.Glob(s.FS, "migrations/*.sql")
 	if err != nil {
@@ -50,14 +51,14 @@ func (s MigrationSet) Files() ([]string, error) {
 	return files, nil
 }
 
-// Migrate creates a missing schema and applies what is missing, each file in a
-// transaction of its own: its locks are free while the next one works, and it
-// stays applied if a later one fails. A file that can't have its locks within
-// seconds is tried again, for minutes. Several processes may call it at once:
-// one works at a file, the others wait and then find it applied. It refuses a
-// login role that bypasses row level security. One that neither owns the schema
-// nor can make it changes nothing: for it, ErrNotMigrated means that something
-// is missing.
+// Migrate creates a missing schema and applies missing migrations, each
+// file in its own transaction: its locks are free while the next one
+// runs, and it stays applied if a later one fails. A file that can't
+// get its locks within seconds is retried for minutes. Several
+// processes may call it at once: one applies a file, the others wait
+// and then find it applied. It refuses a login role that bypasses row
+// level security. A role that neither owns the schema nor can create it
+// changes nothing, and gets ErrNotMigrated if a migration is missing.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...MigrationSet) error {
 	if err := refuseBypass(ctx, pool); err != nil {
 		return err
@@ -80,7 +81,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, sets ...Mig
 	return nil
 }
 
-// OpenMigrated is Open and then Migrate; where the second fails nothing stays open.
+// OpenMigrated is Open and then Migrate; if that fails, nothing stays open.
 func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet) (*pgxpool.Pool, error) {
 	pool, err := Open(ctx, url, schema)
 	if err != nil {
@@ -93,11 +94,11 @@ func OpenMigrated(ctx context.Context, url, schema string, sets ...MigrationSet)
 	return pool, nil
 }
 
-// ErrNotMigrated means that a schema is not up to date.
+// ErrNotMigrated means that a schema lacks migrations.
 var ErrNotMigrated = errors.New("the database is not up to date")
 
-// OpenCurrent is Open for users of a service's schema: it changes nothing, and
-// fails with ErrNotMigrated where a migration is missing.
+// OpenCurrent is Open for users of a service's schema: it changes
+// nothing, and fails with ErrNotMigrated if a migration is missing.
 func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) (*pgxpool.Pool, error) {
 	pool, err := Open(ctx, url, schema)
 	if err != nil {
@@ -110,8 +111,8 @@ func OpenCurrent(ctx context.Context, url, schema string, sets ...MigrationSet) 
 	return pool, nil
 }
 
-// canMigrate reports whether the role owns the schema or, where there is none,
-// can make it.
+// canMigrate reports whether the role owns the schema or, if there is
+// none, can create it.
 func canMigrate(ctx context.Context, pool *pgxpool.Pool, schema string) (able bool, err error) {
 	err = pool.QueryRow(ctx, `SELECT coalesce((SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = $1),
 		has_database_privilege(current_database(), 'CREATE'))`, schema).Scan(&able)
@@ -121,7 +122,7 @@ func canMigrate(ctx context.Context, pool *pgxpool.Pool, schema string) (able bo
 	return able, nil
 }
 
-// refuseUnready is for a role that can't bring the schema up to date.
+// refuseUnready is for a role that can't migrate the schema.
 func refuseUnready(ctx context.Context, pool *pgxpool.Pool, schema string, sets []MigrationSet) error {
 	if err := InTx(ctx, pool, func(tx pgx.Tx) error { return refuseUnfinished(ctx, tx, schema) }); err != nil {
 		return fmt.Errorf("cannot use schema %q: %w", schema, err)
@@ -129,7 +130,7 @@ func refuseUnready(ctx context.Context, pool *pgxpool.Pool, schema string, sets 
 	return refuseOutdated(ctx, pool, schema, sets)
 }
 
-// refuseOutdated fails with ErrNotMigrated where a migration is missing.
+// refuseOutdated fails with ErrNotMigrated if a migration is missing.
 func refuseOutdated(ctx context.Context, pool *pgxpool.Pool, schema string, sets []MigrationSet) error {
 	missing, _, err := Migrated(ctx, pool, sets...)
 	if err == nil && len(missing) > 0 {
@@ -138,8 +139,8 @@ func refuseOutdated(ctx context.Context, pool *pgxpool.Pool, schema string, sets
 	return err
 }
 
-// Migrated lists the migrations that are not applied, and those that are
-// applied but unknown here: a newer version was at work.
+// Migrated lists the migrations not applied, and those applied but
+// unknown here, by a newer version.
 func Migrated(ctx context.Context, pool *pgxpool.Pool, sets ...MigrationSet) (missing, unknown []string, err error) {
 	err = pool.QueryRow(ctx, `SELECT array_agg(set_name || '/' || file ORDER BY set_name, file) FROM migrations`).Scan(&unknown)
 	if err != nil && code(err) != undefinedTable {
@@ -165,7 +166,7 @@ func Migrated(ctx context.Context, pool *pgxpool.Pool, sets ...MigrationSet) (mi
 
 const undefinedTable = "42P01"
 
-// prepare makes sure that there is a place to note what was applied.
+// prepare creates the schema with its table of applied migrations.
 func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 	if err := lock(ctx, tx, schema); err != nil {
 		return err
@@ -185,7 +186,7 @@ func prepare(ctx context.Context, tx pgx.Tx, schema string) error {
 	return err
 }
 
-// lock keeps others from migrating the schema until the transaction ends.
+// lock blocks other migrations of the schema until the transaction ends.
 func lock(ctx context.Context, tx pgx.Tx, schema string) error {
 	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir migrate ' || $1, 0))`, schema)
 	return err
@@ -214,7 +215,7 @@ func (s MigrationSet) apply(ctx context.Context, pool *pgxpool.Pool, schema stri
 	return nil
 }
 
-// applyFile does nothing where another process has meanwhile applied the file.
+// applyFile does nothing if another process has just applied the file.
 func (s MigrationSet) applyFile(ctx context.Context, pool *pgxpool.Pool, schema, file string) error {
 	statements, err := fs.ReadFile(s.FS, file)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An Organization is the id of whose rows a query may see. Its own type keeps
-// other ids out: a string becomes one only by a conversion.
+// An Organization is the id of the one whose rows a query may see. As a type
+// of its own it excludes other ids: a string becomes one only by a conversion.
 type Organization string
 
-// everyOrganization is what the row level security policies take for "all of them".
+// everyOrganization means all organizations in row level security policies.
 const everyOrganization = "*"
 
-// Check refuses what can be no organization's id.
+// Check refuses what can't be an organization's id.
 func (o Organization) Check() error {
 	if o == "" || o == everyOrganization || !utf8.ValidString(string(o)) || strings.ContainsRune(string(o), 0) {
 		return fmt.Errorf("cannot act as an organization without its id: %q is none", string(o))
@@ -25,9 +25,9 @@ func (o Organization) Check() error {
 	return nil
 }
 
-// AsOrganization restricts the rest of the transaction to the rows of one
-// organization. Every request path starts with it; row level security is
-// forced, so a forgotten WHERE shows nothing foreign.
+// AsOrganization restricts the rest of the transaction to one
+// organization's rows. Every request path starts with it; row level
+// security is forced, so a forgotten WHERE shows no foreign row.
 func AsOrganization(ctx context.Context, tx pgx.Tx, organization Organization) error {
 	if err := organization.Check(); err != nil {
 		return err
@@ -61,9 +61,9 @@ func ReadAs(ctx context.Context, pool *pgxpool.Pool, organization Organization, 
 	})
 }
 
-// ReadBatch sends what reads one organization's rows in one snapshot, with the
-// transaction around it, in a single exchange: on a busy machine each
-// exchange waits for a processor. A connection on which it fails is closed.
+// ReadBatch sends queries for one organization's rows in one snapshot, with
+// the transaction around them, in a single exchange: on a busy machine each
+// exchange waits for a processor. After an error it closes the connection.
 func ReadBatch(ctx context.Context, pool *pgxpool.Pool, organization Organization, queue func(batch *pgx.Batch)) error {
 	if err := organization.Check(); err != nil {
 		return err

@@ -16,23 +16,22 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Partitions are the functions that make and remove partitions: every schema
-// with a partitioned table has them.
+// Partitions returns the functions that create and drop partitions, for
+// every schema with a partitioned table.
 func Partitions() MigrationSet { return MigrationSet{Name: "partitions", FS: migrations} }
 
-// DayPartition is the name of table's partition for the UTC day
-// of at: rows are copied straight into it.
+// DayPartition returns the name of table's partition for the UTC day of
+// at: rows are copied directly into it.
 func DayPartition(table string, at time.Time) string {
 	return table + at.UTC().Format("_20060102")
 }
 
-// ValuePartition is the name of table's partition for a value of
-// the key that it is partitioned by.
+// ValuePartition returns the name of table's partition for a value of its key.
 func ValuePartition(table string, value int) string { return table + "_" + strconv.Itoa(value) }
 
 // EnsureValue creates a missing partition of table, which is
-// partitioned by list of an integer, for a value. Its own
-// partitions are days by column, for EnsureDays.
+// partitioned by list of an integer, for a value. It is itself
+// partitioned into days by column, for EnsureDays.
 func EnsureValue(ctx context.Context, tx pgx.Tx, table string, value int, column string) error {
 	partition := ValuePartition(table, value)
 	missing, err := missingRelations(ctx, tx, []string{partition})
@@ -48,9 +47,9 @@ func EnsureValue(ctx context.Context, tx pgx.Tx, table string, value int, column
 	return nil
 }
 
-// EnsureDays creates the missing partitions of table for the UTC days of
-// times. Table is partitioned by range of a date or timestamptz. Readers
-// and writers of table continue meanwhile.
+// EnsureDays creates table's missing partitions for the UTC days of
+// times. Table is partitioned by range of a date or timestamptz.
+// Readers and writers of table continue meanwhile.
 func EnsureDays(ctx context.Context, tx pgx.Tx, table string, times ...time.Time) error {
 	days := map[string]time.Time{}
 	var last time.Time
@@ -79,9 +78,9 @@ func ensureDay(ctx context.Context, tx pgx.Tx, table, partition string, day time
 	return attach(ctx, tx, table, &day, nil, nil)
 }
 
-// missingUnderLock takes the advisory lock and looks again.
-// Without it two transactions could both create, and CREATE TABLE
-// IF NOT EXISTS would fail for one of them.
+// missingUnderLock takes the advisory lock and looks again. Without it
+// two transactions could both create, and CREATE TABLE IF NOT EXISTS
+// would fail for one of them.
 func missingUnderLock(ctx context.Context, tx pgx.Tx, table, partition string) ([]string, error) {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('weir partition ' || current_schema() || $1, 0))`, table); err != nil {
 		return nil, err
@@ -89,17 +88,18 @@ func missingUnderLock(ctx context.Context, tx pgx.Tx, table, partition string) (
 	return missingRelations(ctx, tx, []string{partition})
 }
 
-// attach has the owner of table make the partition as a table of its own and
-// attach it. CREATE TABLE … PARTITION OF would lock table until the commit, and
-// everybody behind the longest reader. Row level security is not copied:
-// requests never name a partition, and COPY needs one without it.
+// attach makes table's owner create the partition as a separate table
+// and attach it. CREATE TABLE … PARTITION OF would lock table until the
+// commit, and so everybody behind the longest reader. Row level
+// security is not copied: requests never name a partition, and COPY
+// needs one without it.
 func attach(ctx context.Context, tx pgx.Tx, table string, day *time.Time, value *int, by *string) error {
 	_, err := tx.Exec(ctx, `SELECT attach_partition($1::text::regclass, $2::date, $3::int, $4::text::name)`, pgx.Identifier{table}.Sanitize(), day, value, by)
 	return err
 }
 
-// HoldDay keeps others from writing to table's partition of a day until the
-// transaction ends.
+// HoldDay blocks other writes to table's partition of a day until
+// the transaction ends.
 func HoldDay(ctx context.Context, tx pgx.Tx, table string, day time.Time) error {
 	_, err := tx.Exec(ctx, `SELECT hold_day($1::text::regclass, $2::date)`, pgx.Identifier{table}.Sanitize(), day.UTC())
 	if err != nil {
@@ -117,9 +117,9 @@ func DropDay(ctx context.Context, tx pgx.Tx, table string, day time.Time) error 
 	return nil
 }
 
-// missingRelations reads the catalogue itself: to_regclass would
-// answer from a cache, without what another transaction has created
-// during the wait for the advisory lock.
+// missingRelations reads the catalogue itself: to_regclass would answer
+// from a cache, without what another transaction created during the
+// wait for the advisory lock.
 func missingRelations(ctx context.Context, tx pgx.Tx, names []string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT name FROM unnest($1::text[]) AS name
 		WHERE NOT EXISTS (SELECT FROM pg_class WHERE relname = name AND relnamespace = current_schema()::regnamespace) ORDER BY 1`, names)
@@ -129,8 +129,8 @@ func missingRelations(ctx context.Context, tx pgx.Tx, names []string) ([]string,
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// NewestDay is the UTC day of table's newest day partition; zero
-// where there is none.
+// NewestDay returns the UTC day of table's newest day partition;
+// zero without one.
 func NewestDay(ctx context.Context, tx pgx.Tx, table string) (day time.Time, err error) {
 	var name *string
 	err = tx.QueryRow(ctx, `SELECT max(child.relname::text) FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
@@ -141,7 +141,7 @@ func NewestDay(ctx context.Context, tx pgx.Tx, table string) (day time.Time, err
 	return time.Parse("20060102", strings.TrimPrefix(*name, table+"_"))
 }
 
-// Days lists the UTC days that table has partitions of, the oldest first.
+// Days lists the UTC days of table's partitions, oldest first.
 func Days(ctx context.Context, tx pgx.Tx, table string) ([]time.Time, error) {
 	rows, err := tx.Query(ctx, `SELECT right(child.relname, 8) FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
 		WHERE inhparent = to_regclass($1) ORDER BY 1`, pgx.Identifier{table}.Sanitize())
@@ -157,15 +157,15 @@ func Days(ctx context.Context, tx pgx.Tx, table string) ([]time.Time, error) {
 	})
 }
 
-// SummarizeDays has the block range indexes of table's partitions of some days
-// cover what was written since.
+// SummarizeDays makes the block range indexes of table's partitions of
+// some days cover their newest rows.
 func SummarizeDays(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
 	_, err := tx.Exec(ctx, `SELECT summarize_days($1::text::regclass, $2::date, $3::date)`, pgx.Identifier{table}.Sanitize(), from.UTC(), to.UTC())
 	return err
 }
 
-// DropDaysBefore drops table's partitions of days before the UTC
-// day of at, and returns their names.
+// DropDaysBefore drops table's partitions of days before the UTC day of
+// at, and returns their names.
 func DropDaysBefore(ctx context.Context, tx pgx.Tx, table string, at time.Time) (names []string, err error) {
 	days, err := Days(ctx, tx, table)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// A password that stands in a file of its own may change while connections are
-// in use: new ones sign in with what the file has then.
+// A password in a file may change while connections are in use: new
+// ones sign in with the file's password.
 func TestChangedPassword(t *testing.T) {
 	address, err := url.Parse(postgrestest.URL(t))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 const schema = "pgtest"
 
-// notes is a table as modules have them: the organization first, row
+// notes is a typical table of a module: the organization first, row
 // level security forced, partitioned by day.
 var notes = pg.MigrationSet{Name: "notes", FS: fstest.MapFS{
 	"migrations/0001_notes.sql": {Data: []byte(`
@@ -46,8 +46,8 @@ func open(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-// Readers have connections of their own: however many wait for one, a writer
-// has his. They can't write, and no statement of theirs goes on for ever.
+// Readers have their own connections: however many wait, a writer gets
+// one. They can't write, and their statements have a timeout.
 func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
 	url := postgrestest.URL(t)
 	writers, err := pg.OpenMigrated(t.Context(), url, schema, notes)
@@ -79,8 +79,8 @@ func TestReadersHaveConnectionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Who names several servers asks for the one that may be written to, for
-// readers too: that their sessions may not write says nothing about it.
+// With several servers named, readers also connect to the primary,
+// although their sessions are read-only.
 func TestReadersFindThePrimary(t *testing.T) {
 	url := postgrestest.URL(t)
 	separator := "?"
@@ -97,7 +97,7 @@ func TestReadersFindThePrimary(t *testing.T) {
 	}
 }
 
-// Several processes may migrate at once, and again: each file is applied once.
+// Concurrent and repeated migrations apply each file once.
 func TestMigrateIsSafeToRepeat(t *testing.T) {
 	pool := open(t)
 	var group sync.WaitGroup
@@ -115,7 +115,8 @@ func TestMigrateIsSafeToRepeat(t *testing.T) {
 	}
 }
 
-// Who only uses a schema gets an error with what it lacks, and changes nothing.
+// A user of a schema gets an error that names missing migrations,
+// and changes nothing.
 func TestOpenCurrent(t *testing.T) {
 	url, more := postgrestest.URL(t), pg.MigrationSet{Name: "more", FS: fstest.MapFS{"migrations/0001_more.sql": {Data: []byte(`CREATE TABLE more (id int)`)}}}
 	_, err := pg.OpenCurrent(t.Context(), url, schema, notes)
@@ -138,8 +139,8 @@ func TestOpenCurrent(t *testing.T) {
 	}
 }
 
-// A failing file leaves nothing of itself behind and is named; those before it
-// stay, and hold no lock while it works.
+// A failing file leaves nothing behind and is named; earlier ones stay,
+// and hold no lock while it runs.
 func TestFilesAreAtomic(t *testing.T) {
 	pool := open(t)
 	broken := pg.MigrationSet{Name: "broken", FS: fstest.MapFS{
@@ -162,8 +163,8 @@ func TestFilesAreAtomic(t *testing.T) {
 	}
 }
 
-// A migration behind a long reader, such as a backup, holds up no writer for
-// long. Who gives up gets what to do as an error, and succeeds later.
+// A migration behind a long reader, such as a backup, delays no writer for
+// long. When it gives up, its error names a remedy, and it succeeds later.
 func TestMigrationGivesWay(t *testing.T) {
 	pool := open(t)
 	write := func(tx pgx.Tx) error {
@@ -198,7 +199,7 @@ func TestMigrationGivesWay(t *testing.T) {
 }
 
 // The migrations of all folders are one sequence: a table may refer to
-// one that another folder has made before.
+// an earlier one of another folder.
 func TestFoldersMigrateInTheOrderOfNames(t *testing.T) {
 	pool := open(t)
 	set := pg.MigrationSet{Name: "folders", FS: fstest.MapFS{
@@ -220,7 +221,7 @@ func TestFoldersMigrateInTheOrderOfNames(t *testing.T) {
 	}
 }
 
-// One of two files of the same name would never be applied.
+// Two files of the same name are refused: one would never be applied.
 func TestMigrateRefusesTwoFilesOfOneName(t *testing.T) {
 	pool := open(t)
 	err := pg.Migrate(t.Context(), pool, schema, pg.MigrationSet{Name: "twice", FS: fstest.MapFS{
@@ -252,8 +253,8 @@ func asOrganization(organization string) func(context.Context, pgx.Tx) error {
 	}
 }
 
-// Row level security shows an organization its own rows only, also without a
-// WHERE; shows the system all; and shows nothing to a transaction without an
+// Row level security shows an organization only its own rows, even
+// without a WHERE; shows the system all; and shows nothing without an
 // organization. It refuses to write a foreign row.
 func TestOrganizationsAreIsolated(t *testing.T) {
 	pool := open(t)
@@ -291,7 +292,7 @@ func count(t *testing.T, pool *pgxpool.Pool, act func(context.Context, pgx.Tx) e
 	return rows
 }
 
-// To act as nobody, or as everybody by the back door, is refused.
+// To act as nobody, or as everybody by a trick, is refused.
 func TestAsOrganizationNeedsOne(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []pg.Organization{"", "*"} {
@@ -301,8 +302,8 @@ func TestAsOrganizationNeedsOne(t *testing.T) {
 	}
 }
 
-// What is read in one exchange is one organization's. Nothing of it stays with
-// the connection, also where a query fails, and it can write nothing.
+// A read in one exchange sees one organization. It leaves nothing behind
+// on the connection, even after a failed query, and can write nothing.
 func TestReadBatch(t *testing.T) {
 	pool := open(t)
 	for _, organization := range []string{"org_1", "org_2"} {
@@ -339,7 +340,7 @@ func TestReadBatch(t *testing.T) {
 	}
 }
 
-// Many transactions may want the first partition of a day at the same moment.
+// Many transactions may create the first partition of a day at the same time.
 func TestEnsureDaysUnderConcurrency(t *testing.T) {
 	pool := open(t)
 	var group sync.WaitGroup
@@ -356,9 +357,9 @@ func TestEnsureDaysUnderConcurrency(t *testing.T) {
 	}
 }
 
-// A long reader of the table, such as a check of everything, neither waits for
-// the first partition of a day nor holds it up; and what is in its way is not
-// copied: keys and indexes are, row level security is not.
+// A long reader of the table, such as a full check, and the first
+// partition of a day do not wait for each other. The partition gets
+// keys and indexes, and no row level security.
 func TestEnsureDaysBesideAReader(t *testing.T) {
 	pool := open(t)
 	reader, err := pool.Begin(t.Context())
@@ -391,7 +392,7 @@ func TestEnsureDaysBesideAReader(t *testing.T) {
 	}
 }
 
-// Old days go whole; the day of the bound stays.
+// Old days are dropped whole; the day of the bound stays.
 func TestDropDaysBefore(t *testing.T) {
 	pool := open(t)
 	var dropped []string

@@ -18,9 +18,10 @@ import (
 // relays beside its requests.
 const defaultMaxConns = 8
 
-// Open connects to the database at url and binds every connection to schema,
-// which need not exist yet (see Migrate). The url's pool_max_conns bounds the
-// pool (default 8). Open fails when the server can't be reached.
+// Open connects to the database at url and binds every connection to
+// schema, which need not exist yet (see Migrate). The url's
+// pool_max_conns bounds the pool (default 8). Open fails if the server
+// can't be reached.
 func Open(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	pool, err := OpenLater(ctx, url, schema)
 	if err != nil {
@@ -44,19 +45,19 @@ func OpenLater(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	return open(ctx, config)
 }
 
-// readTimeout is how long one statement of a reader may take.
+// readTimeout limits one statement of a reader.
 const readTimeout = 10 * time.Second
 
-// OpenReaders is OpenLater for requests that only read: read-only,
-// with a statement timeout, and at most conns connections of its own,
-// none of which consumers and writers lose.
+// OpenReaders is OpenLater for requests that only read: read-only, with
+// a statement timeout, and at most conns connections, none of them
+// taken from consumers and writers.
 func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.Pool, error) {
 	config, err := configure(url, schema, conns)
 	if err != nil {
 		return nil, err
 	}
 	config.MaxConns = min(config.MaxConns, int32(conns))          //nolint:gosec // a few
-	if strings.Contains(url, "target_session_attrs=read-write") { // our sessions are read-only wherever they lead
+	if strings.Contains(url, "target_session_attrs=read-write") { // our sessions are read-only on any server
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "weir-" + schema + "-readers"
@@ -65,8 +66,8 @@ func OpenReaders(ctx context.Context, url, schema string, conns int) (*pgxpool.P
 	return open(ctx, config)
 }
 
-// Connections is the most connections of a module that opens a pool and one for
-// so many readers: fewer where the url's pool_max_conns is less.
+// Connections returns the most connections of a module that opens a pool
+// and one for so many readers: fewer if the url's pool_max_conns is lower.
 func Connections(url string, readers int) int {
 	config, err := configure(url, "", defaultMaxConns)
 	if err != nil { // nothing can be opened
@@ -91,8 +92,8 @@ func configure(url, schema string, conns int) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// currentSecrets reads the files that the url names for each new connection
-// (passfile, sslrootcert, sslcert, sslkey): others need no restart.
+// currentSecrets reads the url's files again for each new connection
+// (passfile, sslrootcert, sslcert, sslkey): replacing them needs no restart.
 func currentSecrets(url string) func(context.Context, *pgx.ConnConfig) error {
 	return func(_ context.Context, config *pgx.ConnConfig) error {
 		now, err := pgx.ParseConfig(url)
@@ -112,8 +113,8 @@ func open(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// refuseBypass fails when the pool's login role bypasses row
-// level security: a superuser, or BYPASSRLS.
+// refuseBypass fails if the pool's login role bypasses row level
+// security: a superuser, or BYPASSRLS.
 func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	var role string
 	var bypasses bool
@@ -128,8 +129,8 @@ func refuseBypass(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// InTx runs fn in one transaction: commits when fn returns nil,
-// else rolls back and returns fn's error.
+// InTx runs fn in one transaction: it commits if fn returns nil, else
+// rolls back and returns fn's error.
 func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, pool, fn)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Remedy is what to do about a server that lets nobody in, in one sentence.
+// Remedy returns one sentence about what to do when a server
+// refuses a connection.
 func Remedy(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

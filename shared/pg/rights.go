@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Rights are what serving needs, by table or sequence: "SELECT, UPDATE (state)".
-// A partition has those of its table. What is not named serving can't use.
+// Rights are what serving needs, by table or sequence: "SELECT,
+// UPDATE (state)". A partition has those of its table. Serving can't
+// use other relations.
 type Rights map[string]string
 
-// On are the rights on a relation, sorted.
+// On returns the rights to a relation, sorted.
 func (r Rights) On(relation string) (rights []string) {
 	if r[relation] != "" {
 		rights = strings.Split(r[relation], ", ")
@@ -23,7 +24,7 @@ func (r Rights) On(relation string) (rights []string) {
 	return rights
 }
 
-// Rights are those on all relations of the schema.
+// Rights returns those to all relations of the schema.
 func (s Schema) Rights() Rights {
 	all := Rights{"migrations": "SELECT"}
 	for _, set := range s.Migrations {
@@ -34,9 +35,10 @@ func (s Schema) Rights() Rights {
 	return all
 }
 
-// Grant gives a role exactly what serving needs of the schema, which the pool's
-// role owns, and lets it connect where that role owns the database. It may run
-// beside services, and again: what is as it should be is not touched.
+// Grant gives a role exactly the rights that serving needs in the
+// schema, which the pool's role owns, and lets it connect if that role
+// owns the database. It may run beside services, and again: it does not
+// touch correct rights.
 func Grant(ctx context.Context, pool *pgxpool.Pool, schema Schema, role string) error {
 	err := grantAll(ctx, pool, schema, role)
 	for again := 0; isChanged(err) && again < 5; again++ {
@@ -63,14 +65,15 @@ func grantAll(ctx context.Context, pool *pgxpool.Pool, schema Schema, role strin
 	})
 }
 
-// isChanged reports whether a service has dropped a day since the catalogue
-// was read: the day is not found, or its entry is deleted by another.
+// isChanged reports whether a service has dropped a day since the
+// catalogue was read: the day is not found, or another transaction
+// deleted its entry.
 func isChanged(err error) bool {
 	return code(err) == undefinedTable || code(err) == "XX000"
 }
 
-// grantConnect replaces what a role loses together with the database: the next
-// owner takes over the right of the one before.
+// grantConnect replaces the right that a role loses together with the
+// database: the next owner takes it over.
 func grantConnect(ctx context.Context, tx pgx.Tx, role string) error {
 	statements, err := texts(ctx, tx, `SELECT format('GRANT CONNECT ON DATABASE %I TO %I', datname, $1::text) FROM pg_database
 		WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE') AND NOT has_database_privilege($1::text::name, oid, 'CONNECT')`, role)
@@ -80,8 +83,8 @@ func grantConnect(ctx context.Context, tx pgx.Tx, role string) error {
 	return execAll(ctx, tx, statements)
 }
 
-// ownedQuery lists the schema and its functions: what each grantee should have
-// of them, and has.
+// ownedQuery lists the schema and its functions, with the rights that
+// each grantee should have, and has.
 const ownedQuery = `SELECT o.name, o.kind, CASE g.grantee WHEN 'PUBLIC' THEN '' ELSE o.wanted END, g.grantee,
 	ARRAY(SELECT privilege_type COLLATE "C" FROM aclexplode(o.acl) AS a
 		WHERE a.grantee = CASE g.grantee WHEN 'PUBLIC' THEN 0 ELSE g.grantee::regrole::oid END ORDER BY 1)
@@ -90,8 +93,8 @@ const ownedQuery = `SELECT o.name, o.kind, CASE g.grantee WHEN 'PUBLIC' THEN '' 
 			FROM pg_proc WHERE pronamespace = $1::text::regnamespace) AS o (name, kind, wanted, acl),
 	unnest(ARRAY[$2::text, 'PUBLIC']) AS g (grantee)`
 
-// grantSchema lets the role look into the schema, and call those of its
-// functions that work as their owner. Triggers need no right.
+// grantSchema lets the role use the schema, and call those of its
+// functions that run as their owner. Triggers need no right.
 func grantSchema(ctx context.Context, tx pgx.Tx, schema, role string) error {
 	rows, err := tx.Query(ctx, ownedQuery, pgx.Identifier{schema}.Sanitize(), pgx.Identifier{role}.Sanitize())
 	if err != nil {
@@ -112,17 +115,16 @@ func grantSchema(ctx context.Context, tx pgx.Tx, schema, role string) error {
 	return execAll(ctx, tx, statements)
 }
 
-// An object is what rights are on: a schema, function, table, partition or
-// sequence.
+// An object can have rights: a schema, function, table, partition or sequence.
 type object struct {
 	Name, Kind string
-	Held       []string // by one grantee
+	Held       []string // rights of one grantee
 }
 
 // A relation is a table, partition or sequence.
 type relation struct {
 	object
-	Root string // the table that a partition is of, or its own name
+	Root string // a partition's table, or its own name
 }
 
 const relationsQuery = `SELECT c.oid::regclass::text AS name, CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, r.relname::text AS root,
@@ -150,7 +152,7 @@ func grantRelations(ctx context.Context, tx pgx.Tx, schema Schema, role string) 
 	return execAll(ctx, tx, statements)
 }
 
-// statements replace what the grantee may do, where it is not as wanted.
+// statements replace the grantee's rights if they are not as wanted.
 func (o object) statements(wanted []string, grantee string) (all []string) {
 	if slices.Equal(o.Held, wanted) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// The role that serves makes and drops days, and reads and writes what it has a
-// right to, as one organization, though it owns nothing. It can do no more.
+// The serving role creates and drops days, and reads and writes with its
+// rights as one organization, though it owns nothing. It can do no more.
 func TestServing(t *testing.T) {
 	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
 	for _, organization := range []string{"org_1", "org_2"} {
@@ -46,8 +46,8 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// A partition is of a day or of a value, and only one of a value has some of
-// its own.
+// A partition is of a day or of a value, and only one of a value has
+// its own partitions.
 func TestPartitionIsOfOneKind(t *testing.T) {
 	pool := pgtest.Open(t, schema, pg.Partitions(), notes)
 	for _, arguments := range []string{`NULL, NULL, NULL`, `'2026-11-21', 1, NULL`, `'2026-11-21', NULL, 'day'`, `'2026-11-21', 1, 'day'`} {
@@ -57,8 +57,8 @@ func TestPartitionIsOfOneKind(t *testing.T) {
 	}
 }
 
-// Everybody else may do nothing: roles of other modules neither look into the
-// schema nor call its functions.
+// Other roles have no rights: those of other modules neither see into
+// the schema nor call its functions.
 func TestServingIsForOneRole(t *testing.T) {
 	owner := pgtest.OpenOwned(t, schema, pg.Partitions(), notes)
 	var public int
@@ -71,8 +71,8 @@ func TestServingIsForOneRole(t *testing.T) {
 	}
 }
 
-// Grant gives and takes: afterwards the role has what the sets say, also on
-// partitions that were there before.
+// Grant gives and revokes: afterwards the role has the sets' rights,
+// also to existing partitions.
 func TestGrantTakesWhatIsNoLongerNeeded(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
@@ -104,7 +104,7 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// Days that services drop meanwhile keep nobody from his rights.
+// Days that services drop meanwhile do not stop a grant.
 func TestGrantBesideDrops(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))
@@ -129,7 +129,8 @@ func TestGrantBesideDrops(t *testing.T) {
 	}
 }
 
-// untilWaiting returns once somebody waits for a lock or for a transaction.
+// untilWaiting returns once a transaction waits for a lock or
+// for another transaction.
 func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	testenv.Eventually(t, 30*time.Second, func() error {
@@ -142,7 +143,7 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 	})
 }
 
-// What is as it should be is not touched, so that services notice nothing.
+// Correct rights are not touched, so that services notice nothing.
 func TestGrantAgainChangesNothing(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner := connectTo(t, url)
@@ -168,8 +169,8 @@ func TestGrantAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// A role that doesn't own the schema migrates nothing, and says what is
-// missing and who adds it.
+// A role that doesn't own the schema migrates nothing; its error names
+// the missing migrations and the role that adds them.
 func TestServingDoesNotMigrate(t *testing.T) {
 	url := pgtest.URL(t, schema, pg.Partitions(), notes)
 	if _, err := pg.OpenMigrated(t.Context(), url, "elsewhere", notes); !errors.Is(err, pg.ErrNotMigrated) || !strings.Contains(err.Error(), "weir migrate") {
@@ -186,8 +187,7 @@ func TestServingDoesNotMigrate(t *testing.T) {
 	}
 }
 
-// What a restore has left unfinished isn't served by a role that can't migrate
-// it either.
+// A role that can't migrate also refuses an unfinished restore.
 func TestServingRefusesAPart(t *testing.T) {
 	url := pgtest.Owned(t, schema, pg.Partitions(), notes)
 	owner, serving := connectTo(t, url), connectTo(t, postgrestest.Serving(url))

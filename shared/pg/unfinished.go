@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unfinished begins the comment on a schema whose restore has not come to its
-// end: what is in it is a part.
+// Unfinished begins the comment on a schema whose restore has not
+// ended: it holds only a part.
 const Unfinished = "restore unfinished"
 
-// ErrNotEmpty means that a schema has something in it.
+// ErrNotEmpty means that a schema has objects.
 var ErrNotEmpty = errors.New("the schema is not empty")
 
-// Claim makes an empty schema that of one restore, whose comment begins with
-// Unfinished: nobody else migrates or claims it from then on. Where it fails
-// the schema is not the caller's.
+// Claim reserves an empty schema for one restore, whose comment begins
+// with Unfinished: from then on nobody else migrates or claims it.
+// After an error the schema is not the caller's.
 func Claim(ctx context.Context, tx pgx.Tx, schema, comment string) error {
 	if err := lock(ctx, tx, schema); err != nil {
 		return err
@@ -35,8 +35,8 @@ func Claim(ctx context.Context, tx pgx.Tx, schema, comment string) error {
 	return Comment(ctx, tx, schema, comment)
 }
 
-// RequireEmpty fails with ErrNotEmpty on a schema that has a table, type or
-// function. One that is not there is empty.
+// RequireEmpty fails with ErrNotEmpty on a schema that has a table,
+// type or function. A missing one is empty.
 func RequireEmpty(ctx context.Context, tx pgx.Tx, schema string) error {
 	var filled bool
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n WHERE nspname = $1 AND (EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid)
@@ -53,7 +53,7 @@ func Comment(ctx context.Context, tx pgx.Tx, schema, text string) error {
 	return err
 }
 
-// Abandon drops a schema that is still the one that Claim gave this comment.
+// Abandon drops a schema that still has the comment given by Claim.
 func Abandon(ctx context.Context, tx pgx.Tx, schema, comment string) error {
 	if err := lock(ctx, tx, schema); err != nil {
 		return err

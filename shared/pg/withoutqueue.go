@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A migration that waits for a table behind a long reader holds up whoever
-// comes later: it gives way after this long, and tries again.
+// A migration that waits for a table behind a long reader delays all
+// later users of it: it gives up after this time, and retries.
 const (
 	waitForTables = `SET LOCAL lock_timeout = '2s'`
 	lockAttempts  = 60

@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// The setting holds, unless the runtime's own variable is set.
+// The setting applies, unless the runtime's own variable is set.
 func TestMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
@@ -30,8 +30,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Under a limit the collector runs less often than Go's default,
-// unless the runtime's own variable is set.
+// Under a limit the collector runs less often than Go's default, unless
+// the runtime's own variable is set.
 func TestCollector(t *testing.T) {
 	limit, percent := debug.SetMemoryLimit(math.MaxInt64), debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) })

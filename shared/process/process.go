@@ -13,11 +13,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Main reads a configuration of type C (kong's struct tags: help, env, default)
-// and runs the service until it ends or SIGINT or SIGTERM comes; a second
-// signal ends it at once. A failure is one line on standard error and exit
-// status 1; --help shows every setting with its variable. The commands version
-// and ready need none of the settings that C requires.
+// Main reads a configuration of type C (kong's struct tags: help, env,
+// default) and runs the service until it ends or SIGINT or SIGTERM comes;
+// a second signal ends it at once. A failure is one line on standard
+// error and exit status 1; --help shows every setting with its variable.
+// The commands version and ready need no required setting of C.
 func Main[C any](name, description string, run func(ctx context.Context, config C, logger *slog.Logger) error) {
 	if len(os.Args) > 1 && isCommon(os.Args[1]) {
 		Commands[struct{}](name, description)
@@ -30,10 +30,10 @@ func Main[C any](name, description string, run func(ctx context.Context, config 
 	end(name, run(ctx, options.Given, logger))
 }
 
-// Commands is Main for a program with several commands. C has a field for each
-// (kong's struct tags: cmd, help), with a method Run(ctx context.Context,
-// logger *slog.Logger) error. A mistake in its arguments is one line on
-// standard error; standard output is for results.
+// Commands is Main for a program with several commands. C has a field for
+// each (kong's struct tags: cmd, help), with a method Run(ctx
+// context.Context, logger *slog.Logger) error. A mistake in the arguments
+// is one line on standard error; standard output is for results.
 func Commands[C any](name, description string) {
 	var options struct {
 		options[C]
@@ -52,7 +52,8 @@ type commonCommands struct {
 	Version Version `cmd:"" help:"Print which version this is."`
 }
 
-// called is how this program is called, which a name in logs need not be.
+// called returns the program's file name, which may differ from its
+// name in logs.
 func called() string { return filepath.Base(os.Args[0]) }
 
 func isCommon(command string) bool { return command == "ready" || command == "version" }
@@ -61,7 +62,7 @@ func commonHelp(program string) string {
 	return fmt.Sprintf("\n\n%[1]s version prints which version this is; %[1]s ready asks the one that serves here whether it can.", program)
 }
 
-// Options is what Main parses for a configuration, to list its settings.
+// Options returns what Main parses for a configuration, to list its settings.
 func Options[C any]() any { return new(options[C]) }
 
 type options[C any] struct {
@@ -75,7 +76,7 @@ type logging struct {
 	LogJSON  bool   `name:"log-json" help:"Log JSON lines instead of text." env:"WEIR_LOG_JSON"`
 }
 
-// begin returns a context that ends with the first signal, and the log.
+// begin returns a context that ends with the first signal, and the logger.
 func begin(name string, logging logging) (context.Context, *slog.Logger) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -89,8 +90,8 @@ func end(name string, err error) {
 	}
 }
 
-// inOneLine is why a process ends, for whoever collects lines: drivers put what
-// they tried below each other, and settings what is wrong with each.
+// inOneLine returns an error as one line, for collectors of lines:
+// drivers join their attempts by line breaks, and settings their errors.
 func inOneLine(name string, err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i := range lines {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// ready asks the process that serves beside it: the health check of a
-// container, in which there is no other program that could.
+// ready asks the process that serves beside it: it is the health check
+// of a container without other programs.
 type ready struct {
 	Listen  string        `help:"Address that the process listens on." env:"WEIR_LISTEN" required:""`
 	Timeout time.Duration `help:"How long to wait for the answer." default:"5s"`
@@ -31,8 +31,8 @@ func (r ready) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The certificate is for the names that clients use, not for
-	// this address. Nothing secret is sent.
+	// The certificate is for the names that clients use, not for this
+	// address. Nothing secret is sent.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
@@ -43,7 +43,7 @@ func (r ready) Run(ctx context.Context) error {
 	return judge(response)
 }
 
-// local is where a listener's address is reached on its own machine.
+// local returns a listener's address on its own machine.
 func local(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -55,13 +55,13 @@ func local(listen string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "localhost"), port), nil
 }
 
-// judge returns what keeps the process from serving.
+// judge returns why the process can't serve.
 func judge(response *http.Response) error {
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
 	var problem struct{ Detail string }
-	body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<16)) // what can't be read explains nothing
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<16)) // an unreadable body explains nothing
 	_ = json.Unmarshal(body, &problem)
 	return fmt.Errorf("%s: %s", response.Status, cmp.Or(problem.Detail, "no reason given"))
 }

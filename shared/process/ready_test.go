@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The health check is good only where the process says that it
-// can serve, and passes on why not.
+// The health check succeeds only if the process can serve, and else
+// passes on the reason.
 func TestReady(t *testing.T) {
 	var status int
 	var body string

@@ -12,13 +12,12 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// FileSuffix is what the name of a secret's variable ends with
-// where it names a file instead.
+// FileSuffix ends the name of a secret's variable that names a file instead.
 const FileSuffix = "_FILE"
 
 // SecretFiles lets every secret setting be given as a file:
-// WEIR_DATABASE_URL_FILE names the file with WEIR_DATABASE_URL. Environments
-// are shown by tools and inherited by children, files are not.
+// WEIR_DATABASE_URL_FILE names the file with WEIR_DATABASE_URL. Tools
+// show environments and children inherit them, unlike files.
 func SecretFiles() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		return errors.Join(kong.Resolvers(kong.ResolverFunc(fromFile)).Apply(k), kong.ValueFormatter(secretHelp).Apply(k))
@@ -42,7 +41,7 @@ func fromFile(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	return nil, nil
 }
 
-// SecretIn is the secret in a file that a variable names.
+// SecretIn returns the secret in a file that a variable names.
 func SecretIn(name, variable string) (string, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {

@@ -17,8 +17,8 @@ type secretive struct {
 	Name  string         `help:"A name." env:"WEIR_TEST_NAME"`
 }
 
-// A secret comes from its variable, or from the file that the other
-// variable names, and from no other setting's.
+// A secret comes from its variable, or from the file of its other
+// variable, and from no other setting's.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	full, empty := filepath.Join(dir, "token"), filepath.Join(dir, "empty")
@@ -59,7 +59,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// The help of a secret names the variable for its file; that of others does not.
+// Only a secret's help names the variable for its file.
 func TestSecretHelp(t *testing.T) {
 	var out bytes.Buffer
 	parser, err := kong.New(&secretive{}, SecretFiles(), kong.Writers(&out, &out), kong.Exit(func(int) {}))

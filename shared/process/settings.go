@@ -15,7 +15,7 @@ func CheckBrokers(brokers []string) error {
 }
 
 // CheckDatabaseURL reports what is wrong with a setting such as
-// WEIR_DATABASE_URL, without showing it: it holds a password.
+// WEIR_DATABASE_URL. It never shows the value, which holds a password.
 func CheckDatabaseURL(variable, text string) error {
 	if text == "" {
 		return fmt.Errorf("%[1]s is empty: name a database as postgres://user:password@host/database, or in %[1]s%[2]s a file that does", variable, FileSuffix)

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// An address of a database that is wrong is not shown, but its setting is.
+// An error about a database's address names its setting, not its value.
 func TestCheckDatabaseURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "WEIR_DATABASE_URL_FILE", "host=db password=secret": "postgres://", "https://weir:secret@db/weir": "postgres://",

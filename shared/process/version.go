@@ -9,14 +9,13 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker where images are made; elsewhere
-// the commit stands for it.
+// version is set by the linker in images; elsewhere the commit replaces it.
 var version string
 
-// unversioned is a program that was compiled outside of a repository.
+// unversioned is the version of a program compiled outside of a repository.
 const unversioned = "unversioned"
 
-// Version is the command that every program has.
+// Version is the command version of every program.
 type Version struct{}
 
 // Run is called by kong.
@@ -29,7 +28,8 @@ func writeVersion(w io.Writer, version string, settings map[string]string) error
 	return err
 }
 
-// named is the version, or else the commit; changes that are not committed show.
+// named returns the version, or else the commit, with a mark
+// for uncommitted changes.
 func named(version string, settings map[string]string) string {
 	commit := settings["vcs.revision"]
 	if commit != "" && settings["vcs.modified"] == "true" {
@@ -38,7 +38,7 @@ func named(version string, settings map[string]string) string {
 	return cmp.Or(version, commit, unversioned)
 }
 
-// buildSettings are what the compiler has noted in this program.
+// buildSettings returns what the compiler stored in this program.
 func buildSettings() map[string]string {
 	settings := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -49,5 +49,5 @@ func buildSettings() map[string]string {
 	return settings
 }
 
-// Built is the version of this program, or the commit.
+// Built returns this program's version, or else its commit.
 func Built() string { return named(version, buildSettings()) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A program calls itself what the linker was given, else by its commit.
+// A program's version is the linker's, else its commit.
 func TestVersion(t *testing.T) {
 	committed := map[string]string{"vcs.revision": "ca80d46", "vcs.modified": "false"}
 	changed := map[string]string{"vcs.revision": "ca80d46", "vcs.modified": "true"}

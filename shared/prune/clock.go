@@ -15,18 +15,18 @@ import (
 )
 
 // ErrClocksDiffer means that nothing is pruned: one of two clocks is
-// wrong, and what is old by it may be new.
+// wrong, and rows old by it may be new.
 var ErrClocksDiffer = errors.New("nothing is pruned while the clocks of this machine and of the database differ by more than an hour")
 
-// apartMost is how far the two clocks may be apart.
+// apartMost is the largest accepted difference of the two clocks.
 const apartMost = time.Hour
 
-// A clock is the earlier of this machine's and the database's:
-// rows go late rather than early.
+// A clock is the earlier of this machine's and the database's: rows are
+// deleted late rather than early.
 type clock struct {
 	machine func() time.Time
-	trusted bool         // from a source of its own: the database's clock does not matter
-	ahead   atomic.Int64 // how far the machine's was ahead of the database's when they were compared
+	trusted bool         // the caller's own: the database's clock does not matter
+	ahead   atomic.Int64 // the machine's before the database's at the last comparison, in nanoseconds
 	refused prometheus.Gauge
 	apart   prometheus.Gauge
 }

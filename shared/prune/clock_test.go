@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// onSystemClock is a pruner of one table, on a machine whose
-// clock is ahead of the database's.
+// onSystemClock is a pruner of one table, on a machine whose clock is
+// ahead of the database's.
 func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table Table) *Pruner {
 	t.Helper()
 	p := New(Config{Pool: pool, Tables: fixed(table), Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
@@ -23,8 +23,8 @@ func onSystemClock(t *testing.T, pool *pgxpool.Pool, ahead time.Duration, table 
 	return p
 }
 
-// By a clock that the database contradicts nothing is removed, whether it is
-// ahead or behind; once it is set right, what is old is.
+// Nothing is removed while the database's clock differs, ahead or
+// behind; once the clock is set right, old rows are.
 func TestAWrongClockPrunesNothing(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	for _, ahead := range []time.Duration{365 * 24 * time.Hour, 2 * time.Hour, -2 * time.Hour} {
@@ -49,7 +49,7 @@ func TestAWrongClockPrunesNothing(t *testing.T) {
 	}
 }
 
-// Rows go by the earlier of the two clocks as well while these are close together.
+// While the two clocks are close, the earlier one decides.
 func TestTheEarlierClockDecides(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	for _, ahead := range []time.Duration{30 * time.Minute, -30 * time.Minute} {

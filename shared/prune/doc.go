@@ -1,4 +1,4 @@
-// Package prune removes in the background what tables need not keep
-// any more. Which rows those are is up to each Table: the package has
-// the database and the loop, and no table.
+// Package prune deletes in the background what tables need not keep.
+// Each Table decides which rows those are: the package has the database
+// and the loop, and no table.
 package prune

@@ -11,7 +11,7 @@ import (
 // metrics describe one table.
 type metrics struct {
 	removed prometheus.Counter
-	oldest  atomic.Pointer[time.Time] // after the last run; nil before it and of an empty table
+	oldest  atomic.Pointer[time.Time] // after the last run; nil before it and for an empty table
 	clock   func() time.Time
 }
 
@@ -27,7 +27,7 @@ func newMetrics(registerer prometheus.Registerer, table string, clock func() tim
 	return m
 }
 
-// newDone is the metric of the last run that kept every bound.
+// newDone returns the metric of the last run that kept every bound.
 func newDone(registerer prometheus.Registerer) prometheus.Gauge {
 	return promauto.With(registerer).NewGauge(prometheus.GaugeOpts{
 		Name: "weir_prune_last_success_timestamp_seconds", Help: "Unix time of the last run that pruned every table to its bound; 0 before the first.",

@@ -17,27 +17,26 @@ import (
 
 // A Table grows until it is pruned to its bound.
 type Table interface {
-	// Name is as the schema has it: "facts".
+	// Name returns its name in the schema, such as "facts".
 	Name() string
-	// Keeps is the bound, as in Bound.
+	// Keeps returns the bound, as in Bound.
 	Keeps() string
-	// Prune removes at most one transaction's worth of rows beyond the bound,
-	// and reports whether more may be left.
+	// Prune deletes at most one transaction's worth of rows beyond the
+	// bound, and reports whether more may be left.
 	Prune(ctx context.Context, tx pgx.Tx) (removed int64, more bool, err error)
-	// Oldest is the time of the oldest row; zero in an empty table.
+	// Oldest returns the time of the oldest row; zero for an empty table.
 	Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error)
 }
 
 // interval is the time between two runs.
 const interval = 10 * time.Minute
 
-// Config is what a Pruner works on. All of it is required but
-// Fixed, Clock and Metrics.
+// Config configures a Pruner. Fixed, Clock and Metrics are optional.
 type Config struct {
 	Pool    *pgxpool.Pool
-	Tables  func(clock func() time.Time) []Table // by the clock of the Pruner, which is checked
-	Fixed   []Bound                              // of the schema's other tables: they hold no more rows than there are things, and nothing of them has to go
-	Clock   func() time.Time                     // the caller's own, which is believed; nil: the system's, which the database has to confirm
+	Tables  func(clock func() time.Time) []Table // by the Pruner's clock, which is checked
+	Fixed   []Bound                              // of the schema's other tables, which cannot grow beyond what they describe
+	Clock   func() time.Time                     // the caller's own, which is trusted; nil: the system's, which is compared with the database's
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
 }
@@ -74,7 +73,8 @@ func (p *Pruner) logFailure(ctx context.Context, err error) {
 	p.cfg.Logger.Log(ctx, levelOf(err), "cannot prune", slog.String("error", err.Error()))
 }
 
-// levelOf is that of what does not mend itself, or may at the next run.
+// levelOf returns Error for a failure that lasts, Warn for one that a
+// retry may end.
 func levelOf(err error) slog.Level {
 	if errors.Is(err, ErrClocksDiffer) {
 		return slog.LevelError
@@ -82,8 +82,8 @@ func levelOf(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// RunOnce prunes every table to its bound, also after others have failed; none
-// by a clock that the database contradicts.
+// RunOnce prunes every table to its bound, even if others fail; none
+// while the clocks differ.
 func (p *Pruner) RunOnce(ctx context.Context) error {
 	err := p.clock.check(ctx, p.cfg.Pool)
 	if err == nil {
@@ -114,10 +114,10 @@ func (p *Pruner) prune(ctx context.Context, table Table) error {
 	}
 }
 
-// waitForLock is how long a transaction waits for a lock: others wait behind it.
+// waitForLock limits a transaction's wait for a lock: others wait behind it.
 const waitForLock = `SET LOCAL lock_timeout = '2s'`
 
-// pruneSome is one transaction. Metrics count what is committed.
+// pruneSome runs one transaction. Metrics count what is committed.
 func (p *Pruner) pruneSome(ctx context.Context, table Table) (more bool, err error) {
 	var removed int64
 	var oldest time.Time

@@ -18,8 +18,8 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fakeTable has some rows beyond its bound, each as many hours old as there are
-// rows left, and removes two of them in a transaction.
+// fakeTable has some rows beyond its bound, each as many hours old as
+// there are rows left. A transaction removes two of them.
 type fakeTable struct {
 	name  string
 	left  int64
@@ -60,8 +60,8 @@ func newPruner(t *testing.T, log *slog.Logger, tables ...Table) (*Pruner, *prome
 	}), metrics
 }
 
-// Each table is pruned until nothing is left beyond its bound, although another
-// one fails, and what was removed is counted.
+// Each table is pruned to its bound although another one fails, and
+// removed rows are counted.
 func TestRunOnce(t *testing.T) {
 	broken := errors.New("broken")
 	tables := []*fakeTable{{name: "broken", left: 1, fails: broken}, {name: "empty"}, {name: "full", left: 5}}
@@ -91,7 +91,7 @@ weir_pruned_total{table="full"} 5
 	}
 }
 
-// Run prunes at its start, logs what fails, and ends with its context.
+// Run prunes at its start, logs failures, and ends with its context.
 func TestRun(t *testing.T) {
 	var lines lines
 	table := &fakeTable{name: "broken", fails: errors.New("broken"), runs: make(chan struct{}, 1)}
@@ -106,7 +106,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// lines are what was logged.
+// lines are the logged lines.
 type lines struct {
 	all     []string
 	written func()

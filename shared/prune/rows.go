@@ -10,22 +10,22 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// batch is how many rows one transaction removes at most.
+// batch is how many rows one transaction deletes at most.
 const batch = 10_000
 
-// Rows are a table whose rows go by age. Identifiers and
-// conditions are SQL of the caller's own.
+// Rows is a table whose rows are deleted by age. Identifiers and
+// conditions are SQL of the caller.
 type Rows struct {
 	Table  string
 	Bound  string           // see Table.Keeps
-	Age    string           // the column, or expression, by which rows age
-	Before func() time.Time // rows of before that go; see Ago
-	Only   string           // further condition of the rows that may go, of which "t" is the table; empty: all
+	Age    string           // the column, or expression, of a row's time
+	Before func() time.Time // older rows are deleted; see Ago
+	Only   string           // a further condition for deletion, with "t" as the table; empty: none
 
-	AppendOnly bool // rows never change, so nobody holds one that is to go: no right to UPDATE is needed
+	AppendOnly bool // rows never change, so none is locked: no right to UPDATE is needed
 }
 
-// Ago is an instant a span before now.
+// Ago returns the time a span before now.
 func Ago(span time.Duration, clock func() time.Time) func() time.Time {
 	return func() time.Time { return clock().Add(-span) }
 }
@@ -61,7 +61,7 @@ func (r Rows) and() string {
 	return " AND " + r.Only
 }
 
-// Oldest implements Table. What does not age has no part in it.
+// Oldest implements Table. It ignores rows that do not age.
 func (r Rows) Oldest(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	if err := pg.AsSystem(ctx, tx); err != nil {
 		return time.Time{}, err

@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/pg/pgtest"
 )
 
-// Rows go once they are old, as far as their condition goes; those that
-// somebody works with go later. All tables are measured.
+// Old rows that match the condition are deleted; locked ones later. All
+// tables are measured.
 func TestRows(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (id int, at timestamptz, over boolean);
@@ -62,7 +62,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Rows that do not age yet keep nobody from pruning the others.
+// Rows that do not age do not stop the pruning of others.
 func TestRowsThatDoNotAge(t *testing.T) {
 	pool := pgtest.OpenOwned(t, "prunetest")
 	_, err := pool.Exec(t.Context(), `CREATE TABLE things (ended timestamptz); INSERT INTO things VALUES (NULL)`)

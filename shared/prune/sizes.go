@@ -10,8 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// sizes are how large a schema's tables are on disk, so that a
-// failing bound is seen.
+// sizes measures a schema's tables on disk, so that a failing bound is seen.
 type sizes struct{ bytes *prometheus.GaugeVec }
 
 func newSizes(registerer prometheus.Registerer) *sizes {
@@ -20,7 +19,7 @@ func newSizes(registerer prometheus.Registerer) *sizes {
 	}, []string{"table"})}
 }
 
-// tableSizes counts a partition, and what that is partitioned into, to its table.
+// tableSizes counts partitions, and theirs, to their table.
 const tableSizes = `SELECT coalesce(root.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
 	FROM pg_class c LEFT JOIN pg_class root ON root.oid = pg_partition_root(c.oid)
 	WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') GROUP BY 1`
@@ -31,7 +30,7 @@ func (s *sizes) measure(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("cannot measure the tables: %w", err)
 	}
 	var table string
-	var bytes *int64 // null: the partition has just been dropped
+	var bytes *int64 // null: the partition was just dropped
 	_, err = pgx.ForEachRow(rows, []any{&table, &bytes}, func() error {
 		if bytes != nil {
 			s.bytes.WithLabelValues(table).Set(float64(*bytes))

@@ -8,14 +8,15 @@ import (
 // window is the time unit of limits: requests per minute.
 const window = int64(time.Minute)
 
-// A Bucket is a token bucket in one number: when it will be full again, in
-// nanoseconds since 1970. The zero value is full. This is the generic cell rate
-// algorithm (ITU-T I.371): time alone refills it, without a ticker.
+// A Bucket is a token bucket in one number: when it will be full again,
+// in nanoseconds since 1970. The zero value is full. This is the
+// generic cell rate algorithm (ITU-T I.371): time alone refills it,
+// without a ticker.
 type Bucket struct {
 	full int64
 }
 
-// Full reports whether the bucket is full at now, and so as good as a new one.
+// Full reports whether the bucket is full at now, and so equals a new one.
 func (b *Bucket) Full(now int64) bool { return b.full <= now }
 
 // Scope names the level of a limit.
@@ -26,12 +27,12 @@ const (
 	ScopeOrganization Scope = "organization"
 	ScopeProject      Scope = "project"
 	ScopeKey          Scope = "key"
-	ScopeClient       Scope = "client" // an address from which unauthenticated requests come
+	ScopeClient       Scope = "client" // the address of unauthenticated requests
 )
 
-// A Limit is one bucket that a request has to pass. PerMinute
-// tokens, at least 1, come back each minute; Burst is how many a
-// full bucket holds, PerMinute where it is 0.
+// A Limit is one bucket that a request has to pass. PerMinute tokens,
+// at least 1, come back each minute; Burst is how many a full bucket
+// holds, PerMinute if it is 0.
 type Limit struct {
 	Scope     Scope
 	PerMinute int
@@ -39,18 +40,18 @@ type Limit struct {
 	Bucket    *Bucket
 }
 
-// A Result is how a request fared, at the level with the fewest tokens left.
+// A Result is a request's outcome, at the level with the fewest tokens left.
 type Result struct {
 	Allowed    bool
 	Scope      Scope
 	Limit      int           // requests per minute
 	Remaining  int           // whole tokens, never negative
 	Full       int64         // when that bucket is full again, nanoseconds since 1970
-	RetryAfter time.Duration // 0 if allowed; else when every level has a token, without other takers
+	RetryAfter time.Duration // 0 if allowed; else when every level has a token, without other requests
 }
 
-// Take takes one token from every level, or none at all. now is
-// nanoseconds since 1970; limits is not empty.
+// Take takes one token from every level, or none. now is in nanoseconds
+// since 1970; limits is not empty.
 func Take(now int64, limits []Limit) Result {
 	wait := int64(0)
 	for _, limit := range limits {
@@ -66,11 +67,11 @@ func Take(now int64, limits []Limit) Result {
 	return rate
 }
 
-// Peek describes the levels without taking anything: for a
-// request that is refused for another reason.
+// Peek describes the levels without taking a token: for a request
+// refused for another reason.
 func Peek(now int64, limits []Limit) Result { return tightest(now, limits) }
 
-// Refund puts one token back: the request turned out to belong elsewhere.
+// Refund puts one token back: the request belongs elsewhere.
 func Refund(limit Limit) { limit.Bucket.full -= limit.interval() }
 
 // tightest describes the level with the fewest tokens; of several, the
@@ -93,7 +94,7 @@ func (l Limit) interval() int64 { return max(1, window/int64(l.PerMinute)) }
 // capacity is the time in which an empty bucket fills up.
 func (l Limit) capacity() int64 { return l.interval() * int64(cmp.Or(l.Burst, l.PerMinute)) }
 
-// wait is how long it takes until there is a token; 0 if there is one.
+// wait returns the time until there is a token; 0 if there is one.
 func (l Limit) wait(now int64) int64 {
 	ahead := max(l.Bucket.full, now) + l.interval() - now
 	return max(0, ahead-l.capacity())

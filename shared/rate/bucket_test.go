@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// modelBucket is a token bucket as textbooks have it, in fractions of a token.
+// modelBucket is a textbook token bucket, in fractions of a token.
 type modelBucket struct {
 	tokens float64
 	at     int64
@@ -22,9 +22,10 @@ func (m *modelBucket) refill(now int64, limit int) {
 	m.at = now
 }
 
-// Three levels behave like three textbook buckets of which a request takes one
-// token each or none, under random arrivals: admission, whole tokens left at
-// the tightest level, and that waiting for RetryAfter always helps.
+// Three levels behave like three textbook buckets from which a request
+// takes one token each or none, under random arrivals: in admission, in
+// whole tokens left at the tightest level, and in that waiting for
+// RetryAfter always helps.
 func TestTakeAgreesWithModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
@@ -83,8 +84,8 @@ func checkTake(t *testing.T, now int64, limits []rate.Limit, models []modelBucke
 	}
 }
 
-// A full bucket lets exactly its limit pass at once; then the
-// limit's 60th, and no more, each second.
+// A full bucket allows exactly its limit at once; then the limit's
+// 60th, and no more, each second.
 func TestTakeBurst(t *testing.T) {
 	limits := []rate.Limit{{Scope: rate.ScopeOrganization, PerMinute: 60, Bucket: &rate.Bucket{}}}
 	now := int64(1_800_000_000_000_000_000)
@@ -102,8 +103,8 @@ func TestTakeBurst(t *testing.T) {
 	}
 }
 
-// A request that one level refuses takes no token from the
-// others, and the result is of that level.
+// A request refused by one level takes no token from the others, and
+// its result is that level's.
 func TestTakeAllOrNone(t *testing.T) {
 	organization, key := &rate.Bucket{}, &rate.Bucket{}
 	limits := []rate.Limit{
@@ -122,7 +123,7 @@ func TestTakeAllOrNone(t *testing.T) {
 	}
 }
 
-// A limit that changes at any time never makes the numbers leave their range.
+// A limit that changes at any time keeps the numbers in their range.
 func TestTakeWithChangingLimit(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	bucket := &rate.Bucket{}

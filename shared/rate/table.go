@@ -8,17 +8,17 @@ import (
 // sweepInterval is the least time between two sweeps of a full table.
 const sweepInterval = int64(time.Second)
 
-// A Table holds a bucket for each of many keys, such as client networks, up to
-// a fixed number. It is safe for concurrent use.
+// A Table holds a bucket for each of many keys, such as client
+// networks, up to a fixed number. It is safe for concurrent use.
 type Table[K comparable] struct {
 	max int
 
 	mu      sync.Mutex
 	buckets map[K]*Bucket // bounded by max
-	swept   int64         // when full buckets were last forgotten
+	swept   int64         // when full buckets were last dropped
 }
 
-// NewTable makes a table of at most limit buckets, at least 1.
+// NewTable returns a table of at most limit buckets, at least 1.
 func NewTable[K comparable](limit int) *Table[K] {
 	return &Table[K]{max: max(limit, 1), buckets: map[K]*Bucket{}}
 }
@@ -31,8 +31,8 @@ type KeyLimit[K comparable] struct {
 	Burst     int
 }
 
-// Take takes one token from the bucket of every limit, or none at
-// all. There is at least one limit.
+// Take takes one token from the bucket of every limit, or none. There
+// is at least one limit.
 func (t *Table[K]) Take(now int64, keyed ...KeyLimit[K]) Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +43,7 @@ func (t *Table[K]) Take(now int64, keyed ...KeyLimit[K]) Result {
 	return Take(now, limits)
 }
 
-// Refund puts back the token of a request that turned out to belong elsewhere.
+// Refund puts back the token of a request that belongs elsewhere.
 func (t *Table[K]) Refund(now int64, limit KeyLimit[K]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Table[K]) Wait(now int64, key K, capacity, perSecond int64) time.Durati
 	return 0
 }
 
-// Len is how many buckets there are.
+// Len returns the number of buckets.
 func (t *Table[K]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,9 +88,9 @@ func (t *Table[K]) bucket(key K, now int64) *Bucket {
 	return found
 }
 
-// makeRoom drops full buckets, which are as good as new ones, and failing
-// that any: ever new keys must not fill the memory. It sweeps once a
-// second at most, so that a flood stays cheap.
+// makeRoom drops full buckets, which equal new ones, and failing that
+// any: new keys must not fill the memory. It sweeps once a second at
+// most, so that a flood stays cheap.
 func (t *Table[K]) makeRoom(now int64) {
 	if len(t.buckets) < t.max {
 		return

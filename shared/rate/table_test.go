@@ -13,8 +13,8 @@ func ask(key int) rate.KeyLimit[int] {
 	return rate.KeyLimit[int]{Scope: rate.ScopeClient, Key: key, PerMinute: 6, Burst: 3}
 }
 
-// A key gets its burst at once, then one more each interval; waiting for
-// RetryAfter always helps, and one key takes nothing from another.
+// A key gets its burst at once, then one more each interval; waiting
+// for RetryAfter always helps, and keys are independent.
 func TestTable(t *testing.T) {
 	table := rate.NewTable[int](10)
 	for i := range 3 {
@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 			t.Fatalf("request %d: %+v", i+1, got)
 		}
 	}
-	for range 5 { // what is refused takes nothing
+	for range 5 { // a refused request takes nothing
 		if got := table.Take(start, ask(1)); got.Allowed || got.RetryAfter != 10*time.Second {
 			t.Fatalf("the fourth: %+v", got)
 		}
@@ -40,8 +40,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// However many keys come, at most so many buckets are kept, and
-// the newest key is still limited.
+// However many keys come, the number of buckets is bounded, and the
+// newest key is still limited.
 func TestTableIsBounded(t *testing.T) {
 	table := rate.NewTable[int](100)
 	for key := range 10_000 {
@@ -58,8 +58,7 @@ func TestTableIsBounded(t *testing.T) {
 	}
 }
 
-// What was spent beyond the capacity has to come back before
-// more is let through, and no longer.
+// Spending beyond the capacity blocks until it has come back, and no longer.
 func TestSpend(t *testing.T) {
 	const capacity, perSecond = 1000, 100
 	table := rate.NewTable[string](10)

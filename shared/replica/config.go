@@ -13,7 +13,7 @@ import (
 // URLVariable is the setting for the address of the replica.
 const URLVariable = "WEIR_REPLICA_DATABASE_URL"
 
-// Config is where a replica is, and how long reads wait for it.
+// Config is a replica's address, and how long reads wait for it.
 type Config struct {
 	DatabaseURL httpapi.Secret `help:"Postgres URL of a standby that answers what is heavy to read. Empty: the database itself does." env:"WEIR_REPLICA_DATABASE_URL" default:""`
 	Wait        time.Duration  `help:"How long such a read waits until the standby is reached and has all that the database has; then the database answers." env:"WEIR_REPLICA_WAIT" default:"500ms"`

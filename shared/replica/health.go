@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// A health is whether a replica is asked. After a failure it rests, so that few
-// reads wait in vain.
+// A health decides whether a replica is asked. After a failure it
+// rests, so that few reads wait in vain.
 type health struct {
 	rest    time.Duration
 	clock   func() time.Time
 	logger  *slog.Logger
 	reads   *prometheus.CounterVec
-	resting atomic.Int64 // until then, in nanoseconds since 1970; 0 where it was reached since it failed
+	resting atomic.Int64 // its end, in nanoseconds since 1970; 0 if the replica was reached after its last failure
 	failing atomic.Bool
 }
 
@@ -31,8 +31,8 @@ func newHealth(rest time.Duration, options Options) *health {
 
 func (h *health) count(outcome string) { h.reads.WithLabelValues(outcome).Inc() }
 
-// rests reports whether a read has to go without the replica. When a rest ends,
-// one read tries, and the others go without until it has reached the replica.
+// rests reports whether a read must do without the replica. When a rest ends,
+// one read tries, and the others do without until it has reached the replica.
 func (h *health) rests() bool {
 	now, until := h.clock().UnixNano(), h.resting.Load()
 	rests := now < until || until != 0 && !h.resting.CompareAndSwap(until, now+int64(h.rest))
@@ -42,8 +42,8 @@ func (h *health) rests() bool {
 	return rests
 }
 
-// failed notes that a read could not begin. Where who asked has gone, that says
-// nothing of the replica: another may try.
+// failed notes that a read could not begin. If the reader's context
+// ended, the replica is not to blame: another read may try.
 func (h *health) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		if until := h.resting.Load(); until != 0 {
@@ -62,8 +62,8 @@ func (h *health) failed(ctx context.Context, err error) {
 	}
 }
 
-// interrupted notes that the replica has cancelled a read, as it does where it
-// would keep what the primary has removed.
+// interrupted notes that the replica cancelled a read, as it does when
+// the read needs rows that the primary has removed.
 func (h *health) interrupted() { h.count("cancelled") }
 
 func (h *health) answered() { h.count("answered") }

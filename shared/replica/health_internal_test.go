@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// When a rest ends, one read tries the replica. The others go without until it
-// is answered, or has not been for another rest.
+// When a rest ends, one read tries the replica. The others do without
+// until it is answered, or until another rest is over.
 func TestOneTriesAfterARest(t *testing.T) {
 	now := time.Unix(1, 0)
 	h := newHealth(time.Second, Options{Clock: func() time.Time { return now }, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})

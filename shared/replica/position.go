@@ -16,9 +16,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// A position is how far a server has written its log, which no other server
-// has. With each fail-over a timeline begins, on which the same number means
-// something else.
+// A position is how far a server has written its log. Each fail-over
+// begins a timeline, on which the same number has another meaning.
 type position struct {
 	server, lsn string
 	timeline    int
@@ -30,7 +29,7 @@ func positionOf(ctx context.Context, primary querier) (at position, err error) {
 	return at, err
 }
 
-// A state is that of a replica, as a read needs it.
+// A state is a replica's, as far as a read needs it.
 type state struct {
 	role     string
 	bypasses bool // row level security
@@ -51,7 +50,7 @@ func (p position) look(ctx context.Context, replica querier) (s state, err error
 
 var errBehind = errors.New("the replica lacks what the primary has")
 
-// usable returns why a read may not go there, however long it waits.
+// usable returns why a read may never go there, however long it waits.
 func (p position) usable(s state) error {
 	switch {
 	case s.bypasses:
@@ -65,11 +64,11 @@ func (p position) usable(s state) error {
 	return nil
 }
 
-// longestPause is between two looks.
+// longestPause is the longest time between two looks.
 const longestPause = 16 * time.Millisecond
 
-// await waits until a server has replayed the position. Where the time ends
-// while it asks once more, the replica is behind all the same.
+// await waits until a server has replayed the position. If the time
+// ends during a query, the replica counts as behind.
 func (p position) await(ctx context.Context, replica querier) error {
 	err := p.reached(ctx, replica)
 	for pause := time.Millisecond; errors.Is(err, errBehind) && ctx.Err() == nil; pause = min(2*pause, longestPause) {

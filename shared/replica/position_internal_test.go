@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lags is a standby that has not replayed anything, and does not answer the
-// second question before its time ends.
+// lags is a standby that has replayed nothing, and whose time ends
+// before its second answer.
 type lags struct {
 	end   context.CancelFunc
 	asked int

@@ -12,15 +12,15 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Reader reads from a replica where it can. A nil one has none. It is safe
-// for concurrent use.
+// A Reader reads from a replica if it can. A nil one has none. It is
+// safe for concurrent use.
 type Reader struct {
 	pool   *pgxpool.Pool
 	wait   time.Duration
 	health *health
 }
 
-// Options are what a Reader works with.
+// Options configure a Reader.
 type Options struct {
 	Schema  string
 	Conns   int // to the replica at most
@@ -29,8 +29,8 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Open returns the reader of a replica, which is connected to on first use; nil
-// where none is set.
+// Open returns the reader of a replica, which it connects to on first
+// use; nil if none is set.
 func Open(ctx context.Context, config Config, options Options) (*Reader, error) {
 	health := newHealth(10*config.wait(), options) // also without a replica: its metric is documented
 	if config.DatabaseURL == "" {
@@ -50,7 +50,7 @@ func (r *Reader) Close() {
 	}
 }
 
-// Check returns why the replica would not be read from now.
+// Check returns why the replica can't be read from now.
 func (r *Reader) Check(ctx context.Context, primary *pgxpool.Pool) error {
 	conn, err := r.current(ctx, primary)
 	if err == nil {
@@ -59,8 +59,8 @@ func (r *Reader) Check(ctx context.Context, primary *pgxpool.Pool) error {
 	return err
 }
 
-// Snapshot is pg.Snapshot at the replica, or else at the primary. Where the
-// replica cancels a read, fn runs a second time.
+// Snapshot is pg.Snapshot at the replica, or else at the primary. If
+// the replica cancels a read, fn runs a second time.
 func (r *Reader) Snapshot(ctx context.Context, primary *pgxpool.Pool, fn func(tx pgx.Tx) error) error {
 	if r == nil || r.health.rests() {
 		return pg.Snapshot(ctx, primary, fn)
@@ -72,8 +72,7 @@ func (r *Reader) Snapshot(ctx context.Context, primary *pgxpool.Pool, fn func(tx
 	return pg.Snapshot(ctx, primary, fn)
 }
 
-// answer reads from the replica. The error is the answer only where it has
-// answered.
+// answer reads from the replica. Its error counts only if the replica answered.
 func (r *Reader) answer(ctx context.Context, primary *pgxpool.Pool, fn func(tx pgx.Tx) error) (answered bool, err error) {
 	conn, err := r.current(ctx, primary)
 	if err != nil {
@@ -91,7 +90,8 @@ func (r *Reader) answer(ctx context.Context, primary *pgxpool.Pool, fn func(tx p
 	return true, err
 }
 
-// current is a connection to a server that has what the primary has now.
+// current returns a connection to a server that has all that the
+// primary has now.
 func (r *Reader) current(ctx context.Context, primary *pgxpool.Pool) (*pgxpool.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()

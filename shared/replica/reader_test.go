@@ -58,7 +58,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// point has the rig read from another replica.
+// point sets another replica.
 func (r *rig) point(t *testing.T, address string) {
 	t.Helper()
 	r.metrics = prometheus.NewRegistry()
@@ -80,7 +80,7 @@ func (r *rig) write(t *testing.T, organization string) (n int) {
 	return n
 }
 
-// read is the newest note of an organization, and whether a standby answered.
+// read returns an organization's newest note, and whether a standby answered.
 func (r *rig) read(t *testing.T, organization pg.Organization) (n int, standby bool) {
 	t.Helper()
 	must(t, r.reader.Snapshot(t.Context(), r.primary, func(tx pgx.Tx) error {
@@ -92,7 +92,7 @@ func (r *rig) read(t *testing.T, organization pg.Organization) (n int, standby b
 	return n, standby
 }
 
-// outcomes are how often reads came to something.
+// outcomes returns how often reads had an outcome.
 func (r *rig) outcomes(outcome string) float64 {
 	families, _ := r.metrics.Gather()
 	for _, family := range families {
@@ -127,7 +127,7 @@ func (r *rig) answersWithTheNewest(t *testing.T) {
 	}
 }
 
-// newest is what the primary has.
+// newest returns the primary's newest note.
 func (r *rig) newest(t *testing.T, organization pg.Organization) (n int) {
 	t.Helper()
 	must(t, pg.ReadAs(t.Context(), r.primary, organization, func(tx pgx.Tx) error {
@@ -169,12 +169,12 @@ func (r *rig) behind(t *testing.T) {
 	}
 }
 
-// A read that would keep the replica from applying a change is cancelled there.
+// The replica cancels a read that keeps it from applying a change.
 func (r *rig) cancelled(t *testing.T) {
 	r.point(t, r.Replica)
 	r.Execute(t, r.Standby, `ALTER SYSTEM SET max_standby_streaming_delay = 0`)
 	r.Execute(t, r.Standby, `SELECT pg_reload_conf()`)
-	var tries []bool // from the standby?
+	var tries []bool // whether from the standby
 	must(t, r.reader.Snapshot(t.Context(), r.primary, func(tx pgx.Tx) error {
 		var standby bool
 		if err := tx.QueryRow(t.Context(), `SELECT pg_is_in_recovery() FROM (SELECT count(*) FROM notes) AS counted`).Scan(&standby); err != nil {
@@ -190,8 +190,8 @@ func (r *rig) cancelled(t *testing.T) {
 	}
 }
 
-// change changes a table that a transaction at the standby has read, and returns
-// what becomes of that.
+// change changes a table that a transaction at the standby has read,
+// and returns that transaction's error.
 func (r *rig) change(ctx context.Context, tx pgx.Tx) error {
 	if _, err := r.primary.Exec(ctx, `ALTER TABLE notes ADD COLUMN more int`); err != nil {
 		return err

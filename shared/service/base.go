@@ -18,23 +18,23 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// A Base is what one service stands on.
+// A Base holds what every service uses.
 type Base struct {
 	Clock     func() time.Time
 	Logger    *slog.Logger
-	Dialer    *bus.Dialer    // of the brokers
-	Proxies   []netip.Prefix // whose X-Forwarded headers count
+	Dialer    *bus.Dialer    // for the brokers
+	Proxies   []netip.Prefix // whose X-Forwarded headers are trusted
 	Telemetry *telemetry.Service
 	Metrics   prometheus.Registerer // of Telemetry
 	Tracer    *tracing.Tracer
 	Cursors   *httpapi.Cursors // of lists
-	States    state.Config     // how topics are followed in memory; which one, and to what effect, is missing
+	States    state.Config     // how topics are followed in memory; the caller sets topic and Apply
 
 	// Each is nil until it is opened.
 	Pool      *pgxpool.Pool
 	CursorKey []byte          // of the schema of Pool, once it is migrated
 	Reads     *pgxpool.Pool   // for requests
-	Replica   *replica.Reader // for those that are heavy
+	Replica   *replica.Reader // for heavy requests
 	Publisher *publisher.Publisher
 	Endpoint  *httpapi.Endpoint
 
@@ -42,8 +42,8 @@ type Base struct {
 	config Config
 }
 
-// New makes the base of the service of that name, such as "ledger". It connects
-// to nothing.
+// New returns the base of the service of that name, such as "ledger".
+// It connects to nothing.
 func New(name string, config Config, logger *slog.Logger) (b *Base, err error) {
 	telemetry := config.Telemetry.Service(name, logger)
 	b = &Base{

@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-// EnsureTopics creates those of the service's own topics that are missing. It
-// waits for the brokers.
+// EnsureTopics creates the service's own missing topics. It waits
+// for the brokers.
 func (b *Base) EnsureTopics(ctx context.Context, all []contract.Topic) error {
 	return topics.EnsureWith(ctx, b.config.Brokers, b.Dialer, contract.OwnedBy(b.name, all))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing/otlp"
 )
 
-// Config is what every service needs to run. Embed it in a service's
-// configuration.
+// Config holds the settings of every service. Embed it in
+// a service's configuration.
 type Config struct {
 	httpapi.ServerConfig `embed:""`
 
@@ -35,7 +35,7 @@ type Config struct {
 
 	StateDir string `help:"Directory in which what other services published is kept, for a fast start. Empty: all of it is read at each start." env:"WEIR_STATE_DIR"`
 
-	Clock func() time.Time `kong:"-"` // the system's where nil
+	Clock func() time.Time `kong:"-"` // nil: the system's
 }
 
 // LogsConfig is what a service needs beside Config that consumes weir.logs.v1.
@@ -51,7 +51,7 @@ func (c Config) Validate() error {
 	)
 }
 
-// WallClock is Clock, or the system's.
+// WallClock returns Clock, or the system's.
 func (c Config) WallClock() func() time.Time {
 	if c.Clock != nil {
 		return c.Clock

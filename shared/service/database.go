@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/replica"
 )
 
-// OpenDatabase opens Pool, on a schema that is brought up to date.
+// OpenDatabase opens Pool, and migrates its schema.
 func (b *Base) OpenDatabase(ctx context.Context, schema pg.Schema) (err error) {
 	if b.Pool, err = pg.Open(ctx, b.config.DatabaseURL.Reveal(), schema.Name); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (b *Base) OpenDatabase(ctx context.Context, schema pg.Schema) (err error) {
 	return b.Migrate(ctx, schema)
 }
 
-// Migrate brings the schema of Pool up to date, and signs cursors with its key.
+// Migrate migrates the schema of Pool, and reads its key to sign cursors.
 func (b *Base) Migrate(ctx context.Context, schema pg.Schema) error {
 	if err := pg.Migrate(ctx, b.Pool, schema.Name, schema.Migrations...); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (b *Base) Migrate(ctx context.Context, schema pg.Schema) error {
 	return err
 }
 
-// OpenReads opens Reads, with that many connections, and Replica, with as many.
+// OpenReads opens Reads, and Replica, each with that many connections.
 func (b *Base) OpenReads(ctx context.Context, schema string, conns int) (err error) {
 	if b.Reads, err = pg.OpenReaders(ctx, b.config.DatabaseURL.Reveal(), schema, conns); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (b *Base) OpenReads(ctx context.Context, schema string, conns int) (err err
 	return err
 }
 
-// NewEraser erases from tables, in this order, what is deleted.
+// NewEraser returns an eraser of deletions from tables, in this order.
 func (b *Base) NewEraser(tables []erasure.Table) *erasure.Eraser {
 	return erasure.New(erasure.Config{
 		Module: b.name, Tables: tables, Pool: b.Pool, Bus: b.Publisher, Clock: b.Clock, Metrics: b.Metrics, Logger: b.Logger,

@@ -1,3 +1,3 @@
-// Package service is what every module's process stands on: the settings that
-// each has, and what is opened by them. It knows no module, and starts nothing.
+// Package service is the base of every module's process: the common
+// settings, and what they open. It knows no module, and starts nothing.
 package service

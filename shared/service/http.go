@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// NewRouter returns a router with the routes of health alone.
+// NewRouter returns a router with only the health routes.
 func (b *Base) NewRouter(ready func() error) *chi.Mux {
 	router := httpapi.NewRouter(httpapi.Options{
 		Logger: b.Logger, Clock: b.Clock, Proxies: b.Proxies, Observe: httpapi.NewMetrics(b.Metrics).Observe, Cursors: b.Cursors, Tracer: b.Tracer,
@@ -18,14 +18,14 @@ func (b *Base) NewRouter(ready func() error) *chi.Mux {
 	return router
 }
 
-// NewGuard returns a guard by the settings.
+// NewGuard returns a guard with the settings' limits.
 func (b *Base) NewGuard(config identity.GuardConfig) *identity.Guard {
 	config.Limits, config.Proxies, config.Clock, config.Metrics = b.config.Limits, b.Proxies, b.Clock, b.Metrics
 	return identity.NewGuard(config)
 }
 
-// Listen opens Endpoint, which listens where the settings name an address.
-// What comes over plain HTTP goes to see.
+// Listen opens Endpoint, which listens at the settings' addresses.
+// Requests over plain HTTP are passed to see.
 func (b *Base) Listen(handler http.Handler, see func(httpapi.PlaintextRequest)) (err error) {
 	if b.Endpoint, err = b.config.Open(handler, b.Logger, b.Clock, b.Metrics); err == nil {
 		b.Endpoint.SeePlaintext(see)

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// All that is wrong is named at once, without the password in an address.
+// All errors are named at once, without the password in an address.
 func TestValidate(t *testing.T) {
 	config := service.Config{ServerConfig: httpapi.ServerConfig{Drain: -1, TrustedProxies: []string{"nobody"}}, DatabaseURL: "https://weir:hunter2@db"}
 	config.Limits.ReadsPerMinute, config.Retention.ParkedDays, config.Deletions.DeletionsMonths, config.Replica.Wait = -1, -1, 1, -1
@@ -39,7 +39,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What can't be read of the settings is known before anything is opened.
+// Unreadable settings are errors before anything is opened.
 func TestNewNeedsReadableSettings(t *testing.T) {
 	var config service.Config
 	config.TrustedProxies = []string{"nobody"}
@@ -48,7 +48,7 @@ func TestNewNeedsReadableSettings(t *testing.T) {
 	}
 }
 
-// Close gives back all that was opened: connections, and the address.
+// Close releases all that was opened: connections, and the address.
 func TestClose(t *testing.T) {
 	base := open(t)
 	if err := base.Pool.Ping(t.Context()); err != nil {

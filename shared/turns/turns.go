@@ -18,36 +18,36 @@ import (
 const (
 	waitingPerOrganization = 16
 	waitingInAll           = 256
-	comeBack               = 2 * time.Second // Retry-After of those who are refused
+	comeBack               = 2 * time.Second // Retry-After of refused requests
 )
 
-// Config is what turns are at.
+// Config configures Turns.
 type Config struct {
-	Places          int           // at once, at least 1
+	Places          int           // concurrent turns, at least 1
 	PerOrganization int           // of these
-	Wait            time.Duration // after which who waits is refused
-	Module          string        // with which the names of the instruments begin, such as "weir_grouping"
-	Noun            string        // of what has turns, in the names of the instruments, such as "reads"
-	Asked           string        // what who is refused calls it
+	Wait            time.Duration // longest wait; then the request is refused
+	Module          string        // the prefix of the instruments' names, such as "weir_grouping"
+	Noun            string        // of what has turns, in the instruments' names, such as "reads"
+	Asked           string        // its name in refusals
 }
 
-// longestRead is short of what a client waits for.
+// longestRead is shorter than clients wait.
 const longestRead = 5 * time.Second
 
-// Reads is for a module's reads: one organization has half of the
-// places, rounded up.
+// Reads configures turns for a module's reads: one organization has
+// half of the places, rounded up.
 func Reads(places int, module string) Config {
 	return Config{Places: places, PerOrganization: (places + 1) / 2, Wait: longestRead, Module: module, Noun: "reads", Asked: "reads"}
 }
 
-// Turns are those of one module at one thing. It is safe for concurrent use.
+// Turns are those of one module for one purpose. It is safe for concurrent use.
 type Turns struct {
 	config  Config
 	queue   *fair.Queue
 	refused prometheus.Counter
 }
 
-// New makes turns.
+// New returns turns.
 func New(config Config, metrics prometheus.Registerer) *Turns {
 	with, name, help := promauto.With(metrics), config.Module+"_"+config.Noun, strings.ToUpper(config.Noun[:1])+config.Noun[1:]
 	t := &Turns{
@@ -67,8 +67,8 @@ func New(config Config, metrics prometheus.Registerer) *Turns {
 }
 
 // Enter waits for an organization's turn, which lasts until leave is
-// called. Who has a turn asks for no second one. A Problem 429 means
-// that its share is used up, or that its turn did not come.
+// called. The holder of a turn must not ask for a second one. A Problem
+// 429 means that its share is used up, or that its turn did not come.
 func (t *Turns) Enter(ctx context.Context, organization string) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, t.config.Wait)
 	defer cancel()

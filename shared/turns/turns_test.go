@@ -15,8 +15,9 @@ import (
 	"github.com/weirlog/weir/shared/turns"
 )
 
-// One organization has half of the turns and a bounded line: beyond it gets 429
-// with Retry-After, and another organization has its turn at once.
+// One organization has half of the turns and a bounded line: beyond it
+// a request gets 429 with Retry-After, and another organization has its
+// turn at once.
 func TestTurns(t *testing.T) {
 	line := turns.New(turns.Reads(4, "test"), prometheus.NewRegistry())
 	leave := make([]func(), 2)
@@ -55,8 +56,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Who waits for too long is refused, in the words of who asks, and
-// counted under the name of what has turns.
+// A request that waits too long is refused, under the configured name,
+// and counted under the configured noun.
 func TestTurnDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.NewRegistry()

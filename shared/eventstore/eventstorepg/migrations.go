@@ -9,10 +9,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrations makes the table events in the schema that they are applied to.
+// Migrations creates the table events.
 func Migrations() pg.MigrationSet {
 	return pg.MigrationSet{Name: "eventstore", FS: migrations, Rights: pg.Rights{
-		"events":              "SELECT, INSERT, UPDATE, DELETE", // what is erased is emptied, what is past goes
+		"events":              "SELECT, INSERT, UPDATE, DELETE", // erasing updates, retention deletes
 		"events_position_seq": "USAGE",
 	}}
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // ReadTx returns the events of a stream, oldest first, in the caller's
-// transaction; none of one that was erased.
+// transaction; none of an erased one.
 func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
 	events, err := query(ctx, tx, s.codec.DecodeInto, ofStream, stream.Organization, stream.Name)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Store[E]) ReadTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return events, nil
 }
 
-// ReadOutwardTx is ReadTx for who publishes the stream: without private
-// events of later versions.
+// ReadOutwardTx is ReadTx for publishers: without private events
+// of later versions.
 func (s *Store[E]) ReadOutwardTx(ctx context.Context, tx pgx.Tx, stream eventstore.Stream) ([]eventstore.Recorded[E], error) {
 	events, err := query(ctx, tx, s.codec.DecodeOutward, ofStream, stream.Organization, stream.Name)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Store[E]) ReadOutwardTx(ctx context.Context, tx pgx.Tx, stream eventsto
 }
 
 // ReadAll returns at most limit events after a cursor in the order of
-// commits, without erased ones: nothing appears before a cursor that was
-// passed. Private ones of later versions are Unknown. The transaction must act
+// commits, without erased ones: none appears later before a cursor.
+// Private ones of later versions are Unknown. The transaction must act
 // as the system.
 func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
 	events, err := query(ctx, tx, s.codec.DecodeOutward, afterCursor, int64(after), limit)
@@ -51,9 +51,9 @@ func (s *Store[E]) ReadAll(ctx context.Context, tx pgx.Tx, after eventstore.Curs
 	return events, nil
 }
 
-// ReadOf is ReadAll of one organization, or of the Installation, with the
-// positions of erased events; it fails at an unknown one. The transaction must
-// act as that or as the system.
+// ReadOf is ReadAll of one organization, or of the Installation, with
+// the positions of erased events; it fails at an unknown one. The
+// transaction must act as that organization or as the system.
 func (s *Store[E]) ReadOf(ctx context.Context, tx pgx.Tx, organization string, after eventstore.Cursor, limit int) ([]eventstore.Recorded[E], error) {
 	events, err := query(ctx, tx, s.codec.DecodeInto, ofOwner, organization, int64(after), limit)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Store[E]) ReadOf(ctx context.Context, tx pgx.Tx, organization string, a
 	return events, nil
 }
 
-// A decoder completes an event by its stored form.
+// A decoder completes an event from its stored form.
 type decoder[E any] func(recorded *eventstore.Recorded[E], stored eventstore.Encoded) error
 
 func query[E any](ctx context.Context, tx pgx.Tx, decode decoder[E], where string, args ...any) ([]eventstore.Recorded[E], error) {

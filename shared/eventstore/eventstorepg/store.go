@@ -13,8 +13,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A Projection brings tables forward by new events, in the transaction
-// that appends them: both happen or neither.
+// A Projection updates tables by new events, in the transaction that
+// appends them: both happen or neither.
 type Projection[E any] func(ctx context.Context, tx pgx.Tx, events []eventstore.Recorded[E]) error
 
 // Store keeps events in the table events of the pool's schema (see Migrations).
@@ -24,13 +24,13 @@ type Store[E any] struct {
 	project Projection[E]
 }
 
-// New returns a store. Every append goes through project, which may be nil.
+// New returns a store. Every append calls project, which may be nil.
 func New[E any](pool *pgxpool.Pool, codec eventstore.Codec[E], project Projection[E]) *Store[E] {
 	return &Store[E]{pool: pool, codec: codec, project: project}
 }
 
-// Read implements eventstore.Store in a transaction of its own,
-// as the stream's organization.
+// Read implements eventstore.Store in its own transaction, as
+// the stream's organization.
 func (s *Store[E]) Read(ctx context.Context, stream eventstore.Stream) (events []eventstore.Recorded[E], err error) {
 	err = s.inTxOf(ctx, stream, func(tx pgx.Tx) error {
 		events, err = s.ReadTx(ctx, tx, stream)
@@ -39,8 +39,8 @@ func (s *Store[E]) Read(ctx context.Context, stream eventstore.Stream) (events [
 	return events, err
 }
 
-// Append implements eventstore.Store in a transaction of its
-// own, as the stream's organization.
+// Append implements eventstore.Store in its own transaction, as
+// the stream's organization.
 func (s *Store[E]) Append(ctx context.Context, stream eventstore.Stream, expected int64, metadata eventstore.Metadata,
 	events ...E) error {
 	return s.inTxOf(ctx, stream, func(tx pgx.Tx) error {
@@ -66,7 +66,7 @@ func (s *Store[E]) AppendTx(ctx context.Context, tx pgx.Tx, stream eventstore.St
 	return s.project(ctx, tx, record(stream, expected, metadata, events, cursors))
 }
 
-// inTxOf runs fn in a transaction that sees what the stream's owner may see.
+// inTxOf runs fn in a transaction with the rights of the stream's organization.
 func (s *Store[E]) inTxOf(ctx context.Context, stream eventstore.Stream, fn func(tx pgx.Tx) error) error {
 	if err := stream.Validate(); err != nil {
 		return err
@@ -86,9 +86,9 @@ func actAs(ctx context.Context, tx pgx.Tx, organization string) error {
 	return pg.AsOrganization(ctx, tx, pg.Organization(organization))
 }
 
-// insert adds events when the stream is at version expected. It
-// takes its turn in a statement of its own, so that the version
-// check sees everything appended before.
+// insert adds events if the stream is at version expected. It takes its
+// turn in a separate statement, so that the version check sees
+// everything appended before.
 func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64,
 	metadata eventstore.Metadata, events []E) ([]eventstore.Cursor, error) {
 	encoded, err := s.codec.EncodeAll(events)
@@ -117,8 +117,8 @@ func (s *Store[E]) insert(ctx context.Context, tx pgx.Tx, stream eventstore.Stre
 	return cursors, nil
 }
 
-// conflict is why nothing was appended. After a database error, which
-// is failed, it can't be queried any more.
+// conflict returns why nothing was appended. After a database error,
+// which is failed, it can't be queried.
 func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.Stream, expected int64, failed error) error {
 	if failed == nil {
 		if gone, err := isErased(ctx, tx, stream); err != nil || gone {
@@ -130,8 +130,8 @@ func (s *Store[E]) conflict(ctx context.Context, tx pgx.Tx, stream eventstore.St
 
 const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('weir events ' || current_schema(), 0))`
 
-// LockAppends waits until no other transaction appends, and keeps
-// others from it until tx ends.
+// LockAppends waits until no other transaction appends, and blocks
+// others until tx ends.
 func LockAppends(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, takeTurn); err != nil {
 		return fmt.Errorf("cannot take the turn to append: %w", err)
@@ -154,7 +154,8 @@ func columns(encoded []eventstore.Encoded) (names, data []string, private []bool
 	return names, data, private
 }
 
-// record is what projections see of an append: the same as a later read returns.
+// record returns an append's events for projections: the same as a
+// later read returns.
 func record[E any](stream eventstore.Stream, expected int64, metadata eventstore.Metadata, events []E,
 	cursors []eventstore.Cursor) []eventstore.Recorded[E] {
 	recorded := make([]eventstore.Recorded[E], len(events))

@@ -26,7 +26,7 @@ type (
 	store    = eventstorepg.Store[event]
 )
 
-// Postgres promises what every store promises.
+// PostgreSQL keeps the promises of every store.
 func TestStore(t *testing.T) {
 	url := postgrestest.URL(t)
 	eventstoretest.Run(t, func(t *testing.T, project func([]recorded) error) eventstoretest.Subject {
@@ -40,9 +40,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// A transaction that drew its position early and commits late
-// must not be overtaken: a reader that had already passed its
-// position would never publish it.
+// A transaction that drew its position early and commits late must not be
+// overtaken: a reader already past its position would never publish it.
 func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	early, late := stream("early"), stream("late")
@@ -68,8 +67,8 @@ func TestReadAllSeesNothingAppearBehindIt(t *testing.T) {
 	}
 }
 
-// What is appended can be read at once, whatever else runs for long in the same
-// database server: a revocation does not wait for another module's bulk load.
+// Appended events can be read at once, whatever long transactions the
+// server runs: a revocation does not wait for another module's bulk load.
 func TestReadAllWaitsForNobodyElse(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	foreign := begin(t, pool)
@@ -84,7 +83,7 @@ func TestReadAllWaitsForNobodyElse(t *testing.T) {
 	}
 }
 
-// A roll back leaves a gap in the positions, not in what is read.
+// A rollback leaves a gap in the positions, and none in the events read.
 func TestReadAllPassesGaps(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	lost := begin(t, pool)
@@ -103,8 +102,7 @@ func TestReadAllPassesGaps(t *testing.T) {
 	}
 }
 
-// Row level security keeps a foreign stream out of reach even
-// where a query forgets its WHERE.
+// Row level security hides a foreign stream even from a query without WHERE.
 func TestEventsAreRowSecured(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	if err := store.Append(t.Context(), stream("counter"), 0, nil, event{By: 1}); err != nil {
@@ -125,8 +123,8 @@ func TestEventsAreRowSecured(t *testing.T) {
 	}
 }
 
-// The events of one organization are read in the order of commits,
-// whatever happens to others, and page by page.
+// One organization's events are read page by page in the order of
+// commits, whatever others append.
 func TestReadOf(t *testing.T) {
 	pool, store := open(t, postgrestest.URL(t), nil)
 	foreign := eventstore.Stream{Organization: "org_b", Name: "counter"}
@@ -154,8 +152,8 @@ func TestReadOf(t *testing.T) {
 	}
 }
 
-// Who publishes events passes over private ones of later versions; who
-// decides by them does not.
+// A publisher of events skips private ones of later versions; a
+// decision does not.
 func TestUnknownEvents(t *testing.T) {
 	url := postgrestest.URL(t)
 	pool, store := open(t, url, nil)
@@ -182,7 +180,7 @@ func stream(name string) eventstore.Stream {
 	return eventstore.Stream{Organization: "org_a", Name: name}
 }
 
-// open returns a store in an empty schema of its own.
+// open returns a store in its own empty schema.
 func open(t *testing.T, url string, project func([]recorded) error) (*pgxpool.Pool, *store) {
 	t.Helper()
 	schema := schemaFor(t)
@@ -239,8 +237,8 @@ func someoneWaits(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
-// schemaFor names a schema after the test; Postgres cuts names
-// at 63 bytes, so it takes a digest.
+// schemaFor returns a schema name for the test: a digest, because
+// PostgreSQL cuts names at 63 bytes.
 func schemaFor(t *testing.T) string {
 	return fmt.Sprintf("events_%x", sha256.Sum256([]byte(t.Name())))[:39]
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Begin opens a transaction as organization, or as the system for Installation,
-// with the turn from the start. What it reads stays true until it ends, as a
-// decision over several streams needs. It should end soon.
+// Begin opens a transaction as organization, or as the system for
+// Installation, with the turn to append from the start. What it reads
+// stays true until it ends, as a decision over several streams needs.
+// It should end soon.
 func (s *Store[E]) Begin(ctx context.Context, organization string) (pgx.Tx, error) {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package eventstoretest is what every event store promises, as one suite that
-// runs on each of them. Only tests import it.
+// Package eventstoretest tests the promises of every event store in one
+// suite. Only tests import it.
 package eventstoretest

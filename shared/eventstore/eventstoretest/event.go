@@ -19,7 +19,7 @@ type Counter struct {
 	Times int
 }
 
-// Apply brings the counter forward.
+// Apply adds an event.
 func (c *Counter) Apply(event Counted) {
 	c.Sum += event.By
 	c.Times++

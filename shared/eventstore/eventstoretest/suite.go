@@ -10,14 +10,14 @@ import (
 	"github.com/weirlog/weir/shared/eventstore"
 )
 
-// A Subject is a store under test, together with its order of commits.
+// A Subject is a store under test, with its order of commits.
 type Subject struct {
 	Store   eventstore.Store[Counted]
 	ReadAll func(ctx context.Context, after eventstore.Cursor, limit int) ([]eventstore.Recorded[Counted], error)
 }
 
-// A Factory makes an empty store that runs project in the
-// transaction of every append.
+// A Factory makes an empty store that runs project in the transaction
+// of every append.
 type Factory func(t *testing.T, project func(events []eventstore.Recorded[Counted]) error) Subject
 
 // Run runs the suite.
@@ -43,14 +43,14 @@ var (
 
 func accept([]eventstore.Recorded[Counted]) error { return nil }
 
-// A stream begins with its first event; asking for it before that is no error.
+// A stream begins with its first event; reading it before is no error.
 func unknownIsEmpty(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	mustHold(t, subject, ours)
 }
 
-// Versions are 1, 2, 3, … and metadata and text come back
-// unchanged, whatever characters they hold.
+// Versions are 1, 2, 3, …; metadata and text come back unchanged,
+// with any characters.
 func readsBack(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	first, second := Counted{By: 1, Note: "ä \u2028 \x00 \""}, Counted{By: 2}
@@ -63,7 +63,7 @@ func readsBack(t *testing.T, factory Factory) {
 	}
 }
 
-// A decision on an old state is refused; and no stream can have a gap.
+// A decision on an old state is refused; no stream can have a gap.
 func refusesOtherVersions(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	mustAppend(t, subject, ours, 0, Counted{By: 1})
@@ -76,7 +76,7 @@ func refusesOtherVersions(t *testing.T, factory Factory) {
 	mustHold(t, subject, ours, Counted{By: 1})
 }
 
-// A projection that fails takes its events with it, so that the two can't disagree.
+// A failed projection rolls its events back, so that the two can't disagree.
 func appendsAllOrNothing(t *testing.T, factory Factory) {
 	refusal := errors.New("refused")
 	subject := factory(t, func(events []eventstore.Recorded[Counted]) error {
@@ -95,7 +95,7 @@ func appendsAllOrNothing(t *testing.T, factory Factory) {
 	mustHold(t, subject, ours, Counted{By: 1}, Counted{By: 3})
 }
 
-// Two organizations may name their streams alike.
+// Two organizations may use the same names of streams.
 func separatesOrganizations(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	mustAppend(t, subject, ours, 0, Counted{By: 1})
@@ -107,7 +107,7 @@ func separatesOrganizations(t *testing.T, factory Factory) {
 	mustHold(t, subject, installation, Counted{By: 3})
 }
 
-// A stream without an organization could be read by anyone.
+// A stream without an organization could be read by all.
 func refusesNamelessStreams(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	for _, stream := range []eventstore.Stream{{Name: "counter-1"}, {Organization: "org_a"}} {
@@ -120,7 +120,7 @@ func refusesNamelessStreams(t *testing.T, factory Factory) {
 	}
 }
 
-// Of several writers that count up at once each count is kept, with retries.
+// Of several concurrent writers each count is kept, with retries.
 func losesNoAppend(t *testing.T, factory Factory) {
 	subject := factory(t, accept)
 	const writers, times = 4, 5
@@ -188,7 +188,7 @@ func follow(t *testing.T, subject Subject, total int) map[eventstore.Stream][]in
 	return seen
 }
 
-// countUp counts up by one, however often others were faster.
+// countUp counts up by one, and retries conflicts.
 func countUp(t *testing.T, store eventstore.Store[Counted], stream eventstore.Stream) {
 	for {
 		_, version, err := eventstore.Load[Counter](t.Context(), store, stream)

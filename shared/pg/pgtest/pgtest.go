@@ -15,9 +15,9 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Open returns a pool on a database of this test's own, with schema migrated,
-// as the role that serves: it has the sets' rights and no other. Both go with
-// the test.
+// Open returns a pool on the test's own database, with schema migrated,
+// as the serving role: it has only the sets' rights. Both are removed
+// with the test.
 func Open(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t, schema, sets...), schema)
@@ -33,8 +33,8 @@ func open(t testing.TB, url, schema string) *pgxpool.Pool {
 	return pool
 }
 
-// URL is the address of such a database for that role. The migrations run once
-// for all tests that need the same.
+// URL returns the address of such a database for that role. The
+// migrations run once for all tests with the same sets.
 func URL(t testing.TB, schema string, sets ...pg.MigrationSet) string {
 	t.Helper()
 	return postgrestest.Serving(Owned(t, schema, sets...))
@@ -46,8 +46,8 @@ func OpenOwned(t testing.TB, schema string, sets ...pg.MigrationSet) *pgxpool.Po
 	return open(t, Owned(t, schema, sets...), schema)
 }
 
-// Owner is a pool on the same database as one of Open, as the role that owns
-// the schema: for tests that spoil what serving can't.
+// Owner returns a pool on the database of an Open one, as the role that
+// owns the schema: for tests that spoil what serving can't.
 func Owner(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	config := pool.Config().ConnConfig
@@ -75,7 +75,7 @@ func fill(ctx context.Context, url string, schema pg.Schema) error {
 	return pg.Grant(ctx, pool, schema, serving.User)
 }
 
-// digest changes with any migration, and with what serving may do.
+// digest changes with any migration or right.
 func digest(t testing.TB, sets []pg.MigrationSet) string {
 	t.Helper()
 	sum := sha256.New()

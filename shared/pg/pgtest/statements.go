@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Statements counts what a pool sends, each statement of a batch too, but for
-// copies. Safe for concurrent use.
+// Statements counts the statements of a pool, also those of a batch,
+// without copies. Safe for concurrent use.
 type Statements struct{ sent atomic.Int64 }
 
-// Counted is a pool on the database of another one, whose statements are counted.
+// Counted returns a pool on the same database whose statements are counted.
 func Counted(t testing.TB, pool *pgxpool.Pool) (*pgxpool.Pool, *Statements) {
 	t.Helper()
 	config, counter := pool.Config(), &Statements{}
@@ -26,7 +26,7 @@ func Counted(t testing.TB, pool *pgxpool.Pool) (*pgxpool.Pool, *Statements) {
 	return counted, counter
 }
 
-// Of is how many statements do sends.
+// Of returns how many statements do sends.
 func (s *Statements) Of(do func()) int64 {
 	before := s.sent.Load()
 	do()
@@ -42,7 +42,7 @@ func (s *Statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 // TraceQueryEnd does nothing.
 func (*Statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TraceBatchStart does nothing: its statements are counted.
+// TraceBatchStart does nothing: the batch's statements are counted.
 func (*Statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
