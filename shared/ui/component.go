@@ -38,6 +38,14 @@ func NewChoices(value string, pairs ...[2]string) []Choice {
 	return choices
 }
 
+// Checks are the values of a repeatable parameter, each with a box to check.
+// The template "checks" shows them.
+type Checks struct {
+	Name    string
+	Legend  string
+	Choices []Choice
+}
+
 // An Empty is shown where a list has nothing: what would be here, and how to
 // get it. The template "empty" shows it.
 type Empty struct {

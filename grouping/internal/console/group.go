@@ -58,7 +58,7 @@ type shownGroup struct {
 	Count        int64
 	FirstSeen    time.Time
 	LastSeen     time.Time
-	Levels       []shownLevel
+	Levels       []ui.Level
 	Environments []string
 	More         int64 // environments that are not shown
 }
@@ -75,35 +75,12 @@ func (g shownGroup) clipped() shownGroup {
 	return g
 }
 
-// shownLevel is a level and the color of its badge.
-// The word is for those who do not see color.
-type shownLevel struct{ Word, Tone string }
-
 func (c *console) show(g postgres.Group) shownGroup {
 	return shownGroup{
 		Href: groupsPath + "/" + g.ID, Title: g.Title, Type: g.Type, Culprit: g.Culprit, Project: c.Directory.Name(g.Project),
 		Status: string(g.Status), Count: g.Count, FirstSeen: g.FirstSeen, LastSeen: g.LastSeen,
-		Levels: showLevels(g.Severities.Names()), Environments: g.Environments,
+		Levels: ui.Levels(g.Severities.Names()), Environments: g.Environments,
 	}
-}
-
-func showLevels(words []string) (levels []shownLevel) {
-	for _, word := range words {
-		levels = append(levels, shownLevel{word, tone(word)})
-	}
-	return levels
-}
-
-func tone(level string) string {
-	switch level {
-	case "error", "fatal":
-		return "fault"
-	case "warn":
-		return "warn"
-	case "info":
-		return "accent"
-	}
-	return ""
 }
 
 type groupsPage struct {

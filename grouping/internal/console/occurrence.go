@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirlog/weir/grouping/internal/postgres"
+	"github.com/weirlog/weir/shared/ui"
 )
 
 // Bounds of a shown sample.
@@ -18,7 +19,7 @@ const (
 type shownOccurrence struct {
 	Entry       string
 	At          time.Time
-	Levels      []shownLevel
+	Levels      []ui.Level
 	Environment string
 	Exceptions  []shownException
 	More        int64 // exceptions that are not shown
@@ -41,7 +42,7 @@ type shownFrame struct {
 
 func showOccurrences(occurrences []postgres.Occurrence) (shown []shownOccurrence) {
 	for _, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: showLevels(o.Severity.Names()), Environment: o.Environment}
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x))
 		}

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -53,7 +52,7 @@ type logsPage struct {
 	Project     ui.Field
 	Words       ui.Field
 	Environment ui.Field
-	Levels      []ui.Choice
+	Levels      ui.Checks
 	Filtered    bool
 	Entries     []shownEntry
 	Searched    bool // false: the search was not understood
@@ -107,16 +106,13 @@ func (c *console) form(r *http.Request, organization, faultOfWords string) logsP
 	for _, project := range c.Directory.Projects(organization) {
 		projects = append(projects, [2]string{project.Project, project.Name})
 	}
-	page := logsPage{
+	return logsPage{
 		Filtered:    query.Get("project") != "" || query.Get("q") != "" || query.Get("environment") != "" || query.Has("level"),
 		Project:     ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
 		Words:       ui.Field{Name: "q", Label: "Words in message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
 		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Autocomplete: "off"},
+		Levels:      ui.LevelChecks(r),
 	}
-	for _, level := range []string{"debug", "info", "warn", "error", "fatal"} {
-		page.Levels = append(page.Levels, ui.Choice{Value: level, Text: level, Selected: slices.Contains(query["level"], level)})
-	}
-	return page
 }
 
 // A shownEntry is an entry as the page shows it.
@@ -124,7 +120,7 @@ type shownEntry struct {
 	Time        string // event time as it was sent, to its last digit
 	Shown       string // the same in short, to the millisecond
 	ReceivedAt  time.Time
-	Level       string
+	Level       ui.Level
 	Project     string
 	Environment string
 	Message     string
@@ -135,7 +131,7 @@ type shownEntry struct {
 
 func (c *console) show(found ingest.Found) shownEntry {
 	entry := shownEntry{
-		Time: found.Time.String(), Shown: found.Time.Time().Format("2006-01-02 15:04:05.000"), ReceivedAt: found.ReceivedAt, Level: found.Level.String(),
+		Time: found.Time.String(), Shown: found.Time.Time().Format("2006-01-02 15:04:05.000"), ReceivedAt: found.ReceivedAt, Level: ui.Level(found.Level.String()),
 		Project: c.Directory.Name(found.Project), Environment: found.Environment, Bytes: int64(len(found.Text)),
 	}
 	if read, err := ingest.NewParser(ingest.DefaultLimits()).ReadEntry(found.Text); err == nil {
@@ -143,18 +139,4 @@ func (c *console) show(found ingest.Found) shownEntry {
 	}
 	entry.Text, entry.Cut = indent(found.Text, maxEntry)
 	return entry
-}
-
-// Tone is the color of the level's badge; the word is for those
-// who do not see color.
-func (e shownEntry) Tone() string {
-	switch e.Level {
-	case "error", "fatal":
-		return "fault"
-	case "warn":
-		return "warn"
-	case "info":
-		return "accent"
-	}
-	return ""
 }
