@@ -128,7 +128,7 @@ func (a *App) buildAPI() {
 	guard := a.base.NewGuard(identity.GuardConfig{Credentials: credentials, Ready: a.loaded, Used: a.meter.Seen(a.base.Proxies)})
 	api := &http.API{Service: a.groups, Guard: guard, Projects: a.directory}
 	api.Mount(router)
-	console.Mount(router, console.Config{Service: a.groups, Directory: a.directory, Guard: guard})
+	console.Mount(router, console.Config{Service: a.groups, Directory: a.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
 }
 

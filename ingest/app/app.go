@@ -200,7 +200,7 @@ func (a *App) buildAPI() {
 	measureState(a.base.Metrics, a.gate, posts)
 	guard := a.guard()
 	http.Mount(router, guard, posts, &http.Logs{Service: found, Clock: a.base.Clock})
-	console.Mount(router, console.Config{Service: found, Directory: a.directory, Guard: guard})
+	console.Mount(router, console.Config{Service: found, Directory: a.directory, Guard: guard, Clock: a.base.Clock})
 	a.handler = router
 }
 

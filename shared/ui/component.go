@@ -15,6 +15,7 @@ type Field struct {
 	Hint         string
 	Fault        string
 	Autocomplete string
+	Step         string   // of a number or a time; "any" allows seconds and fractions
 	MaxLength    int      // in characters; 0: none
 	Required     bool     // for the browser; the server decides anew
 	Optional     bool     // shown in the label

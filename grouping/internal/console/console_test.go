@@ -34,7 +34,7 @@ func newPages(t *testing.T) http.Handler {
 	}
 	router := httpapi.NewRouter(httpapi.Options{Logger: testenv.Logger(t), Clock: time.Now})
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now, Metrics: prometheus.NewRegistry()})
-	console.Mount(router, console.Config{Service: groupingtest.New(t), Directory: projects, Guard: guard})
+	console.Mount(router, console.Config{Service: groupingtest.New(t), Directory: projects, Guard: guard, Clock: time.Now})
 	return routetest.Handler(router)
 }
 
@@ -50,6 +50,8 @@ var styleLink = regexp.MustCompile(`/console/assets/[^"]+\.css`)
 
 var groupLink = regexp.MustCompile(`href="(/console/errors/[^"?]+)"`)
 
+var logsLink = regexp.MustCompile(`href="/console/logs\?environment=[^&]+&amp;from=[0-9TZ%A-]+&amp;project=[^&]+&amp;to=[0-9TZ%A-]+"`)
+
 // The list shows each kind of error and links
 // to its group, which shows why it is one.
 func TestErrorPages(t *testing.T) {
@@ -62,6 +64,9 @@ func TestErrorPages(t *testing.T) {
 	if status, style := get(pages, styleLink.FindString(list)); status != http.StatusOK || style == "" {
 		t.Errorf("its style: %d %q", status, style)
 	}
+	if status, group := get(pages, link[1]); !logsLink.MatchString(group) {
+		t.Errorf("%d, no link to the logs around a sample: %s", status, group)
+	}
 	if status, group := get(pages, link[1]); status != http.StatusOK || !strings.Contains(group, "A.java") || !strings.Contains(group, "Why these are one group") {
 		t.Errorf("%d %s", status, group)
 	}
@@ -70,6 +75,28 @@ func TestErrorPages(t *testing.T) {
 	} {
 		if status, body := get(pages, path); status != want {
 			t.Errorf("%s: %d, want %d: %s", path, status, want, body)
+		}
+	}
+}
+
+// Each filter of the list hides what it does not match and keeps
+// its value; one that can't be read is named at its field.
+func TestFilters(t *testing.T) {
+	pages := newPages(t)
+	for query, shows := range map[string]bool{
+		"": true, "level=error": true, "level=debug": false, "environment=prod": true, "environment=moon": false,
+		"from=2000-01-01T00:00": true, "to=2000-01-01T00:00:30": false, "from=2999-01-01T00:00:00Z": false,
+	} {
+		status, body := get(pages, "/console/errors?"+query)
+		if status != http.StatusOK || strings.Contains(body, "AlphaError") != shows || (query != "" && !strings.Contains(body, "Show all")) {
+			t.Errorf("%q: %d, shown %t: %s", query, status, !shows, body)
+		}
+	}
+	for query, field := range map[string]string{
+		"from=soon": "from", "from=2026-01-02T00:00&to=2026-01-01T00:00": "to", "q=+": "q", "environment=" + strings.Repeat("x", 300): "environment",
+	} {
+		if status, body := get(pages, "/console/errors?"+query); status != http.StatusUnprocessableEntity || !strings.Contains(body, `id="fault-`+field+`"`) {
+			t.Errorf("%q: %d %s", query, status, body)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Config struct {
 	Service   *groups.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
+	Clock     func() time.Time
 }
 
 type console struct {
@@ -84,18 +85,27 @@ func (c *console) show(g postgres.Group) shownGroup {
 }
 
 type groupsPage struct {
-	Project    ui.Field
-	Words      ui.Field
-	Filtered   bool
-	Incomplete bool // the search timed out before the page was full
-	Groups     []shownGroup
-	Pager      ui.Pager
+	Project     ui.Field
+	Words       ui.Field
+	Environment ui.Field
+	Levels      ui.Checks
+	Range       ui.TimeRange
+	Filtered    bool
+	Searched    bool // false: the search was not understood
+	Incomplete  bool // the search timed out before the page was full
+	Groups      []shownGroup
+	Pager       ui.Pager
 }
 
-// showGroups accepts the query of the API's list,
-// and a project, which the API has in its path.
+// showGroups accepts the query of the API's list, times as browsers send
+// them, and a project, which the API has in its path.
 func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
+	r = ui.WithTimesInUTC(r)
 	query, err := groupinghttp.ParseQuery(r)
+	if form := c.form(r, err); form.faulty() {
+		c.write(w, r, http.StatusUnprocessableEntity, form)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -107,8 +117,8 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := c.form(r)
-	page.Incomplete = found.Incomplete
+	page := c.form(r, nil)
+	page.Searched, page.Incomplete = true, found.Incomplete
 	if found.Next != nil {
 		next := httpapi.EncodeCursor(r, found.Next)
 		page.Pager = ui.NewPager(r, &next)
@@ -118,22 +128,35 @@ func (c *console) showGroups(w http.ResponseWriter, r *http.Request) error {
 	for _, group := range found.Groups {
 		page.Groups = append(page.Groups, c.show(group).clipped())
 	}
-	c.pages.Write(w, r, http.StatusOK, "groups", ui.View{Title: "Errors", Data: page})
+	c.write(w, r, http.StatusOK, page)
 	return nil
 }
 
-// form is the page with its filters, before a search.
-func (c *console) form(r *http.Request) groupsPage {
+func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page groupsPage) {
+	c.pages.Write(w, r, status, "groups", ui.View{Title: "Errors", Data: page})
+}
+
+// faulty reports whether a field that people fill in has a fault.
+func (p groupsPage) faulty() bool {
+	return p.Words.Fault != "" || p.Environment.Fault != "" || p.Range.From.Fault != "" || p.Range.To.Fault != ""
+}
+
+// form is the page with its filters and what err says of them, before a search.
+func (c *console) form(r *http.Request, err error) groupsPage {
 	query := r.URL.Query()
 	projects := [][2]string{{"", "All projects"}}
 	for _, project := range c.Directory.Projects(identity.FromContext(r.Context()).Organization) {
 		projects = append(projects, [2]string{project.Project, project.Name})
 	}
 	return groupsPage{
-		Filtered: query.Get("project") != "" || query.Get("q") != "",
+		Filtered: ui.IsFiltered(r),
 		Project:  ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
-		Words: ui.Field{Name: "q", Label: "Words in title, type or culprit", Type: "search", Value: query.Get("q"),
-			MaxLength: 200, Autocomplete: "off"},
+		Words: ui.Field{Name: "q", Label: "Title, type or culprit", Type: "search", Value: query.Get("q"),
+			Fault: ui.QueryFault(err, "q"), MaxLength: 200, Autocomplete: "off"},
+		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Fault: ui.QueryFault(err, "environment"),
+			Autocomplete: "off"},
+		Levels: ui.LevelChecks(r),
+		Range:  ui.NewTimeRange(r, c.Clock(), err),
 	}
 }
 
@@ -175,7 +198,7 @@ func (c *console) showGroup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page.shownGroup, page.Why, page.Occurrences = c.show(found.Group), found.Why, showOccurrences(found.Occurrences)
+	page.shownGroup, page.Why, page.Occurrences = c.show(found.Group), found.Why, showOccurrences(found.Group.Project, found.Occurrences)
 	page.Similar = showSimilar(found.Similar)
 	c.pages.Write(w, r, http.StatusOK, "group", ui.View{Title: page.Title, Data: page})
 	return nil

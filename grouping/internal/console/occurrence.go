@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -21,6 +22,7 @@ type shownOccurrence struct {
 	At          time.Time
 	Levels      []ui.Level
 	Environment string
+	Logs        string // the address of the logs around it
 	Exceptions  []shownException
 	More        int64 // exceptions that are not shown
 }
@@ -40,9 +42,9 @@ type shownFrame struct {
 	InApp bool
 }
 
-func showOccurrences(occurrences []postgres.Occurrence) (shown []shownOccurrence) {
+func showOccurrences(project string, occurrences []postgres.Occurrence) (shown []shownOccurrence) {
 	for _, o := range occurrences {
-		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment}
+		s := shownOccurrence{Entry: o.Entry, At: o.At, Levels: ui.Levels(o.Severity.Names()), Environment: o.Environment, Logs: logsAround(project, o)}
 		for _, x := range o.Exceptions[:min(len(o.Exceptions), maxExceptions)] {
 			s.Exceptions = append(s.Exceptions, showException(x))
 		}
@@ -53,6 +55,31 @@ func showOccurrences(occurrences []postgres.Occurrence) (shown []shownOccurrence
 		shown = append(shown, s)
 	}
 	return shown
+}
+
+// margin is how long before and after a sample its logs begin and end.
+const margin = 30 * time.Second
+
+// logsAround is the address of what the same project and
+// environment logged just before and after.
+func logsAround(project string, o postgres.Occurrence) string {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"project": project, "environment": o.Environment, "from": queryTime(o.At.Add(-margin)), "to": queryTime(o.At.Add(margin)),
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return "/console/logs?" + query.Encode()
+}
+
+// queryTime is at in RFC 3339, or "" where that has no year for it.
+func queryTime(at time.Time) string {
+	if year := at.UTC().Year(); year < 0 || year > 9999 {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 func showException(x postgres.Exception) shownException {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"embed"
-	"errors"
 	"net/http"
 	"time"
 
@@ -33,6 +32,7 @@ type Config struct {
 	Service   *searches.Service
 	Directory *identity.Directory
 	Guard     *identity.Guard
+	Clock     func() time.Time
 }
 
 type console struct {
@@ -53,18 +53,20 @@ type logsPage struct {
 	Words       ui.Field
 	Environment ui.Field
 	Levels      ui.Checks
+	Range       ui.TimeRange
 	Filtered    bool
 	Entries     []shownEntry
 	Searched    bool // false: the search was not understood
 	Pager       ui.Pager
 }
 
-// showLogs takes the query of GET /v1/logs.
+// showLogs takes the query of GET /v1/logs, and times as browsers send them.
 func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	who := identity.FromContext(r.Context())
+	r = ui.WithTimesInUTC(r)
 	search, err := ingesthttp.ParseSearch(r)
-	if fault := faultOfWords(err); fault != "" {
-		c.write(w, r, http.StatusUnprocessableEntity, c.form(r, who.Organization, fault))
+	if form := c.form(r, who.Organization, err); form.faulty() {
+		c.write(w, r, http.StatusUnprocessableEntity, form)
 		return nil
 	}
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *console) showLogs(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer answer.Close()
 	answer.AllowEviction(func() { httpapi.StopWriting(w) })
-	page := c.form(r, who.Organization, "")
+	page := c.form(r, who.Organization, nil)
 	page.Searched, page.Pager = true, ui.NewPager(r, ingesthttp.NextCursor(r, answer.Next))
 	for _, found := range answer.Found {
 		page.Entries = append(page.Entries, c.show(found))
@@ -90,28 +92,26 @@ func (c *console) write(w http.ResponseWriter, r *http.Request, status int, page
 	c.pages.Write(w, r, status, "logs", ui.View{Title: "Logs", Data: page})
 }
 
-// faultOfWords returns the error of the words, the one field of free text.
-func faultOfWords(err error) string {
-	var problem *httpapi.Problem
-	if errors.As(err, &problem) && len(problem.Faults) > 0 && problem.Faults[0].Pointer == "?q" {
-		return "There is no word in this. Use letters or digits; all words must stand in the message, in any order."
-	}
-	return ""
+// faulty reports whether a field that people fill in has a fault.
+func (p logsPage) faulty() bool {
+	return p.Words.Fault != "" || p.Range.From.Fault != "" || p.Range.To.Fault != ""
 }
 
-// form returns the page with the present filters and no entries.
-func (c *console) form(r *http.Request, organization, faultOfWords string) logsPage {
+// form returns the page with the present filters, what err says
+// of them, and no entries.
+func (c *console) form(r *http.Request, organization string, err error) logsPage {
 	query := r.URL.Query()
 	projects := [][2]string{{"", "All projects"}}
 	for _, project := range c.Directory.Projects(organization) {
 		projects = append(projects, [2]string{project.Project, project.Name})
 	}
 	return logsPage{
-		Filtered:    query.Get("project") != "" || query.Get("q") != "" || query.Get("environment") != "" || query.Has("level"),
+		Filtered:    ui.IsFiltered(r),
 		Project:     ui.Field{Name: "project", Label: "Project", Choices: ui.NewChoices(query.Get("project"), projects...)},
-		Words:       ui.Field{Name: "q", Label: "Words in message", Type: "search", Value: query.Get("q"), Fault: faultOfWords, Autocomplete: "off"},
+		Words:       ui.Field{Name: "q", Label: "Words in message", Type: "search", Value: query.Get("q"), Fault: ui.QueryFault(err, "q"), Autocomplete: "off"},
 		Environment: ui.Field{Name: "environment", Label: "Environment", Value: query.Get("environment"), Autocomplete: "off"},
 		Levels:      ui.LevelChecks(r),
+		Range:       ui.NewTimeRange(r, c.Clock(), err),
 	}
 }
 

@@ -73,7 +73,7 @@ func router(t *testing.T, store *shelf) http.Handler {
 	guard := identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: time.Now})
 	mux := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	console.Mount(chi.Router(mux), console.Config{
-		Service: &searches.Service{Searches: store, Directory: directory}, Directory: directory, Guard: guard,
+		Service: &searches.Service{Searches: store, Directory: directory}, Directory: directory, Guard: guard, Clock: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 30, 0, time.UTC) },
 	})
 	return routetest.Handler(mux)
 }
@@ -124,12 +124,36 @@ func TestFilters(t *testing.T) {
 	if strings.Contains(body, `value="info" checked`) {
 		t.Error("a level is checked that was not asked for")
 	}
+	if status, body := get(t, handler, session("1"), "?from=2026-11-21T09:30:15Z&to=yesterday"); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(body, `id="fault-to"`) || !strings.Contains(body, `value="2026-11-21T09:30:15"`) {
+		t.Errorf("a time that is none: %d %s", status, body)
+	}
 	if status, body := get(t, handler, session("1"), "?project=&q=%21%3F"); status != http.StatusUnprocessableEntity || !strings.Contains(body, `id="fault-q"`) {
 		t.Errorf("words that are none: %d %s", status, body)
 	}
 	for query, want := range map[string]int{"?project=&q=": 200, "?level=loud": 400, "?cursor=x": 400, "?organization=org_2": 400} {
 		if status, _ := get(t, handler, session("1"), query); status != want {
 			t.Errorf("%s: %d, want %d", query, status, want)
+		}
+	}
+}
+
+// Browsers send times without a zone; they are in UTC. The next page and
+// the links to the latest hours keep the other filters.
+func TestTimeRange(t *testing.T) {
+	store := &shelf{found: map[string]ingest.Result{"org_1": {Next: &ingest.Position{After: &ingest.Place{}}}}}
+	status, body := get(t, router(t, store), session("1"), "?q=paid&from=2026-11-21T09:30&to=2026-11-21T09:30:15.25")
+	from, _ := ingest.ParseInstant([]byte("2026-11-21T09:30:00Z"))
+	to, _ := ingest.ParseInstant([]byte("2026-11-21T09:30:15.25Z"))
+	if status != http.StatusOK || store.asked.From == nil || *store.asked.From != from || store.asked.To == nil || *store.asked.To != to {
+		t.Fatalf("%d, asked for %+v", status, store.asked)
+	}
+	for _, want := range []string{
+		`value="2026-11-21T09:30:00"`, `value="2026-11-21T09:30:15.25"`, `from=2026-11-21T09%3A30%3A00Z&q=paid&to=2026-11-21T09%3A30%3A15.25Z`,
+		`href="/console/logs?from=2026-11-21T11%3A00%3A00Z&q=paid">Last hour`, `href="/console/logs?from=2026-11-14T12%3A00%3A00Z&q=paid">Last 7 days`,
+	} {
+		if !strings.Contains(html.UnescapeString(body), want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
 		}
 	}
 }
