@@ -30,15 +30,14 @@ func emailOf(of tenant, role string) string {
 
 // Members see their sessions, and end those
 // they do not recognize: one, or all others.
-func TestOwnSessions(t *testing.T) {
-	w := newWorld(t)
-	p, n := w.start(t, operatorToken), w.follow(t)
+func testOwnSessions(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	second, third := b.again(t, ownerOf(acme), "198.51.100.2"), b.again(t, ownerOf(acme), "[2001:db8::3]")
 
 	listed := b.get(t, accountPage).text()
-	for _, want := range []string{"192.0.2.7", "198.51.100.2", "2001:db8::3", "This session", "Password"} {
+	for _, want := range []string{p.address, "198.51.100.2", "2001:db8::3", "This session", "Password"} {
 		if !strings.Contains(listed, want) {
 			t.Errorf("the list lacks %q: %s", want, listed)
 		}
@@ -64,9 +63,8 @@ func TestOwnSessions(t *testing.T) {
 
 // Sessions of others are neither shown nor
 // ended, even in the same organization.
-func TestSessionsAreOnesOwn(t *testing.T) {
-	w := newWorld(t)
-	p, n := w.start(t, operatorToken), w.follow(t)
+func testSessionsAreOnesOwn(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	owner, viewer, stranger := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer"), p.signedIn(t, other, "owner")
 	for _, theirs := range []*browser{viewer, stranger} {
@@ -85,9 +83,8 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 
 // An administrator's token lists and ends the sessions of its
 // organization's members, but not those of owners; an operator's all.
-func TestSessionsByTheAPI(t *testing.T) {
-	w := newWorld(t)
-	p, n := w.start(t, operatorToken), w.follow(t)
+func testSessionsByTheAPI(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	b := p.signedIn(t, acme, "admin")
 	holder := n.awaitLookup(t, b.secret(), nil)
@@ -104,7 +101,7 @@ func TestSessionsByTheAPI(t *testing.T) {
 	list := "/v1/sessions?member=" + holder.Member
 	first := p.call(t, acme.token, "GET", list+"&limit=1", "")
 	session := first.items(t)[0]
-	if session["id"] != holder.ID || session["state"] != "active" || session["address"] != "192.0.2.7" || session["method"] != "password" {
+	if session["id"] != holder.ID || session["state"] != "active" || session["address"] != p.address || session["method"] != "password" {
 		t.Errorf("the session is %v", session)
 	}
 	if byOperator := p.call(t, operatorToken, "GET", list+"&limit=1", "").items(t); len(byOperator) != 1 || byOperator[0]["id"] != holder.ID {
@@ -125,7 +122,7 @@ func TestSessionsByTheAPI(t *testing.T) {
 	}
 	for range 2 { // again: changes nothing
 		got := p.call(t, acme.token, "POST", revoke, text(map[string]any{"reason": "lost laptop"}))
-		if got.status != 200 || got.get("state") != "revoked" || got.get("revoked_reason") != "lost laptop" || got.get("address") != "192.0.2.7" {
+		if got.status != 200 || got.get("state") != "revoked" || got.get("revoked_reason") != "lost laptop" || got.get("address") != p.address {
 			t.Errorf("ending it: %d %s", got.status, got.text)
 		}
 	}
@@ -134,8 +131,7 @@ func TestSessionsByTheAPI(t *testing.T) {
 }
 
 // A session is distinguished by its browser's User-Agent, shown as text.
-func TestClientsAreShownAsText(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testClientsAreShownAsText(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	evil := b.p.browser("192.0.2.9")

@@ -66,8 +66,7 @@ func TestAuditHasWhoAndWhat(t *testing.T) {
 
 // Filters work together and alone, and pages
 // continue where the previous one ended.
-func TestAuditIsFiltered(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testAuditIsFiltered(t *testing.T, p *process) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", "")
 	all := p.auditOf(t, acme.organization, "")
@@ -107,8 +106,7 @@ func TestAuditIsFiltered(t *testing.T) {
 
 // A token that may only read the audit reads
 // that of its organization, and nothing else.
-func TestAuditorsToken(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testAuditorsToken(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	token := p.must(t, 201, "POST", "/v1/service-tokens",
 		text(map[string]any{"organization": acme.organization, "name": "SIEM", "scopes": []string{"audit:read"}})).get("token")
@@ -122,8 +120,7 @@ func TestAuditorsToken(t *testing.T) {
 
 // All that matches is served as CSV, by the
 // parameter or by Accept, and no field is a formula.
-func TestAuditAsCSV(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testAuditAsCSV(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": `=HYPERLINK("https://evil.example")`}))
 	for _, how := range []struct{ query, accept string }{{"&format=csv", ""}, {"", "text/csv"}, {"", "text/html;q=0.1, text/csv; charset=utf-8"}} {
@@ -158,15 +155,14 @@ func (p *process) csv(t *testing.T, path, accept string) [][]string {
 
 // Members whose role may read the audit read it as
 // text, filter it without scripts, and download it.
-func TestAuditPage(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testAuditPage(t *testing.T, p *process) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": `<script>alert(1)</script>`}))
 	b := p.signedIn(t, acme, "owner")
 	b.post(t, apiKeysPage+"/"+acme.key+"/revoke", map[string]string{"reason": "leaked"}, header{"User-Agent", "Test/1.0"})
 	got := b.get(t, auditPage)
 	for _, want := range []string{"API key revoked: <bdi>live</bdi>", "state: <bdi>active</bdi>", "<bdi>revoked</bdi>", "reason: <bdi>leaked</bdi>",
-		"Test/1.0", "192.0.2.7", "Ada (owner@", "Operator (from the configuration)", "&lt;script&gt;", `href="/console/settings/audit.csv"`} {
+		"Test/1.0", p.address, "Ada (owner@", "Operator (from the configuration)", "&lt;script&gt;", `href="/console/settings/audit.csv"`} {
 		if !strings.Contains(got.body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -191,8 +187,7 @@ func TestAuditPage(t *testing.T) {
 
 // An invalid filter is reported beside its field,
 // and nothing is shown instead of too much.
-func TestAuditPageRefuses(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testAuditPageRefuses(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "admin")
 	for _, query := range []string{"?from=yesterday", "?to=2026-02-30", "?from=2026-01-02&to=2026-01-01", "?target=a%00b", "?action=x", "?actor=%2F"} {
@@ -218,8 +213,7 @@ func TestAuditPageRefuses(t *testing.T) {
 }
 
 // A long audit continues page by page, with the filters.
-func TestAuditPages(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testAuditPages(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	for range 60 {
 		p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": acme.organization, "name": "P"}))

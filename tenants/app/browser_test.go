@@ -88,7 +88,7 @@ func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
 	t.Helper()
 	email := emailOf(of, role)
 	p.must(t, 201, "POST", "/v1/members", text(member(of.organization, email, role)))
-	b := p.browser("192.0.2.7")
+	b := p.browser(p.address)
 	if got := b.signIn(t, email, password); got.status != 303 || b.secret() == "" {
 		t.Fatalf("sign in as %s: %d %s", email, got.status, got.body)
 	}

@@ -48,8 +48,7 @@ func pathOf(route string, of tenant) (method, path string) {
 
 // Without a session every page redirects to
 // the sign-in, and shows and does nothing.
-func TestPagesNeedASession(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testPagesNeedASession(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	routes, open := consoleRoutes(t, p)
 	for _, route := range routes {
@@ -72,8 +71,7 @@ func TestPagesNeedASession(t *testing.T) {
 
 // Another site can't make a member's browser do anything,
 // show the console in a frame, or run scripts in it.
-func TestOtherSitesCanDoNothing(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testOtherSitesCanDoNothing(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	routes, _ := consoleRoutes(t, p)
@@ -100,10 +98,8 @@ func TestOtherSitesCanDoNothing(t *testing.T) {
 
 // A key is created with a few clicks, shown once,
 // works, is recognizable, and is revoked with a reason.
-func TestAPIKeyByTheConsole(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testAPIKeyByTheConsole(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "developer")
 
@@ -153,14 +149,13 @@ func TestAPIKeyByTheConsole(t *testing.T) {
 	if got := b.get(t, apiKeysPage); !strings.Contains(got.body, "leaked in a gist") || !strings.Contains(got.body, "was revoked") {
 		t.Errorf("the list after that: %s", got.body)
 	}
-	if strings.Contains(w.log.String(), key) {
+	if strings.Contains(p.world.log.String(), key) {
 		t.Error("the key is logged")
 	}
 }
 
 // A fault is shown beside its field, and no input is lost.
-func TestFaultsStandBesideTheirFields(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testFaultsStandBesideTheirFields(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	long := strings.Repeat("n", 201)
@@ -199,8 +194,7 @@ func TestFaultsStandBesideTheirFields(t *testing.T) {
 
 // What a role may not do is refused with the
 // reason and the roles that may, and not offered.
-func TestRolesInTheConsole(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testRolesInTheConsole(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	key := func(environment, name string) string {
 		return p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": acme.project, "environment": environment, "name": name})).get("id")
@@ -258,8 +252,7 @@ func refused(got page, role tenants.Role) bool {
 
 // Members read and change only their own organization's;
 // what is foreign looks like what does not exist.
-func TestConsoleIsolation(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testConsoleIsolation(t *testing.T, p *process) {
 	a, b := p.tenant(t, "Alpha"), p.tenant(t, "Beta")
 	p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": a.organization, "name": "Secret of Alpha"}))
 	owner := p.signedIn(t, b, "owner")
@@ -294,9 +287,8 @@ func TestConsoleIsolation(t *testing.T) {
 }
 
 // No name can break out of its place on a page.
-func TestNamesStayNames(t *testing.T) {
+func testNamesStayNames(t *testing.T, p *process) {
 	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>'{{.}}`
-	p := newWorld(t).start(t, operatorToken)
 	organization := p.must(t, 201, "POST", "/v1/organizations", text(map[string]any{"name": hostile, "tier": "indie"})).get("id")
 	project := p.must(t, 201, "POST", "/v1/projects", text(map[string]any{"organization": organization, "name": hostile})).get("id")
 	key := p.must(t, 201, "POST", "/v1/api-keys", text(map[string]any{"project": project, "environment": "dev", "name": hostile})).get("id")

@@ -70,8 +70,7 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 
 // A device is one member's: for another address,
 // made up or of a removed member, it is unknown.
-func TestADeviceIsItsMembersAlone(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testADeviceIsItsMembersAlone(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	owner, mallory := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer")
 	mallory.signOut(t)
@@ -99,16 +98,15 @@ func TestADeviceIsItsMembersAlone(t *testing.T) {
 }
 
 // Several members may share a browser, which knows each of them.
-func TestABrowserOfSeveralMembers(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testABrowserOfSeveralMembers(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
-	p.add(t, acme.organization, "bob@example.com", "viewer")
-	if got := b.signIn(t, "bob@example.com", password); got.status != 303 {
+	p.add(t, acme.organization, "bob@browser.example", "viewer")
+	if got := b.signIn(t, "bob@browser.example", password); got.status != 303 {
 		t.Fatalf("bob: %d", got.status)
 	}
 	b.signOut(t)
-	for _, email := range []string{ownerOf(acme), "bob@example.com"} {
+	for _, email := range []string{ownerOf(acme), "bob@browser.example"} {
 		p.guess(t, email)
 		if got := b.signIn(t, email, password); got.status != 303 {
 			t.Errorf("%s: %d", email, got.status)

@@ -81,10 +81,8 @@ func (n *neighbour) awaitLookup(t *testing.T, secret string, want error) identit
 
 // What the API has answered is in force in
 // another service, as the contract defines.
-func TestCredentialsAreInForceEverywhere(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testCredentialsAreInForceEverywhere(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 
 	want := identity.Principal{Kind: contract.CredentialAPIKey, ID: acme.key, Organization: acme.organization, Project: acme.project, Environment: "prod"}
@@ -109,10 +107,8 @@ func TestCredentialsAreInForceEverywhere(t *testing.T) {
 }
 
 // An expiry is published in advance: it needs no further event.
-func TestExpiryIsPublished(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testExpiryIsPublished(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	end := time.Now().Add(500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
 	key := p.must(t, 201, "POST", "/v1/api-keys",
@@ -134,13 +130,11 @@ func TestExpiryIsPublished(t *testing.T) {
 }
 
 // Facts are published in order, as CloudEvents.
-func TestFactsArePublished(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testFactsArePublished(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "POST", "/v1/api-keys/"+acme.key+"/revoke", `{"reason":"leaked"}`)
 	want := []string{contract.TypeOrganizationCreated, contract.TypeProjectCreated, contract.TypeAPIKeyIssued, contract.TypeAPIKeyRevoked}
-	n := w.follow(t)
+	n := p.world.follow(t)
 	testenv.Eventually(t, timeout, func() error {
 		if got := n.facts(t, acme.organization); !slices.Equal(got, want) {
 			return errors.New(text(got))

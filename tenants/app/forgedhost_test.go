@@ -9,8 +9,7 @@ import (
 
 // A forged Host is in no link of a page or redirect: a
 // link with a code would send the code to the other host.
-func TestForgedHostsMakeNoLinks(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testForgedHostsMakeNoLinks(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	owner := p.signedIn(t, acme, "owner")
 	for page, form := range map[string]url.Values{

@@ -97,6 +97,8 @@ func (j *journal) String() string {
 // A process is one running replica.
 type process struct {
 	*app.App
+	world   world
+	address string       // that members sign in from
 	checked http.Handler // its handler, held against its OpenAPI document
 	stop    func()
 }
@@ -121,7 +123,7 @@ func (w world) start(t *testing.T, operator string) *process {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- tenants.Run(ctx) }()
-	p := &process{App: tenants, checked: openapitest.Handler(t, tenants.Handler()), stop: sync.OnceFunc(func() {
+	p := &process{App: tenants, world: w, address: "192.0.2.7", checked: openapitest.Handler(t, tenants.Handler()), stop: sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the replica did not end in order: %v", err)

@@ -35,10 +35,9 @@ func (p *process) send(t *testing.T, path, kind, body string, h header, happens 
 }
 
 // A token or a session that ends during a request does not execute it.
-func TestHeldRequestsEndWithTheirCredential(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testHeldRequestsEndWithTheirCredential(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
-	p.add(t, acme.organization, "ada@example.com", "owner")
+	p.add(t, acme.organization, "ada@held.example", "owner")
 	token := p.must(t, 201, "POST", "/v1/service-tokens",
 		text(map[string]any{"organization": acme.organization, "name": "n", "scopes": []string{"tenants:admin"}}))
 	answer := p.send(t, "/v1/projects", "application/json", text(map[string]any{"organization": acme.organization, "name": "late"}),
@@ -48,9 +47,9 @@ func TestHeldRequestsEndWithTheirCredential(t *testing.T) {
 	if answer.Code != http.StatusUnauthorized {
 		t.Errorf("a token that is revoked meanwhile: %d %s", answer.Code, answer.Body)
 	}
-	mallory := p.add(t, acme.organization, "mallory@example.com", "admin")
+	mallory := p.add(t, acme.organization, "mallory@held.example", "admin")
 	b := p.browser("192.0.2.90")
-	b.signIn(t, "mallory@example.com", password)
+	b.signIn(t, "mallory@held.example", password)
 	answer = p.send(t, "/console/settings/service-tokens", "application/x-www-form-urlencoded", "name=n&scopes=billing%3Aread",
 		header{"Cookie", identity.SessionCookie + "=" + b.secret()}, func() {
 			p.must(t, 200, "POST", "/v1/members/"+mallory+"/remove", "")

@@ -15,16 +15,14 @@ var invitationCode = regexp.MustCompile(`^weirinv_[0-9a-f]{48}$`)
 
 // An invitation shows its code once, is created
 // once per person, and shows its state.
-func TestInvitations(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testInvitations(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
-	p.add(t, acme.organization, "ada@example.com", "viewer")
+	p.add(t, acme.organization, "ada@invited.example", "viewer")
 	same := header{"Idempotency-Key", "one"}
-	body := text(invitation(acme.organization, " Bob@Example.com ", "developer"))
+	body := text(invitation(acme.organization, " Bob@Invited.Example ", "developer"))
 	made := p.call(t, acme.token, "POST", "/v1/invitations", body, same)
 	shape := map[string]any{
-		"id": regexp.MustCompile(`^inv_[0-9a-f]{32}$`), "code": invitationCode, "organization": acme.organization, "email": "bob@example.com",
+		"id": regexp.MustCompile(`^inv_[0-9a-f]{32}$`), "code": invitationCode, "organization": acme.organization, "email": "bob@invited.example",
 		"role": "developer", "state": "open", "invited_by": acme.tokenID, "created_at": utc, "expires_at": utc, "revoked_at": nil,
 		"accepted_at": nil, "member": nil,
 	}
@@ -32,7 +30,7 @@ func TestInvitations(t *testing.T) {
 	if again := p.call(t, acme.token, "POST", "/v1/invitations", body, same); again.status != 409 || again.get("code") != "secret_shown_once" {
 		t.Errorf("the same request again: %d %s", again.status, again.text)
 	}
-	for name, email := range map[string]string{"a member": "ADA@example.com", "somebody invited": "bob@example.com"} {
+	for name, email := range map[string]string{"a member": "ADA@invited.example", "somebody invited": "bob@invited.example"} {
 		got := p.call(t, acme.token, "POST", "/v1/invitations", text(invitation(acme.organization, email, "viewer")))
 		if got.status != 400 || !slices.Equal(pointersOf(got), []string{"/email"}) {
 			t.Errorf("inviting %s: %d %s", name, got.status, got.text)
@@ -63,18 +61,17 @@ func TestInvitations(t *testing.T) {
 		t.Errorf("without anything: %s", got.text)
 	}
 	for _, code := range []string{made.get("code"), resent.get("code")} {
-		if strings.Contains(w.log.String()+w.dump(t), code) || strings.Contains(listed.text, code) {
+		if strings.Contains(p.world.log.String()+p.world.dump(t), code) || strings.Contains(listed.text, code) {
 			t.Error("a code is kept")
 		}
 	}
 }
 
 // An inviter can't find out whether an address is a member's elsewhere.
-func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testInvitingDisclosesNoMemberElsewhere(t *testing.T, p *process) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
-	p.add(t, other.organization, "taken@example.com", "owner")
-	p.must(t, 201, "POST", "/v1/invitations", text(invitation(other.organization, "asked@example.com", "viewer")))
+	p.add(t, other.organization, "taken@inviting.example", "owner")
+	p.must(t, 201, "POST", "/v1/invitations", text(invitation(other.organization, "asked@inviting.example", "viewer")))
 	plain := func(email string) string {
 		got := p.call(t, acme.token, "POST", "/v1/invitations", text(invitation(acme.organization, email, "viewer")))
 		if got.status != 201 {
@@ -82,8 +79,8 @@ func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 		}
 		return regexp.MustCompile(`inv_[0-9a-f]{48}|inv_[0-9a-f]{32}|\d{4}-\d\d-\d\dT[^"]+`).ReplaceAllString(strings.ReplaceAll(got.text, email, "E"), "X")
 	}
-	free := plain("free1@example.com")
-	for _, email := range []string{"taken@example.com", "asked@example.com"} {
+	free := plain("free1@inviting.example")
+	for _, email := range []string{"taken@inviting.example", "asked@inviting.example"} {
 		if got := plain(email); got != free {
 			t.Errorf("%s: %s, want %s", email, got, free)
 		}
@@ -91,12 +88,11 @@ func TestInvitingDisclosesNoMemberElsewhere(t *testing.T) {
 }
 
 // A member who leaves, or may not invite any more, leaves no open invitation.
-func TestInvitationsGoWithTheirMaker(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testInvitationsGoWithTheirMaker(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
-	p.add(t, acme.organization, "ada@example.com", "owner")
+	p.add(t, acme.organization, "ada@maker.example", "owner")
 	b := p.signedIn(t, acme, "admin")
-	b.post(t, membersPage+"/invitations", map[string]string{"email": "new@example.com", "role": "viewer"})
+	b.post(t, membersPage+"/invitations", map[string]string{"email": "new@maker.example", "role": "viewer"})
 	admin := ""
 	for _, item := range p.must(t, 200, "GET", "/v1/members?organization="+acme.organization, "").items(t) {
 		if item["role"] == "admin" {

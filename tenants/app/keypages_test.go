@@ -105,8 +105,7 @@ func TestExposedKeyPage(t *testing.T) {
 
 // An invalid end or limit of a key is refused
 // beside its field, and input is kept.
-func TestKeyFormFaults(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testKeyFormFaults(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	page := apiKeysPage + "/" + acme.key

@@ -6,8 +6,7 @@ import (
 )
 
 // The description has every route that needs a credential, and no other.
-func TestOpenAPIMatchesRoutes(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testOpenAPIMatchesRoutes(t *testing.T, p *process) {
 	got := p.call(t, "", "GET", "/v1/openapi.json", "")
 	paths, _ := got.body["paths"].(map[string]any)
 	described := map[string]bool{}

@@ -50,13 +50,11 @@ func startBroker(t *testing.T, directory string, port int) *kafka.Broker {
 
 // A bulk load of another module in the same
 // database server does not delay a revocation.
-func TestRevocationWaitsForNobody(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testRevocationWaitsForNobody(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	n.awaitLookup(t, acme.secret, nil)
-	pool, err := pg.Open(t.Context(), postgrestest.Owner(w.database), "other")
+	pool, err := pg.Open(t.Context(), postgrestest.Owner(p.world.database), "other")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,16 @@ func (b *browser) register(t *testing.T, name string) *passkeytest.Device {
 }
 
 // passkeyOwner returns a browser with an owner's
-// session and passkey, and the clock of its server.
-func passkeyOwner(t *testing.T) (*browser, *passkeytest.Device, *watch, *neighbour) {
+// session, and the owner's passkey.
+func (p *process) passkeyOwner(t *testing.T) (*browser, *passkeytest.Device) {
+	t.Helper()
+	b := p.signedIn(t, p.tenant(t, "Acme"), "owner")
+	return b, b.register(t, "Laptop")
+}
+
+// passkeyOwnerLater is passkeyOwner with
+// the clock of a server of its own.
+func passkeyOwnerLater(t *testing.T) (*browser, *passkeytest.Device, *watch, *neighbour) {
 	t.Helper()
 	b, clock, n := signedInLater(t)
 	return b, b.register(t, "Laptop"), clock, n
@@ -51,15 +59,16 @@ func passkeyOwner(t *testing.T) (*browser, *passkeytest.Device, *watch, *neighbo
 
 // A passkey signs its member in without a name
 // or a password. The session shows the method.
-func TestSignInByPasskey(t *testing.T) {
-	b, laptop, _, n := passkeyOwner(t)
+func testSignInByPasskey(t *testing.T, p *process) {
+	n := p.world.follow(t)
+	b, laptop := p.passkeyOwner(t)
 	key := b.register(t, "Key <b>")
 	holder := n.awaitLookup(t, b.secret(), nil)
 	if listed := b.get(t, accountPage).text(); !strings.Contains(listed, ">Laptop") || !strings.Contains(listed, ">Key <b>") || !strings.Contains(listed, "never") {
 		t.Errorf("the list: %s", listed)
 	}
 	for _, d := range []*passkeytest.Device{laptop, key} {
-		other := b.p.browser("198.51.100.9")
+		other := p.browser("198.51.100.9")
 		if shown := other.get(t, "/console/sign-in?to=/console/settings/account").body; !strings.Contains(shown, `data-passkey="get"`) || !strings.Contains(shown, "passkey.js") {
 			t.Errorf("the sign-in: %s", shown)
 		}
@@ -79,14 +88,15 @@ func TestSignInByPasskey(t *testing.T) {
 
 // A reset removes passkeys: somebody with the password
 // could have added one. The member and the audit see that.
-func TestResetRemovesPasskeys(t *testing.T) {
-	b, laptop, _, n := passkeyOwner(t)
+func testResetRemovesPasskeys(t *testing.T, p *process) {
+	n := p.world.follow(t)
+	b, laptop := p.passkeyOwner(t)
 	key, holder := b.register(t, "Key"), n.awaitLookup(t, b.secret(), nil)
-	code := b.p.must(t, 201, "POST", "/v1/members/"+holder.Member+"/reset-code", "").get("code")
-	if shown := b.p.browser("192.0.2.1").get(t, "/console/reset").body; !strings.Contains(shown, "passkeys are removed") {
+	code := p.must(t, 201, "POST", "/v1/members/"+holder.Member+"/reset-code", "").get("code")
+	if shown := p.browser("192.0.2.1").get(t, "/console/reset").body; !strings.Contains(shown, "passkeys are removed") {
 		t.Errorf("the page of the reset: %s", shown)
 	}
-	other := b.p.browser("192.0.2.1")
+	other := p.browser("192.0.2.1")
 	if got := other.post(t, "/console/reset", map[string]string{"code": code, "password": "battery staple horse"}); got.status != 303 {
 		t.Fatalf("reset: %d %s", got.status, got.body)
 	}
@@ -99,7 +109,7 @@ func TestResetRemovesPasskeys(t *testing.T) {
 			t.Errorf("a passkey of before: %d", got.status)
 		}
 	}
-	removed := b.p.must(t, 200, "GET", "/v1/audit-events?organization="+holder.Organization+"&action=passkey.removed", "").items(t)
+	removed := p.must(t, 200, "GET", "/v1/audit-events?organization="+holder.Organization+"&action=passkey.removed", "").items(t)
 	if len(removed) != 2 {
 		t.Errorf("the audit has %v", removed)
 	}
@@ -108,7 +118,7 @@ func TestResetRemovesPasskeys(t *testing.T) {
 // Passkeys are added and removed only after
 // another proof; a removed one is refused.
 func TestPasskeysNeedAFreshProof(t *testing.T) {
-	b, laptop, clock, _ := passkeyOwner(t)
+	b, laptop, clock, _ := passkeyOwnerLater(t)
 	remove := regexp.MustCompile(`/console/settings/account/passkeys/[^/"]+/remove`).FindString(b.get(t, accountPage).body)
 	clock.pass(16 * time.Minute)
 	for _, path := range []string{passkeysPage + "/new", remove} {
@@ -137,7 +147,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 
 // An answer counts once, soon, for its purpose, in the challenged browser.
 func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
-	b, laptop, clock, n := passkeyOwner(t)
+	b, laptop, clock, n := passkeyOwnerLater(t)
 	visitor := func() *browser { return b.p.browser("198.51.100.9") }
 	for name, act := range map[string]func() (*browser, page){
 		"again": func() (*browser, page) {
@@ -212,18 +222,18 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 
 // A count of uses that does not grow suggests a copy: the
 // passkey is refused from then on, and its member reads why.
-func TestCopiesOfPasskeysAreFound(t *testing.T) {
-	b, laptop, _, _ := passkeyOwner(t)
+func testCopiesOfPasskeysAreFound(t *testing.T, p *process) {
+	b, laptop := p.passkeyOwner(t)
 	copied := *laptop
-	other := b.p.browser("198.51.100.9")
+	other := p.browser("198.51.100.9")
 	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))); got.status != 303 {
 		t.Fatalf("sign in: %d", got.status)
 	}
-	thief := b.p.browser("203.0.113.9")
+	thief := p.browser("203.0.113.9")
 	if got := thief.post(t, signInPasskey, copied.Answer(t, passkeytest.Site, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
 		t.Errorf("sign in by a copy: %d %s", got.status, got.body)
 	}
-	again := b.p.browser("198.51.100.9")
+	again := p.browser("198.51.100.9")
 	if got := again.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, again.asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("sign in by either: %d", got.status)
 	}
@@ -234,8 +244,9 @@ func TestCopiesOfPasskeysAreFound(t *testing.T) {
 
 // A device with a passkey here is refused with that reason:
 // one passkey is not registered twice, nor for somebody else.
-func TestPasskeysAreUnique(t *testing.T) {
-	b, laptop, _, n := passkeyOwner(t)
+func testPasskeysAreUnique(t *testing.T, p *process) {
+	n := p.world.follow(t)
+	b, laptop := p.passkeyOwner(t)
 	question := b.asked(t, passkeysPage)
 	options, err := virtualwebauthn.ParseAttestationOptions(question)
 	if err != nil || !laptop.Credential.IsExcludedForAttestation(*options) {
@@ -254,9 +265,7 @@ func TestPasskeysAreUnique(t *testing.T) {
 
 // Nobody removes others' passkeys, and the
 // address in a request decides nothing.
-func TestPasskeysAreOnesOwn(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testPasskeysAreOnesOwn(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	owner, viewer := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer")
 	owner.register(t, "Laptop")

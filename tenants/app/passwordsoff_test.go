@@ -29,12 +29,10 @@ func (p *process) byPasskey(t *testing.T, d *passkeytest.Device) *browser {
 // Owners switch passwords off once one of them can sign in otherwise.
 // From then on passwords are refused, the right one is audited with the
 // reason, and passkeys work. The last way to sign in can't be removed.
-func TestPasswordsOff(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testPasswordsOff(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
-	p.add(t, acme.organization, "bob@example.com", "viewer")
+	p.add(t, acme.organization, "bob@off.example", "viewer")
 	if got := b.post(t, securityPage, policyForm("off")); got.status != 422 || !strings.Contains(got.text(), "No owner of the organization can sign in without a password") {
 		t.Fatalf("switched off while nobody could come in: %d %s", got.status, got.body)
 	}
@@ -45,7 +43,7 @@ func TestPasswordsOff(t *testing.T) {
 	if shown := b.get(t, securityPage).text(); !strings.Contains(shown, "1 of 2 members have a passkey") || !strings.Contains(shown, `value="off" selected`) {
 		t.Errorf("the page: %s", shown)
 	}
-	for _, email := range []string{ownerOf(acme), "bob@example.com"} {
+	for _, email := range []string{ownerOf(acme), "bob@off.example"} {
 		if got := p.browser("192.0.2.61").signIn(t, email, password); got.status != 422 || !strings.Contains(got.body, "switched passwords off") {
 			t.Errorf("%s with the right password: %d %s", email, got.status, got.body)
 		}
@@ -67,7 +65,7 @@ func TestPasswordsOff(t *testing.T) {
 	if got := in.post(t, securityPage, policyForm("allowed")); got.status != 303 {
 		t.Fatalf("switch on: %d %s", got.status, got.body)
 	}
-	if got := p.browser("192.0.2.62").signIn(t, "bob@example.com", password); got.status != 303 {
+	if got := p.browser("192.0.2.62").signIn(t, "bob@off.example", password); got.status != 303 {
 		t.Errorf("allowed again: %d", got.status)
 	}
 	audited := p.must(t, 200, "GET", "/v1/audit-events?organization="+acme.organization+"&action=security_policy.set", "").text
@@ -78,25 +76,23 @@ func TestPasswordsOff(t *testing.T) {
 
 // Where passwords are off, an invitation or a reset
 // link signs its holder in, once, to add a passkey.
-func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testCodesLetInWherePasswordsAreOff(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	b.register(t, "Laptop")
-	bob := p.add(t, acme.organization, "bob@example.com", "viewer")
+	bob := p.add(t, acme.organization, "bob@links.example", "viewer")
 	b.post(t, securityPage, policyForm("off"))
 
 	invited := codeOf(t, "weirinv", p.must(t, 201, "POST", "/v1/invitations",
-		text(map[string]any{"organization": acme.organization, "email": "eve@example.com", "role": "viewer"})).text)
+		text(map[string]any{"organization": acme.organization, "email": "eve@links.example", "role": "viewer"})).text)
 	reset := p.must(t, 201, "POST", "/v1/members/"+bob+"/reset-code", "").get("code")
 	eve, bobs := p.browser("192.0.2.63"), p.browser("192.0.2.64")
 	for name, in := range map[string]struct {
 		b   *browser
 		got page
 	}{
-		"invited": {eve, eve.post(t, "/console/join", map[string]string{"code": invited, "email": "eve@example.com", "name": "Eve"})},
+		"invited": {eve, eve.post(t, "/console/join", map[string]string{"code": invited, "email": "eve@links.example", "name": "Eve"})},
 		"reset":   {bobs, bobs.post(t, "/console/reset", map[string]string{"code": reset})},
 	} {
 		if in.got.status != 303 || in.got.header.Get("Location") != passkeysPage+"/new" {
@@ -109,7 +105,7 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 	if got := bobs.post(t, "/console/reset", map[string]string{"code": reset}); got.status != 422 {
 		t.Errorf("the code again: %d", got.status)
 	}
-	if got := p.browser("192.0.2.65").signIn(t, "eve@example.com", ""); got.status != 422 {
+	if got := p.browser("192.0.2.65").signIn(t, "eve@links.example", ""); got.status != 422 {
 		t.Errorf("no password: %d", got.status)
 	}
 	n.awaitLookup(t, b.secret(), nil)
@@ -118,9 +114,7 @@ func TestCodesLetInWherePasswordsAreOff(t *testing.T) {
 // Only owners switch passwords, even over the API. A request
 // without that field leaves them unchanged. The operator's
 // command helps an organization whose owners are locked out.
-func TestWhoSwitchesPasswords(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testWhoSwitchesPasswords(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	owner, admin := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "admin")
 	owner.register(t, "Laptop")
@@ -142,7 +136,7 @@ func TestWhoSwitchesPasswords(t *testing.T) {
 	if got := p.call(t, acme.token, "PUT", path, kept); got.status != 200 || got.get("passwords") != "off" {
 		t.Errorf("without a word of them: %d %s", got.status, got.text)
 	}
-	w.program(t).must(t, "organization", "allow-passwords", acme.organization)
+	p.world.program(t).must(t, "organization", "allow-passwords", acme.organization)
 	if got := p.browser("192.0.2.66").signIn(t, ownerOf(acme), password); got.status != 303 {
 		t.Errorf("after the command: %d %s", got.status, got.body)
 	}

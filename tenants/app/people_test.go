@@ -28,12 +28,10 @@ func registration(code, email string) map[string]string {
 
 // An invited person joins with the link, and has the role
 // of the invitation; the code is shown once and works once.
-func TestInviteAndJoin(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
+func testInviteAndJoin(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	admin := p.signedIn(t, acme, "admin")
-	form := map[string]string{"email": "bob@example.com", "role": "developer", "form": "f1"}
+	form := map[string]string{"email": "bob@joins.example", "role": "developer", "form": "f1"}
 	shown := admin.post(t, membersPage+"/invitations", form)
 	code := codeOf(t, "weirinv", shown.body)
 	if shown.status != 201 || !strings.Contains(shown.text(), "https://weir.example/console/join#"+code) || shown.header.Get("Cache-Control") != "no-store" {
@@ -42,7 +40,7 @@ func TestInviteAndJoin(t *testing.T) {
 	if got := admin.post(t, membersPage+"/invitations", form); got.status != 409 || strings.Contains(got.body, "weirinv_") {
 		t.Errorf("the same form again: %d %s", got.status, got.body)
 	}
-	if got := admin.get(t, membersPage+"/invitations"); got.status != 200 || !strings.Contains(got.body, "bob@example.com") || strings.Contains(got.body, code) {
+	if got := admin.get(t, membersPage+"/invitations"); got.status != 200 || !strings.Contains(got.body, "bob@joins.example") || strings.Contains(got.body, code) {
 		t.Errorf("the invitations: %d %s", got.status, got.body)
 	}
 
@@ -51,11 +49,11 @@ func TestInviteAndJoin(t *testing.T) {
 		t.Errorf("the form: %d %s", got.status, got.body)
 	}
 	for name, test := range map[string]struct{ field, code, email, password string }{
-		"another address":  {"email", code, "eve@example.com", password},
-		"a short password": {"password", code, "bob@example.com", "short"},
-		"another code":     {"code", "weirinv_" + strings.Repeat("0", 48), "bob@example.com", password},
-		"no code":          {"code", "", "bob@example.com", password},
-		"a reset code":     {"code", "weirpwd_" + code[8:], "bob@example.com", password},
+		"another address":  {"email", code, "eve@joins.example", password},
+		"a short password": {"password", code, "bob@joins.example", "short"},
+		"another code":     {"code", "weirinv_" + strings.Repeat("0", 48), "bob@joins.example", password},
+		"no code":          {"code", "", "bob@joins.example", password},
+		"a reset code":     {"code", "weirpwd_" + code[8:], "bob@joins.example", password},
 	} {
 		values := registration(test.code, test.email)
 		values["password"] = test.password
@@ -63,19 +61,19 @@ func TestInviteAndJoin(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	if got := bob.post(t, "/console/join", registration(" "+code+"\n", "BOB@example.com")); got.status != 303 || bob.secret() == "" {
+	if got := bob.post(t, "/console/join", registration(" "+code+"\n", "BOB@joins.example")); got.status != 303 || bob.secret() == "" {
 		t.Fatalf("join: %d %s", got.status, got.body)
 	}
 	if got := bob.post(t, projectsPage, map[string]string{"name": "by Bob"}); got.status != 303 {
 		t.Errorf("a developer creates a project: %d", got.status)
 	}
-	if got := p.browser("192.0.2.21").post(t, "/console/join", registration(code, "bob@example.com")); got.status != 422 || !strings.Contains(got.body, "was used already") {
+	if got := p.browser("192.0.2.21").post(t, "/console/join", registration(code, "bob@joins.example")); got.status != 422 || !strings.Contains(got.body, "was used already") {
 		t.Errorf("join again: %d %s", got.status, got.body)
 	}
-	if got := p.browser("192.0.2.22").signIn(t, "bob@example.com", password); got.status != 303 {
+	if got := p.browser("192.0.2.22").signIn(t, "bob@joins.example", password); got.status != 303 {
 		t.Errorf("sign in after that: %d", got.status)
 	}
-	if strings.Contains(w.log.String(), code) || strings.Contains(w.dump(t), code) {
+	if strings.Contains(p.world.log.String(), code) || strings.Contains(p.world.dump(t), code) {
 		t.Error("the code is kept")
 	}
 }
@@ -104,23 +102,22 @@ func TestCodesWorkOnceAtTheSameMoment(t *testing.T) {
 
 // The state of a code is shown only to its holder. Only
 // the invited learn that an address is taken elsewhere.
-func TestCodesDiscloseToTheirHolderOnly(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testCodesDiscloseToTheirHolderOnly(t *testing.T, p *process) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
-	p.add(t, other.organization, "taken@example.com", "viewer")
-	made := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "bob@example.com", "viewer")))
+	p.add(t, other.organization, "taken@codes.example", "viewer")
+	made := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "bob@codes.example", "viewer")))
 	resent := p.must(t, 200, "POST", "/v1/invitations/"+made.get("id")+"/resend", "")
-	revoked := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "eve@example.com", "viewer")))
+	revoked := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "eve@codes.example", "viewer")))
 	p.must(t, 200, "POST", "/v1/invitations/"+revoked.get("id")+"/revoke", "")
-	taken := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "taken@example.com", "viewer")))
+	taken := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "taken@codes.example", "viewer")))
 	b := p.browser("192.0.2.40")
 	unknown := "weirinv_" + strings.Repeat("0", 48)
-	nothing := b.post(t, "/console/join", registration(unknown, "bob@example.com"))
+	nothing := b.post(t, "/console/join", registration(unknown, "bob@codes.example"))
 	for name, test := range map[string]struct{ code, email, want string }{
-		"replaced": {made.get("code"), "bob@example.com", "This code is not valid."},
-		"revoked":  {revoked.get("code"), "eve@example.com", "was taken back"},
-		"taken":    {taken.get("code"), "taken@example.com", "in another organization"},
-		"good":     {resent.get("code"), "nobody@example.com", "is not the address that was invited"},
+		"replaced": {made.get("code"), "bob@codes.example", "This code is not valid."},
+		"revoked":  {revoked.get("code"), "eve@codes.example", "was taken back"},
+		"taken":    {taken.get("code"), "taken@codes.example", "in another organization"},
+		"good":     {resent.get("code"), "nobody@codes.example", "is not the address that was invited"},
 	} {
 		got := b.post(t, "/console/join", registration(test.code, test.email))
 		if got.status != 422 || !strings.Contains(got.text(), test.want) {
@@ -205,20 +202,18 @@ func TestOwnerLinkEndsWithTheFirstMember(t *testing.T) {
 
 // A member who lost the password gets a link from their
 // manager, which works once and ends all sessions.
-func TestPasswordReset(t *testing.T) {
+func testPasswordReset(t *testing.T, p *process) {
 	const other = "battery staple horse"
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
-	id := p.add(t, acme.organization, "bob@example.com", "developer")
-	owner := p.add(t, acme.organization, "eve@example.com", "owner")
+	id := p.add(t, acme.organization, "bob@reset.example", "developer")
+	owner := p.add(t, acme.organization, "eve@reset.example", "owner")
 	admin := p.signedIn(t, acme, "admin")
 	if got := admin.post(t, membersPage+"/"+owner+"/reset", nil); got.status != 403 {
 		t.Errorf("an admin resets an owner: %d %s", got.status, got.body)
 	}
 	bob := p.browser("192.0.2.70")
-	bob.signIn(t, "bob@example.com", password)
+	bob.signIn(t, "bob@reset.example", password)
 	void := codeOf(t, "weirpwd", admin.post(t, membersPage+"/"+id+"/reset", nil).body)
 	code := codeOf(t, "weirpwd", admin.post(t, membersPage+"/"+id+"/reset", nil).body)
 	reset := func(code, password string) page {
@@ -236,24 +231,23 @@ func TestPasswordReset(t *testing.T) {
 	if got := reset(code, other); got.status != 422 {
 		t.Errorf("reset again: %d", got.status)
 	}
-	if got := p.browser("192.0.2.72").signIn(t, "bob@example.com", password); got.status != 422 {
+	if got := p.browser("192.0.2.72").signIn(t, "bob@reset.example", password); got.status != 422 {
 		t.Errorf("the password of before: %d", got.status)
 	}
-	if got := p.browser("192.0.2.72").signIn(t, "bob@example.com", other); got.status != 303 {
+	if got := p.browser("192.0.2.72").signIn(t, "bob@reset.example", other); got.status != 303 {
 		t.Errorf("the new password: %d", got.status)
 	}
-	if strings.Contains(w.log.String()+w.dump(t), code) || strings.Contains(w.log.String(), other) {
+	if strings.Contains(p.world.log.String()+p.world.dump(t), code) || strings.Contains(p.world.log.String(), other) {
 		t.Error("the code or the password is kept")
 	}
 }
 
 // What a role may not do to members is
 // refused with the reason, and not offered.
-func TestRolesOverMembers(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testRolesOverMembers(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
-	owner := p.add(t, acme.organization, "ada@example.com", "owner")
-	viewer := p.add(t, acme.organization, "bob@example.com", "viewer")
+	owner := p.add(t, acme.organization, "ada@ranks.example", "owner")
+	viewer := p.add(t, acme.organization, "bob@ranks.example", "viewer")
 	for _, role := range tenants.Roles() {
 		b := p.signedIn(t, acme, string(role))
 		list := b.get(t, membersPage)
@@ -271,8 +265,8 @@ func TestRolesOverMembers(t *testing.T) {
 			"see a viewer":      {b.get(t, membersPage+"/"+viewer), tenants.MembersManage},
 			"see an owner":      {b.get(t, membersPage+"/"+owner), tenants.OwnersManage},
 			"make a viewer own": {b.post(t, membersPage+"/"+viewer, map[string]string{"role": "owner"}), tenants.OwnersManage},
-			"invite an owner":   {b.post(t, membersPage+"/invitations", map[string]string{"email": string(role) + "1@example.com", "role": "owner"}), tenants.OwnersManage},
-			"invite a viewer":   {b.post(t, membersPage+"/invitations", map[string]string{"email": string(role) + "2@example.com", "role": "viewer"}), tenants.MembersInvite},
+			"invite an owner":   {b.post(t, membersPage+"/invitations", map[string]string{"email": string(role) + "1@ranks.example", "role": "owner"}), tenants.OwnersManage},
+			"invite a viewer":   {b.post(t, membersPage+"/invitations", map[string]string{"email": string(role) + "2@ranks.example", "role": "viewer"}), tenants.MembersInvite},
 		} {
 			if refused(act.got, role) == role.May(act.need) || act.got.status >= 404 {
 				t.Errorf("%s: %s: %d %s", role, name, act.got.status, act.got.body)
@@ -283,10 +277,9 @@ func TestRolesOverMembers(t *testing.T) {
 }
 
 // So is a code issued by an operator's token, until that is revoked.
-func TestCodesGoWithTheOperator(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testCodesGoWithTheOperator(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
-	bob := p.add(t, acme.organization, "bob@example.com", "owner")
+	bob := p.add(t, acme.organization, "bob@operator.example", "owner")
 	token := p.must(t, 201, "POST", "/v1/service-tokens", text(map[string]any{"organization": "*", "name": "second", "scopes": []string{"tenants:admin"}}))
 	ask := func(path, body string) string {
 		got := p.call(t, token.get("token"), "POST", path, body)
@@ -295,9 +288,9 @@ func TestCodesGoWithTheOperator(t *testing.T) {
 		}
 		return got.get("code")
 	}
-	kept := ask("/v1/invitations", text(invitation(acme.organization, "kept@example.com", "owner")))
-	invited, code := ask("/v1/invitations", text(invitation(acme.organization, "new@example.com", "owner"))), ask("/v1/members/"+bob+"/reset-code", "")
-	if got := p.browser("192.0.2.90").post(t, "/console/join", registration(kept, "kept@example.com")); got.status != 303 {
+	kept := ask("/v1/invitations", text(invitation(acme.organization, "kept@operator.example", "owner")))
+	invited, code := ask("/v1/invitations", text(invitation(acme.organization, "new@operator.example", "owner"))), ask("/v1/members/"+bob+"/reset-code", "")
+	if got := p.browser("192.0.2.90").post(t, "/console/join", registration(kept, "kept@operator.example")); got.status != 303 {
 		t.Fatalf("joining as owner: %d %s", got.status, got.body)
 	}
 	p.must(t, 200, "POST", "/v1/service-tokens/"+token.get("id")+"/revoke", "")
@@ -305,15 +298,14 @@ func TestCodesGoWithTheOperator(t *testing.T) {
 	if reset.status != 422 || !strings.Contains(reset.body, "taken back") {
 		t.Errorf("whose token was revoked becomes a member: %d", reset.status)
 	}
-	join := p.browser("192.0.2.92").post(t, "/console/join", registration(invited, "new@example.com"))
+	join := p.browser("192.0.2.92").post(t, "/console/join", registration(invited, "new@operator.example"))
 	if join.status != 422 || !strings.Contains(join.body, "taken back") {
 		t.Errorf("whose token was revoked joins: %d", join.status)
 	}
 }
 
 // The only owner gets the reason beside the field, and stays.
-func TestTheOnlyOwnerInTheConsole(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testTheOnlyOwnerInTheConsole(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	id := ownersOf(t, p, acme)[0]
@@ -329,15 +321,14 @@ func TestTheOnlyOwnerInTheConsole(t *testing.T) {
 }
 
 // A code has its issuer's present rights: they may have kept it.
-func TestCodesGoWithTheirIssuer(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testCodesGoWithTheirIssuer(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
-	p.add(t, acme.organization, "ada@example.com", "owner")
-	bob := p.add(t, acme.organization, "bob@example.com", "developer")
-	mallory := p.add(t, acme.organization, "mallory@example.com", "admin")
+	p.add(t, acme.organization, "ada@issuer.example", "owner")
+	bob := p.add(t, acme.organization, "bob@issuer.example", "developer")
+	mallory := p.add(t, acme.organization, "mallory@issuer.example", "admin")
 	admin := p.browser("192.0.2.80")
-	admin.signIn(t, "mallory@example.com", password)
-	made := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "new@example.com", "admin")))
+	admin.signIn(t, "mallory@issuer.example", password)
+	made := p.must(t, 201, "POST", "/v1/invitations", text(invitation(acme.organization, "new@issuer.example", "admin")))
 	id := made.get("id")
 	invited := codeOf(t, "weirinv", admin.post(t, membersPage+"/invitations/"+id+"/resend", nil).body)
 	code := codeOf(t, "weirpwd", admin.post(t, membersPage+"/"+bob+"/reset", nil).body)
@@ -353,7 +344,7 @@ func TestCodesGoWithTheirIssuer(t *testing.T) {
 	if got := reset(); got.status != 422 || !strings.Contains(got.body, "taken back") {
 		t.Errorf("who was removed becomes another member: %d", got.status)
 	}
-	if got := p.browser("192.0.2.82").post(t, "/console/join", registration(invited, "new@example.com")); got.status != 422 {
+	if got := p.browser("192.0.2.82").post(t, "/console/join", registration(invited, "new@issuer.example")); got.status != 422 {
 		t.Errorf("who was removed comes back by an invitation sent again: %d", got.status)
 	}
 }

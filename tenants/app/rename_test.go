@@ -9,10 +9,8 @@ import (
 )
 
 // What is renamed has its new name everywhere, even in other services.
-func TestRenames(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testRenames(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	for path, list := range map[string]string{
 		"/v1/organizations/" + acme.organization: "/v1/organizations",

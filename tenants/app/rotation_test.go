@@ -13,10 +13,8 @@ import (
 
 // A key and its successor both work during the overlap,
 // everywhere, for the same; then the old one expires.
-func TestRotation(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testRotation(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	p.must(t, 200, "PATCH", "/v1/api-keys/"+acme.key, `{"name":"Checkout","rate_per_minute":30}`)
 	testenv.Eventually(t, timeout, func() error {
@@ -47,8 +45,7 @@ func TestRotation(t *testing.T) {
 
 // A refused rotation has its reason, nothing is
 // created, and a repeated request has one effect.
-func TestRotationRefusals(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testRotationRefusals(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	path := "/v1/api-keys/" + acme.key
 	for body, pointer := range map[string]string{
@@ -81,9 +78,8 @@ var errNotYet = errors.New("not yet")
 
 // A key's access is limited from its creation or its
 // change on, everywhere; its successor has the same.
-func TestAccessOfKeys(t *testing.T) {
-	w := newWorld(t)
-	p, n := w.start(t, operatorToken), w.follow(t)
+func testAccessOfKeys(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	if got := n.awaitLookup(t, acme.secret, nil); got.Access != "" || got.ReadsNothing() {
 		t.Errorf("a key of which nothing was said: %+v", got)

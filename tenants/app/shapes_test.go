@@ -113,8 +113,7 @@ func expectMembers(t *testing.T, got, want map[string]any) {
 }
 
 // An invalid value is named, with a remedy, and nothing is created.
-func TestRefusals(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testRefusals(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	long := strings.Repeat("x", 201)
 	for name, test := range map[string]struct {
@@ -177,8 +176,7 @@ func pointersOf(got answer) (pointers []string) {
 
 // Following next_cursor shows everything once,
 // from old to new, even while more is added.
-func TestPages(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testPages(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	var want []string
 	for i := range 6 {
@@ -205,8 +203,7 @@ func TestPages(t *testing.T) {
 
 // A request with a repeated Idempotency-Key creates
 // nothing more; with another body it is refused.
-func TestIdempotencyKey(t *testing.T) {
-	p := newWorld(t).start(t, operatorToken)
+func testIdempotencyKey(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	same := header{"Idempotency-Key", "one"}
 	for path, bodies := range map[string][2]map[string]any{

@@ -14,10 +14,8 @@ import (
 
 // A sign-in gives a session that starts and ends everywhere. Its cookie
 // can't be read by scripts, sent in plaintext or set by a neighboring host.
-func TestSignInAndOut(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testSignInAndOut(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "developer")
 
@@ -51,7 +49,7 @@ func TestSignInAndOut(t *testing.T) {
 		t.Errorf("the old cookie still opens the settings: %d", got.status)
 	}
 	for _, hidden := range []string{secret, password, cookie.Value} {
-		if strings.Contains(w.log.String(), hidden) {
+		if strings.Contains(p.world.log.String(), hidden) {
 			t.Error("a secret is logged")
 		}
 	}
@@ -63,10 +61,8 @@ func TestSignInAndOut(t *testing.T) {
 }
 
 // An unused session has 12 hours, and its expiry is published.
-func TestSessionExpires(t *testing.T) {
-	w := newWorld(t)
-	p := w.start(t, operatorToken)
-	n := w.follow(t)
+func testSessionExpires(t *testing.T, p *process) {
+	n := p.world.follow(t)
 	before := time.Now()
 	b := p.signedIn(t, p.tenant(t, "Acme"), "viewer")
 	n.awaitLookup(t, b.secret(), nil)
