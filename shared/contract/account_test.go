@@ -6,8 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// An account that was published before accounts named their
-// retention has its tier's.
+// An account published before accounts named their retention has its tier's.
 func TestRetentionOfAccounts(t *testing.T) {
 	for _, c := range []struct {
 		account contract.Account

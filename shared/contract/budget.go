@@ -13,13 +13,13 @@ type BudgetThresholdReached struct {
 	Percent      int       `json:"percent"`
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
-	Batch        string    `json:"batch,omitempty"` // the batch that crossed it; empty where a decision did
+	Batch        string    `json:"batch,omitempty"` // the batch that crossed it; empty: a decision did
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// BudgetExhausted is a fact on weir.ledger.v1: what the project or key sends is
-// refused until the period ends or the budget is raised.
+// BudgetExhausted is a fact on weir.ledger.v1: the project's or key's
+// requests are refused until the period ends or the budget is raised.
 type BudgetExhausted struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -29,11 +29,11 @@ type BudgetExhausted struct {
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// BudgetRestored is a fact on weir.ledger.v1: a budget that was exhausted is so
-// no more, by a larger one or the next period.
+// BudgetRestored is a fact on weir.ledger.v1: an exhausted budget was
+// raised, or the next period has begun.
 type BudgetRestored struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -43,5 +43,5 @@ type BudgetRestored struct {
 	Budget       int64     `json:"budget"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }

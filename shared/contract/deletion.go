@@ -2,27 +2,27 @@ package contract
 
 import "time"
 
-// DeletionRequested is a fact on weir.tenants.v1: an organization, or only a
-// Project of it, is refused and hidden from now on. Nothing is erased yet.
+// DeletionRequested is a fact on weir.tenants.v1: an organization, or only
+// its Project, is refused and hidden from now on. Nothing is erased yet.
 type DeletionRequested struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
 	RequestedAt  time.Time `json:"requested_at"`
-	BeginsAt     time.Time `json:"begins_at"` // until then it can be cancelled
+	BeginsAt     time.Time `json:"begins_at"` // it can be cancelled until then
 }
 
-// DeletionCancelled is a fact on weir.tenants.v1: all is as
-// before the DeletionRequested.
+// DeletionCancelled is a fact on weir.tenants.v1: it takes
+// a DeletionRequested back.
 type DeletionCancelled struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
 	CancelledAt  time.Time `json:"cancelled_at"`
 }
 
-// DeletionBegun is a fact on weir.tenants.v1: every module erases what it has,
-// accepts nothing more, and publishes Erased. It is final, and stays on the
-// topic when the rest of the organization or project is gone, until that is
-// forgotten.
+// DeletionBegun is a fact on weir.tenants.v1: every module erases its
+// data, accepts nothing more, and publishes Erased. It is final, and
+// stays on the topic after the other facts of the organization or
+// project, until the deletion is forgotten.
 type DeletionBegun struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
@@ -30,16 +30,16 @@ type DeletionBegun struct {
 	GoneBy       time.Time `json:"gone_by"`
 }
 
-// DeletionFinished is a fact on weir.tenants.v1: every module has erased what it
-// had. Nobody has to hide or refuse anything of it any more.
+// DeletionFinished is a fact on weir.tenants.v1: every module has
+// erased its data. Nothing of it need be hidden or refused any more.
 type DeletionFinished struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project,omitempty"`
 	FinishedAt   time.Time `json:"finished_at"`
 }
 
-// Erased is a fact on weir.erasures.v1; the record's key is what was deleted
-// and the module. It may be published again.
+// Erased is a fact on weir.erasures.v1, keyed by what was deleted and
+// the module. It may be published again.
 type Erased struct {
 	Organization string           `json:"organization"`
 	Project      string           `json:"project,omitempty"`
@@ -51,10 +51,9 @@ type Erased struct {
 // ErasingModules lists the modules that publish Erased.
 func ErasingModules() []string { return []string{"grouping", "ingest", "ledger", "tenants"} }
 
-// Holder is the state of all credentials of an organization, or of a project,
-// on weir.credentials.v1; the record's key is HolderKey. CredentialRevoked
-// refuses each of them, whatever its own state. When a deletion
-// has finished, a tombstone follows.
+// Holder is the state of all credentials of an organization or project on
+// weir.credentials.v1, keyed by HolderKey. CredentialRevoked refuses each of
+// them, whatever its own state. A tombstone follows the end of a deletion.
 type Holder struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project,omitempty"`
@@ -62,7 +61,7 @@ type Holder struct {
 	Version      int64  `json:"version"` // grows with every change; an older one is ignored
 }
 
-// HolderKey is the key of a Holder. No CredentialKey looks like it.
+// HolderKey returns the key of a Holder. It never equals a CredentialKey.
 func HolderKey(organization, project string) string {
 	if project != "" {
 		return "project/" + project

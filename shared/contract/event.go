@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// SpecVersion is the version of CloudEvents that every event declares.
+// SpecVersion is the CloudEvents version of every event.
 const SpecVersion = "1.0"
 
-// Header names that every event carries.
+// Headers of every event.
 const (
 	HeaderSpecVersion  = "ce_specversion"
 	HeaderID           = "ce_id"
@@ -20,8 +20,8 @@ const (
 	HeaderTraceparent  = "traceparent"
 )
 
-// Event types: topic, then what happened, in the past tense. A
-// type is never renamed.
+// Event types: topic, then what happened, in the past tense. A type
+// is never renamed.
 const (
 	TypeLogsAccepted           = "weir.logs.v1.accepted"
 	TypeCredentialChanged      = "weir.credentials.v1.changed"
@@ -59,17 +59,18 @@ const (
 	TypeQuotaRefused           = "weir.outcomes.v1.quota_refused"
 )
 
-// Attributes are the CloudEvents attributes of an event whose data is JSON.
+// Attributes are the CloudEvents attributes of an event with JSON data.
 type Attributes struct {
 	ID           string
 	Type         string
 	Source       string // the publishing module: "weir/tenants"
 	Time         time.Time
-	Organization string // empty where a fact belongs to no organization
+	Organization string // empty: a fact of no organization
 	Traceparent  string
 }
 
-// Headers is the wire form of the attributes; content-type is application/json.
+// Headers returns the wire form of the attributes;
+// content-type is application/json.
 func (a Attributes) Headers() map[string]string {
 	headers := map[string]string{
 		HeaderSpecVersion: SpecVersion,
@@ -84,8 +85,8 @@ func (a Attributes) Headers() map[string]string {
 	return headers
 }
 
-// ParseAttributes reads the attributes back; header returns ""
-// for a name that is absent.
+// ParseAttributes reads the attributes back; header returns "" for
+// a missing name.
 func ParseAttributes(header func(name string) string) (Attributes, error) {
 	at, err := time.Parse(time.RFC3339Nano, header(HeaderTime))
 	if err != nil {

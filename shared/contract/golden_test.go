@@ -22,9 +22,9 @@ var add = flag.Bool("add", false, "write the golden files that are missing")
 
 var at = time.Date(2026, 11, 21, 9, 30, 0, 123456789, time.UTC)
 
-// samples has one value of every JSON event; its key names the golden file:
-// <type>.json, or <type>.<kind>.json where the same event has different
-// members for different kinds of things.
+// samples has one value of every JSON event; its key names the golden
+// file: <type>.json, or <type>.<kind>.json if an event's members depend
+// on the kind of thing.
 func samples() map[string]any {
 	expires, renew := at.AddDate(0, 3, 0), at.Add(3*time.Hour)
 	return map[string]any{
@@ -123,7 +123,7 @@ func samples() map[string]any {
 	}
 }
 
-// Every event ever published can be read, and is written the same way today.
+// Every event ever published can be read, and is still written the same way.
 func TestGoldenJSONEvents(t *testing.T) {
 	for eventType, sample := range samples() {
 		t.Run(eventType, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestGoldenJSONEvents(t *testing.T) {
 	}
 }
 
-// A golden file without a sample is an event that nobody can read any more.
+// Each golden file has a sample: without one its event could no longer be read.
 func TestNoGoldenFileIsForgotten(t *testing.T) {
 	files, err := filepath.Glob("testdata/*")
 	if err != nil {

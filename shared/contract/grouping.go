@@ -2,7 +2,8 @@ package contract
 
 import "time"
 
-// ErrorGroupCreated is a fact on weir.grouping.v1: an error of a new kind was seen.
+// ErrorGroupCreated is a fact on weir.grouping.v1: a new kind of
+// error was seen.
 type ErrorGroupCreated struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`

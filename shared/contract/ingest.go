@@ -2,48 +2,48 @@ package contract
 
 import "time"
 
-// MaxClient is how much of a client's User-Agent is kept, in bytes.
+// MaxClient limits the stored part of a client's User-Agent, in bytes.
 const MaxClient = 200
 
-// KeyUsed is a fact on weir.ingest.v1; the record's key is APIKey. It is how
-// an API key was used at one process of ingest or grouping in the few
-// seconds since its last such record; the counts of all records of a key add
-// up. Every request with the key, in time and over TLS, is in one of the
-// four counts. A process that dies loses the last seconds: the counts are
-// for people, nothing is charged by them.
+// KeyUsed is a fact on weir.ingest.v1, keyed by APIKey. It counts the
+// uses of an API key at one process of ingest or grouping in the few
+// seconds since its last such record; the counts of all records of a
+// key add up. Every request with the key, in time and over TLS, is in
+// one of the four counts. A process that dies loses the last seconds:
+// the counts are for people, not for charges.
 type KeyUsed struct {
 	Organization    string     `json:"organization"`
 	Project         string     `json:"project"`
 	APIKey          string     `json:"api_key"`                     // its id
-	Accepted        int64      `json:"accepted"`                    // requests whose entries were taken in, all or some
-	Rejected        int64      `json:"rejected"`                    // requests that failed for another reason than the key
-	Refused         int64      `json:"refused"`                     // requests that failed because the key is revoked or has expired
-	Read            int64      `json:"read,omitempty"`              // requests that were let in to read; absent: none, or of a version that did not count them
-	FirstAcceptedAt *time.Time `json:"first_accepted_at,omitempty"` // of Accepted; absent where that is 0
+	Accepted        int64      `json:"accepted"`                    // requests with some or all entries accepted
+	Rejected        int64      `json:"rejected"`                    // requests that failed for a reason other than the key
+	Refused         int64      `json:"refused"`                     // requests that failed because the key is revoked or expired
+	Read            int64      `json:"read,omitempty"`              // admitted requests to read; absent: none, or of a version that did not count them
+	FirstAcceptedAt *time.Time `json:"first_accepted_at,omitempty"` // of Accepted; absent if that is 0
 	LastUsedAt      time.Time  `json:"last_used_at"`
-	Address         string     `json:"address,omitempty"` // where the last request came from: an IP address
+	Address         string     `json:"address,omitempty"` // of the last request: an IP address
 	Client          string     `json:"client,omitempty"`  // its User-Agent; at most MaxClient bytes
 }
 
-// Ways in which an API key can have been exposed.
+// Ways to expose an API key.
 const (
-	// ExposedPlainHTTP: it arrived in plaintext at a socket of
-	// Weir. Whoever was on the way has it.
+	// ExposedPlainHTTP: it arrived in plaintext at a socket of Weir,
+	// visible to the network between.
 	ExposedPlainHTTP = "plain_http"
 	// ExposedForwarded: a trusted proxy reported that its client used
-	// plain HTTP. A misconfigured proxy reports that of every
-	// request: a reason to look, not to revoke.
+	// plain HTTP. A misconfigured proxy reports that of every request:
+	// a reason to look, not to revoke.
 	ExposedForwarded = "forwarded_proto"
 )
 
-// KeyExposed is a fact on weir.ingest.v1; the record's key is APIKey. A valid
-// key travelled in plaintext. It is published again while that continues.
+// KeyExposed is a fact on weir.ingest.v1, keyed by APIKey: a valid key
+// was sent in plaintext. It is published again while that continues.
 type KeyExposed struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`
 	APIKey       string    `json:"api_key"` // its id
 	How          string    `json:"how"`     // ExposedPlainHTTP or ExposedForwarded
 	At           time.Time `json:"at"`
-	Address      string    `json:"address,omitempty"` // where the request came from: an IP address
+	Address      string    `json:"address,omitempty"` // of the request: an IP address
 	Client       string    `json:"client,omitempty"`  // its User-Agent; at most MaxClient bytes
 }

@@ -12,11 +12,11 @@ type ThresholdReached struct {
 	Used         int64     `json:"used"`
 	Batch        string    `json:"batch"`          // the batch that crossed it
 	At           time.Time `json:"at"`             // when that batch was accepted
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the period's
-// quota, nor of the overage that is accepted.
+// QuotaExhausted is a fact on weir.ledger.v1: nothing remains of the
+// period's quota, nor of its accepted overage.
 type QuotaExhausted struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -24,11 +24,11 @@ type QuotaExhausted struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// QuotaRestored is a fact on weir.ledger.v1: what was exhausted is so no more,
-// by a grant, another plan or the next period.
+// QuotaRestored is a fact on weir.ledger.v1: an exhausted quota is
+// usable again, by a grant, another plan or the next period.
 type QuotaRestored struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -36,11 +36,11 @@ type QuotaRestored struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// OverageBegun is a fact on weir.ledger.v1: more than the quota is
-// used from now on, which the plan accepts.
+// OverageBegun is a fact on weir.ledger.v1: usage exceeds the quota
+// from now on, which the plan accepts.
 type OverageBegun struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -48,7 +48,7 @@ type OverageBegun struct {
 	Quota        int64     `json:"quota"`
 	Used         int64     `json:"used"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
 // TierChanged is a fact on weir.ledger.v1: another tier is in force.
@@ -57,32 +57,31 @@ type TierChanged struct {
 	Before       string    `json:"before"`
 	Tier         string    `json:"tier"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// GrantExpiring is a fact on weir.ledger.v1: what is left of a
-// grant expires in a week.
+// GrantExpiring is a fact on weir.ledger.v1: the rest of a grant
+// expires in a week.
 type GrantExpiring struct {
 	Organization string    `json:"organization"`
 	Grant        string    `json:"grant"`
 	Remaining    int64     `json:"remaining"`
 	ExpiresAt    time.Time `json:"expires_at"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// GrantExpired is a fact on weir.ledger.v1: a grant has ended,
-// and what was left of it with it.
+// GrantExpired is a fact on weir.ledger.v1: a grant has ended, with its rest.
 type GrantExpired struct {
 	Organization string    `json:"organization"`
 	Grant        string    `json:"grant"`
 	Expired      int64     `json:"expired"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// PeriodClosed is a fact on weir.ledger.v1: nothing is booked in a period
-// any more, and this is what it came to.
+// PeriodClosed is a fact on weir.ledger.v1: nothing more is booked in a
+// period; these are its totals.
 type PeriodClosed struct {
 	Organization string    `json:"organization"`
 	PeriodStart  time.Time `json:"period_start"`
@@ -93,20 +92,20 @@ type PeriodClosed struct {
 	Expired      int64     `json:"expired"`
 	Voided       int64     `json:"voided"`
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
-// Adjusted is a fact on weir.ledger.v1: what was charged is made
-// good in an open period, by somebody's decision or because
-// entries came after their period was closed.
+// Adjusted is a fact on weir.ledger.v1: a charge is corrected in an
+// open period, by a person's decision or because entries came after
+// their period was closed.
 type Adjusted struct {
 	Organization  string     `json:"organization"`
-	Adjustment    string     `json:"adjustment"`                // its id, or the event that came late
+	Adjustment    string     `json:"adjustment"`                // its id, or the late event's
 	Bytes         int64      `json:"bytes"`                     // given back, or below zero charged
 	PeriodStart   time.Time  `json:"period_start"`              // where it is booked
 	OfPeriodStart *time.Time `json:"of_period_start,omitempty"` // the period that was wrong
 	At            time.Time  `json:"at"`
-	Test          bool       `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test          bool       `json:"test,omitempty"` // of an organization in rehearsal billing
 }
 
 // StatementReady is a fact on weir.ledger.v1: the statement of a
@@ -116,8 +115,8 @@ type StatementReady struct {
 	Statement    int64     `json:"statement"` // its number
 	PeriodStart  time.Time `json:"period_start"`
 	PeriodEnd    time.Time `json:"period_end"`
-	Used         int64     `json:"used"`    // in the period, whether anything covered it or not
-	Overage      int64     `json:"overage"` // of that: covered by nothing
+	Used         int64     `json:"used"`    // in the period, covered or not
+	Overage      int64     `json:"overage"` // of that: not covered
 	At           time.Time `json:"at"`
-	Test         bool      `json:"test,omitempty"` // of an organization with which billing only rehearses
+	Test         bool      `json:"test,omitempty"` // of an organization in rehearsal billing
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/contract/tier"
 )
 
-// Header names of LogsAccepted beside the common ones.
+// Headers of LogsAccepted besides the common ones.
 const (
 	HeaderProject     = "ce_project"
 	HeaderEnvironment = "ce_environment"
@@ -35,46 +35,47 @@ const (
 // compact JSON object a line.
 const ContentTypeLines = "application/x-ndjson"
 
-// LogsAccepted means: these entries were accepted. There is one record per
-// accepted request, or per part of a request larger than one record. Such a
-// request counts once all of its parts are in the log, in one partition
-// (RecordKey). If one could not be published, the request was not acknowledged,
-// and no part has an effect. An entry's identity is (Batch, First + its line).
+// LogsAccepted means: these entries were accepted. There is one record
+// per accepted request, or per part of a request larger than one
+// record. Such a request counts once all of its parts are in the log,
+// in one partition (RecordKey). If one could not be published, the
+// request was not acknowledged, and no part has an effect. An entry's
+// identity is (Batch, First + its line).
 type LogsAccepted struct {
 	Batch string // UUIDv7 in its canonical text form, new for every request
 	Part  int    // 1..Parts
 	Parts int
-	First int // index in the batch of the first entry of this part, from 0
+	First int // index in the batch of this part's first entry, from 0
 
 	Organization string
 	Project      string
 	Environment  string // of the key: prod, staging or dev
-	Key          string // id of the API key, never the key
+	Key          string // the API key's id, never the key
 	Source       string
 	Time         time.Time // when it was accepted
 
 	Entries int   // lines in this part, at least 1
-	Bytes   int64 // what is charged: the lengths of the lines, their newlines not counted
-	Errors  int   // how many entries carry an error payload
+	Bytes   int64 // charged: the lines without their newlines
+	Errors  int   // entries with an error payload
 
 	RetentionDays int   // see Retention
-	RequestBytes  int64 // Bytes of all parts, where there are several; see Total
+	RequestBytes  int64 // Bytes of all parts, if several; see Total
 
-	Idempotency string // identifies (project, Idempotency-Key); empty when the client sent none
+	Idempotency string // identifies (project, Idempotency-Key); empty without one
 	Digest      string // identifies the request's body; set together with Idempotency
 	Traceparent string
 
-	Lines []byte // the entries as they were accepted, compact, each ended by a newline
+	Lines []byte // the accepted entries, compact, each ended by a newline
 }
 
-// ID is the event's id: the same for every copy of the same part.
+// ID returns the event's id: the same for every copy of a part.
 func (l LogsAccepted) ID() string {
 	return l.Batch + "/" + strconv.Itoa(l.Part)
 }
 
-// Checksum distinguishes this record from another of the same part: it covers
-// whose entries they are by the headers, and how many. The sum of several
-// records' checksums is the same in any order.
+// Checksum distinguishes this record from another of the same part: it
+// covers the headers that say whose entries they are, and how many. The
+// sum of several records' checksums is the same in any order.
 func (l LogsAccepted) Checksum() uint64 {
 	h := fnv.New64a()
 	buffer := make([]byte, 0, 256)
@@ -89,21 +90,21 @@ func (l LogsAccepted) Checksum() uint64 {
 	return h.Sum64()
 }
 
-// Retention is the days for which the entries are kept: their
-// organization's at acceptance, whatever its tier is later. Records without
-// it are older than retention, and have the longest.
+// Retention returns for how many days the entries are kept: their
+// organization's at acceptance, whatever its later tier. Records
+// without it are older than the field, and have the longest.
 func (l LogsAccepted) Retention() int { return cmp.Or(l.RetentionDays, tier.LongestRetentionDays) }
 
-// EntryID is an entry's id as clients see it: opaque, URL-safe,
-// at most 64 characters.
+// EntryID returns an entry's id for clients: opaque, URL-safe, at
+// most 64 characters.
 func EntryID(batch string, index int) string {
 	return strings.ReplaceAll(batch, "-", "") + "-" + strconv.Itoa(index)
 }
 
-// RecordKey is the record's key on weir.logs.v1. A project is spread
-// over sub-keys, so that a hot one is not bound to one partition. The
-// copies of one idempotency key share a sub-key, so all consumers see
-// them in one order and agree on which counts.
+// RecordKey returns the record's key on weir.logs.v1. A project is
+// spread over sub-keys, so that a hot one is not bound to one
+// partition. The copies of one idempotency key share a sub-key, so all
+// consumers see them in one order and agree on which counts.
 func (l LogsAccepted) RecordKey(spread int) string {
 	if spread <= 1 {
 		return l.Project
@@ -117,7 +118,7 @@ func (l LogsAccepted) RecordKey(spread int) string {
 	return l.Project + ":" + strconv.FormatUint(uint64(h.Sum32())%uint64(spread), 10)
 }
 
-// Headers is the wire form of everything but Lines.
+// Headers returns the wire form of everything but Lines.
 func (l LogsAccepted) Headers() map[string]string {
 	headers := map[string]string{
 		HeaderSpecVersion:  SpecVersion,
@@ -150,9 +151,9 @@ func (l LogsAccepted) Headers() map[string]string {
 	return headers
 }
 
-// ParseLogsAccepted reads a record of weir.logs.v1. header
-// returns "" for an absent name. The result shares lines. A
-// record that fails here can never be applied.
+// ParseLogsAccepted reads a record of weir.logs.v1. header returns ""
+// for a missing name. The result shares lines. A record that fails here
+// can never be applied.
 func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccepted, error) {
 	attributes, err := ParseAttributes(header)
 	if err != nil {
@@ -190,11 +191,12 @@ func ParseLogsAccepted(header func(name string) string, lines []byte) (LogsAccep
 	return logs, errors.Join(n.err, logs.check())
 }
 
-// Total is what is charged for the whole request. Older parts have only their own.
+// Total returns the charge for the whole request. Older parts have
+// only their own.
 func (l LogsAccepted) Total() int64 { return max(l.Bytes, l.RequestBytes) }
 
-// Split calls each with every entry's compact text, in order,
-// and its index in the batch.
+// Split calls each with every entry's compact text, in order, and its
+// index in the batch.
 func (l LogsAccepted) Split(each func(index int, entry []byte) error) error {
 	rest := l.Lines
 	for i := range l.Entries {
@@ -245,7 +247,7 @@ func isUUID(text string) bool {
 	return true
 }
 
-// numbers reads decimal headers and keeps the first failure.
+// numbers parses decimal headers and keeps the first failure.
 type numbers struct {
 	header func(string) string
 	err    error

@@ -26,7 +26,7 @@ func accepted() contract.LogsAccepted {
 	}
 }
 
-// wire is a record as text: headers in order, an empty line, the value.
+// wire returns a record as text: headers in order, an empty line, the value.
 func wire(l contract.LogsAccepted) []byte {
 	var text bytes.Buffer
 	headers := l.Headers()
@@ -52,8 +52,7 @@ func parseWire(t *testing.T, record []byte) (contract.LogsAccepted, error) {
 	return contract.ParseLogsAccepted(func(name string) string { return headers[name] }, value)
 }
 
-// The form of LogsAccepted that was published can be read for
-// ever, and is still written.
+// The published form of LogsAccepted can be read forever, and is still written.
 func TestGoldenLogsAccepted(t *testing.T) {
 	kept := accepted()
 	kept.RetentionDays = 90
@@ -74,8 +73,8 @@ func TestGoldenLogsAccepted(t *testing.T) {
 	}
 }
 
-// Entries keep the retention that they were accepted with; older records,
-// which name none, the longest of all tiers.
+// Entries keep the retention of their acceptance; older records, which
+// have none, the longest of all tiers.
 func TestRetentionOfEntries(t *testing.T) {
 	logs := accepted()
 	if got := logs.Retention(); got != 365 {
@@ -87,8 +86,8 @@ func TestRetentionOfEntries(t *testing.T) {
 	}
 }
 
-// A record that can't be right is refused with words that name
-// the header, not applied in part.
+// A malformed record is refused with an error that names the header,
+// not applied in part.
 func TestParseLogsAcceptedRefuses(t *testing.T) {
 	cases := []struct{ header, value, want string }{
 		{contract.HeaderType, "weir.logs.v1.rejected", `"weir.logs.v1.rejected"`},
@@ -116,8 +115,8 @@ func TestParseLogsAcceptedRefuses(t *testing.T) {
 	}
 }
 
-// Split gives each entry its place in the batch and refuses a
-// value whose lines don't match its headers.
+// Split gives each entry its index in the batch and refuses a value
+// whose lines don't match its headers.
 func TestSplit(t *testing.T) {
 	logs := accepted()
 	var indexes []int
@@ -160,8 +159,8 @@ func TestRecordKey(t *testing.T) {
 	}
 }
 
-// The name of a consumer group owns its positions: a changed one
-// would consume everything again.
+// A consumer group's name owns its positions: a changed name would
+// consume everything again.
 func TestGroupNamesAreData(t *testing.T) {
 	want := []string{"ingest.log-store", "ingest.tenants", "ledger.quota", "ledger.tenants", "grouping.clusters", "grouping.tenants", "tenants.keys", "tenants.erasures",
 		"tenants.ledger", "tenants.grouping"}
@@ -172,8 +171,7 @@ func TestGroupNamesAreData(t *testing.T) {
 	}
 }
 
-// Checksums are stored, in inboxes and ranges: those of a record
-// stay what they are.
+// Checksums are stored, in inboxes and ranges: those of a record never change.
 func TestChecksumsStay(t *testing.T) {
 	logs := contract.LogsAccepted{
 		Batch: "0193d4c1-7c2a-7000-8000-000000000001", Part: 2, Parts: 3, First: 100, Organization: "acme", Project: "shop", Environment: "prod", Key: "key_1",

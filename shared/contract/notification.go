@@ -2,12 +2,12 @@ package contract
 
 import "slices"
 
-// A Notification is a fact that organizations can have sent to them, by webhook or
+// A Notification is a fact that organizations can receive by webhook or
 // mail. Its data is that of the event.
 type Notification struct {
 	Type  string // of the event
 	Name  string // the type that receivers see; never renamed
-	Means string // as it goes on after "when"
+	Means string // completes "when …"
 }
 
 // Notifications lists all of them: a fact without a line here is not
@@ -31,7 +31,7 @@ func Notifications() []Notification {
 	}
 }
 
-// NotificationOf finds the notification of an event of a type.
+// NotificationOf finds the notification of an event type.
 func NotificationOf(eventType string) (fact Notification, found bool) {
 	facts := Notifications()
 	i := slices.IndexFunc(facts, func(p Notification) bool { return p.Type == eventType })
@@ -41,5 +41,5 @@ func NotificationOf(eventType string) (fact Notification, found bool) {
 	return facts[i], true
 }
 
-// NotificationTopics are those with notifications.
+// NotificationTopics returns the topics with notifications.
 func NotificationTopics() []string { return []string{TopicLedger, TopicGrouping} }

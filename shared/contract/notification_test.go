@@ -10,7 +10,7 @@ import (
 )
 
 // Each notification is a known event on a topic that is read for it,
-// and has a name and a meaning of its own.
+// with its own name and meaning.
 func TestNotifications(t *testing.T) {
 	types, seen := eventTypes(t), map[string]bool{}
 	for _, fact := range contract.Notifications() {

@@ -33,7 +33,7 @@ type ProjectRenamed struct {
 	RenamedAt    time.Time `json:"renamed_at"`
 }
 
-// APIKeyIssued is a fact on weir.tenants.v1. It never holds the key.
+// APIKeyIssued is a fact on weir.tenants.v1. It never contains the key.
 type APIKeyIssued struct {
 	Organization string    `json:"organization"`
 	Project      string    `json:"project"`

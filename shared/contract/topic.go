@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Topics. One service writes a topic, but for the gathered ones;
-// its readers are known, too.
+// Topics. One service writes a topic, except gathered ones; its readers
+// are known, too.
 const (
 	TopicLogs        = "weir.logs.v1"        // written by ingest: LogsAccepted
 	TopicCredentials = "weir.credentials.v1" // written by tenants: compacted, key = SHA-256 of the credential
-	TopicTenants     = "weir.tenants.v1"     // written by tenants: facts, compacted, key = id of the fact: each stays until a tombstone takes it back
+	TopicTenants     = "weir.tenants.v1"     // written by tenants: facts, compacted, key = id of the fact: each stays until its tombstone
 	TopicAccounts    = "weir.accounts.v1"    // written by ledger: compacted, key = organization
-	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts, kept for a while
-	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a while
-	TopicIngest      = "weir.ingest.v1"      // gathered, made by ingest: how API keys are used, that one came in plaintext; kept for a while
-	TopicOutcomes    = "weir.outcomes.v1"    // written by ingest: what became of requests, kept for a while
-	TopicErasures    = "weir.erasures.v1"    // gathered, made by tenants: what each module has removed of what was deleted; kept for a while
+	TopicLedger      = "weir.ledger.v1"      // written by ledger: facts, kept for a limited time
+	TopicGrouping    = "weir.grouping.v1"    // written by grouping: facts, kept for a limited time
+	TopicIngest      = "weir.ingest.v1"      // gathered, created by ingest: uses of API keys, keys sent in plaintext; kept for a limited time
+	TopicOutcomes    = "weir.outcomes.v1"    // written by ingest: outcomes of requests, kept for a limited time
+	TopicErasures    = "weir.erasures.v1"    // gathered, created by tenants: what each module has erased; kept for a limited time
 )
 
 // Consumer groups. A group's name is data: it owns positions, so
@@ -37,8 +37,8 @@ const (
 	GroupTenantsGrouping = "tenants.grouping"
 )
 
-// A Group is a consumer group: the replicas of one module that
-// share the work of one topic.
+// A Group is a consumer group: the replicas of one module that share
+// one topic's work.
 type Group struct{ Name, Module, Topic string }
 
 // Groups lists every consumer group of Weir.
@@ -59,31 +59,31 @@ func Groups() []Group {
 }
 
 // DefaultLogPartitions is the default number of partitions of
-// weir.logs.v1. It bounds the consumers of one group, and is
-// generous: adding partitions later moves keys.
+// weir.logs.v1. It limits the consumers of one group, and is generous:
+// adding partitions later moves keys.
 const DefaultLogPartitions = 12
 
-// MaxRecordBytes is the largest record of weir.logs.v1, enough for the largest
-// legal entry; ingest cuts its parts well below.
+// MaxRecordBytes is the largest record of weir.logs.v1, enough for the
+// largest legal entry; ingest's parts are much smaller.
 const MaxRecordBytes = 2 << 20
 
-// factsRetention is how long facts are kept that rebuild
-// nothing: longer than any consumer's outage.
+// factsRetention is how long facts are kept from which nothing is
+// rebuilt: longer than any consumer's outage.
 const factsRetention = 30 * 24 * time.Hour
 
-// segmentTime is how long a compacted topic writes into one segment, and so how
-// long a deleted record may stay in an older one.
+// segmentTime is how long a compacted topic writes one segment, and so
+// how long a deleted record may stay in an older one.
 const segmentTime = 24 * time.Hour
 
-// A Topic is one topic as it has to exist on the broker.
+// A Topic is one topic as it must exist on the broker.
 type Topic struct {
 	Name       string
-	Owner      string   // the module that makes it, and alone writes it unless it is gathered
+	Owner      string   // the module that creates it, and its only writer unless it is gathered
 	Gathered   bool     // every module writes it, through one package of shared (see decision 23)
 	Readers    []string // modules
 	Partitions int
-	Config     map[string]string // the broker's own setting names
-	Keeps      string            // what bounds it, in words
+	Config     map[string]string // by the broker's setting names
+	Keeps      string            // its bound, in words
 }
 
 // Descriptions of the bounds of topics.
@@ -95,9 +95,9 @@ const (
 
 // Topics lists every topic of Weir. logPartitions 0 means DefaultLogPartitions.
 //
-// Only weir.logs.v1 has several partitions. Every replica reads the state
-// topics whole, so partitions would only add disorder, and the marker on
-// weir.accounts.v1 needs their total order.
+// Only weir.logs.v1 has several partitions. Every replica reads the
+// whole state topics, so partitions would only add disorder, and the
+// marker on weir.accounts.v1 needs their total order.
 func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact", "segment.ms": strconv.FormatInt(segmentTime.Milliseconds(), 10)}
 	fleeting := map[string]string{"cleanup.policy": "delete", "retention.ms": retentionMillis(factsRetention)}
@@ -122,10 +122,10 @@ func Topics(logPartitions int, logRetention time.Duration) []Topic {
 	}
 }
 
-// Modules are those that have topics.
+// Modules returns the modules with topics.
 func Modules() []string { return []string{"ingest", "ledger", "grouping", "tenants"} }
 
-// Writers are the modules that write the topic.
+// Writers returns the modules that write the topic.
 func (t Topic) Writers() []string {
 	if t.Gathered {
 		return Modules()
@@ -133,12 +133,13 @@ func (t Topic) Writers() []string {
 	return []string{t.Owner}
 }
 
-// OwnedBy picks the topics that a module makes.
+// OwnedBy returns the topics that a module creates.
 func OwnedBy(module string, topics []Topic) []Topic {
 	return slices.DeleteFunc(slices.Clone(topics), func(topic Topic) bool { return topic.Owner != module })
 }
 
-// retentionMillis is a retention in the broker's form; 0 keeps records for ever.
+// retentionMillis returns a retention in the broker's form; 0
+// keeps records forever.
 func retentionMillis(d time.Duration) string {
 	if d <= 0 {
 		return "-1"

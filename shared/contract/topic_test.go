@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Every topic is made by the one module that owns it.
+// Every topic has one owner, which creates it.
 func TestOwnedBy(t *testing.T) {
 	var names []string
 	for _, module := range []string{"ingest", "ledger", "grouping", "tenants"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// eventTypes are the values of all constants whose names begin with Type.
+// eventTypes returns the values of all constants whose names begin with Type.
 func eventTypes(t *testing.T) (types []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
@@ -34,10 +34,10 @@ func eventTypes(t *testing.T) (types []string) {
 }
 
 // Every event type has a sample, hence a golden file, and begins
-// with the topic that it is published on.
+// with its topic.
 func TestEveryEventTypeIsKnown(t *testing.T) {
 	types, known := eventTypes(t), samples()
-	known[contract.TypeLogsAccepted] = nil // has a golden file of its own form
+	known[contract.TypeLogsAccepted] = nil // its golden file has another form
 	if len(types) < 15 {
 		t.Fatalf("found the types %q alone", types)
 	}

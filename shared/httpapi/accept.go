@@ -14,8 +14,8 @@ const (
 	TypeCSV   = "text/csv"
 )
 
-// Preferred is the media type that the client prefers, of those offered; the
-// first without a preference. Of several that it likes alike it is the last.
+// Preferred returns the offered media type that the client prefers; the
+// first without a preference, the last of several equals.
 func Preferred(r *http.Request, offered ...string) string {
 	likes := make(map[string]float64, len(offered))
 	for _, accepted := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {

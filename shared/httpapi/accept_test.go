@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A client gets its preferred type, and the first that is
-// offered without a preference.
+// A client gets its preferred type; without a preference, the
+// first one offered.
 func TestPreferred(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": TypeJSON, "*/*": TypeJSON, "application/json": TypeJSON, "application/x-ndjson": TypeLines, "application/json;q=0.5, application/x-ndjson": TypeLines,

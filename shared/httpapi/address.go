@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ClientAddress is where r was sent from: the peer, or behind trusted proxies
-// the last address in X-Forwarded-For that is none of theirs; earlier ones may
-// be forged. Zero where the peer has no address.
+// ClientAddress returns the origin of r: the peer, or behind trusted
+// proxies the last address in X-Forwarded-For that is not one of
+// theirs; earlier ones may be forged. Zero if the peer has no address.
 func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -26,8 +26,8 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return client
 }
 
-// ClientNetwork is what limits count a client by: an IPv4 address, or the first
-// 64 bits of an IPv6 one, as a client chooses the rest.
+// ClientNetwork returns the network by which limits count a client: an IPv4
+// address, or the first 64 bits of an IPv6 one, whose rest a client chooses.
 func ClientNetwork(client netip.Addr) netip.Prefix {
 	bits := 64
 	if client.Is4() {
@@ -49,7 +49,7 @@ func within(prefixes []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// AddressText is an address as text; empty where it is none.
+// AddressText returns an address as text; empty for none.
 func AddressText(address netip.Addr) string {
 	if !address.IsValid() {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// anonymousNetworks is how many client networks are kept apart.
+// anonymousNetworks is the number of client networks with their own limit.
 const anonymousNetworks = 1 << 16
 
-// AnonymousLimit limits what is answered without a credential by client network.
+// AnonymousLimit limits requests without a credential by client network.
 type AnonymousLimit struct {
 	networks  *rate.Table[netip.Prefix]
 	perMinute int
@@ -20,17 +20,16 @@ type AnonymousLimit struct {
 	clock     func() time.Time
 }
 
-// NewAnonymousLimit has seen no request, and admits so many a minute of a
-// network, which may come at once. Clients behind proxies are found as by
-// ClientAddress.
+// NewAnonymousLimit admits so many requests per minute and network, which
+// may come at once. It finds clients behind proxies as ClientAddress does.
 func NewAnonymousLimit(perMinute int, proxies []netip.Prefix, clock func() time.Time) *AnonymousLimit {
 	return &AnonymousLimit{
 		networks: rate.NewTable[netip.Prefix](anonymousNetworks), perMinute: perMinute, refusals: NewRefusals(), proxies: proxies, clock: clock,
 	}
 }
 
-// Admit counts a request, and returns the 429 for one too many,
-// paced as other refusals are.
+// Admit counts a request, and returns the 429 for one too many, paced
+// as other refusals are.
 func (l *AnonymousLimit) Admit(r *http.Request) error {
 	now, network := l.clock(), ClientNetwork(ClientAddress(r, l.proxies))
 	result := l.networks.Take(now.UnixNano(), rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: l.perMinute})

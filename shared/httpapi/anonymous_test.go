@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A network that asks without a credential too often is refused, until a minute
-// has passed; another behind the same proxy is not.
+// A network with too many requests without a credential is refused
+// until a minute has passed; another behind the same proxy is not.
 func TestAnonymousLimit(t *testing.T) {
 	now := time.Now()
 	limit := httpapi.NewAnonymousLimit(600, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, func() time.Time { return now })

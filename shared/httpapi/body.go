@@ -17,12 +17,12 @@ import (
 // maxSmallBody is the largest body of an administrative request, in bytes.
 const maxSmallBody = 64 << 10
 
-// smallBodyTime is how long a small body may take: who sends it
-// slowly holds a connection.
+// smallBodyTime limits the time of a small body: a slow sender
+// holds a connection.
 const smallBodyTime = 10 * time.Second
 
-// ReadBody reads a small body, which has smallBodyTime to come. One of more
-// than limit bytes is an *http.MaxBytesError.
+// ReadBody reads a small body within smallBodyTime. One larger than
+// limit bytes is an *http.MaxBytesError.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	return readBody(w, r, limit, smallBodyTime)
 }
@@ -34,9 +34,10 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, within time.D
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 }
 
-// ReadJSON decodes a small body (at most 64 KiB) into value, as strictly as the
-// intake: a 400 refuses another content type, invalid UTF-8, lone surrogates,
-// duplicate names, unknown members and anything after the object.
+// ReadJSON decodes a small body (at most 64 KiB) into value, as
+// strictly as the intake: it answers 400 to another content type,
+// invalid UTF-8, lone surrogates, duplicate names, unknown members and
+// anything after the object.
 func ReadJSON(w http.ResponseWriter, r *http.Request, value any) error {
 	if err := requireJSON(r); err != nil {
 		return err
@@ -84,7 +85,7 @@ func bodyProblem(err error) *Problem {
 	return Invalid("", "invalid_json", "The body could not be read.", "Send one JSON object.")
 }
 
-// kindOf is the kind of a value that was sent.
+// kindOf names the kind of a received value.
 func kindOf(kind jsontext.Kind) string {
 	switch kind {
 	case 'n':
@@ -101,7 +102,7 @@ func kindOf(kind jsontext.Kind) string {
 	return "an object"
 }
 
-// wanted is what is expected instead.
+// wanted names what is expected instead.
 func wanted(goType reflect.Type) string {
 	for goType != nil && goType.Kind() == reflect.Pointer {
 		goType = goType.Elem()

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// A small body that does not come is given up in its time, and
-// what had come counts as nothing.
+// A small body that takes too long is an error, and its part is not used.
 func TestSmallBodiesAreNotWaitedFor(t *testing.T) {
 	failed := make(chan error, 1)
 	address, trust := start(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +30,7 @@ func TestSmallBodiesAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A deadlined writer writes down which deadlines its connection was given.
+// A deadlined writer records its connection's deadlines.
 type deadlined struct {
 	*httptest.ResponseRecorder
 	given []time.Time
@@ -42,8 +41,8 @@ func (d *deadlined) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// A small body has ten seconds; the next request on its
-// connection is not bound by them.
+// A small body has ten seconds; they do not limit the next request
+// on its connection.
 func TestSmallBodiesHaveTenSeconds(t *testing.T) {
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
 	before := time.Now()
@@ -56,7 +55,7 @@ func TestSmallBodiesHaveTenSeconds(t *testing.T) {
 	}
 }
 
-// A body of more than it may have is refused as what it is.
+// A body that is too large is refused with that reason.
 func TestSmallBodiesAreSmall(t *testing.T) {
 	var tooLarge *http.MaxBytesError
 	_, err := ReadBody(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{} ")), 2)

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// LoadTLS reads a certificate and its key, both PEM files. It
-// reads them again once they have changed, with the next
-// connection: a renewed certificate needs no restart.
+// LoadTLS reads a certificate and its key, both PEM files. It reads
+// changed files again with the next connection: a renewed certificate
+// needs no restart.
 func LoadTLS(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
 	c := &certificate{files: [2]string{certFile, keyFile}, logger: logger}
 	if err := c.load(); err != nil {
@@ -22,17 +22,17 @@ func LoadTLS(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error)
 	return &tls.Config{GetCertificate: c.current, MinVersion: tls.VersionTLS12}, nil
 }
 
-// A certificate is the one that its files held when it was last read whole.
+// A certificate is the last whole one in its files.
 type certificate struct {
 	files  [2]string // certificate and key
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	seen   [2]os.FileInfo // of the files that were last read, whole or not; nil: one was not there
+	seen   [2]os.FileInfo // of the files last read, whole or not; nil: one was missing
 	loaded *tls.Certificate
 }
 
-// stat is nil for a file that is not there: to read it says why.
+// stat returns nil for a missing file: reading it gives the error.
 func stat(file string) os.FileInfo {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -41,7 +41,7 @@ func stat(file string) os.FileInfo {
 	return info
 }
 
-// unchanged reports whether a file has neither been written to nor replaced.
+// unchanged reports whether a file was neither written nor replaced.
 func unchanged(before, now os.FileInfo) bool {
 	if before == nil || now == nil {
 		return before == nil && now == nil
@@ -65,8 +65,8 @@ func (c *certificate) load() error {
 	return c.refresh()
 }
 
-// refresh reads the files where they have changed. Of two that don't go
-// together, one is about to be replaced.
+// refresh reads changed files. If a certificate and key don't match,
+// one is about to be replaced.
 func (c *certificate) refresh() error {
 	now := [2]os.FileInfo{stat(c.files[0]), stat(c.files[1])}
 	if c.loaded != nil && unchanged(c.seen[0], now[0]) && unchanged(c.seen[1], now[1]) {
@@ -84,8 +84,8 @@ func (c *certificate) refresh() error {
 	return nil
 }
 
-// measureCertificate shows when the certificate in use expires:
-// a renewed one with the next scrape.
+// measureCertificate shows the expiry of the certificate in use: a
+// renewed one's at the next scrape.
 func measureCertificate(registerer prometheus.Registerer, config *tls.Config) {
 	if config == nil || config.GetCertificate == nil {
 		return

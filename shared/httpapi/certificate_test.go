@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A renewed certificate is used without a restart, one that is only half there
-// is not, and what was wrong is logged once.
+// A renewed certificate is used without a restart, a half-written one
+// is not, and each error is logged once.
 func TestRenewedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")
@@ -61,7 +61,7 @@ func TestRenewedCertificate(t *testing.T) {
 	}
 }
 
-// A server serves what its files hold then.
+// A server serves the certificate in its files.
 func TestServedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")
@@ -104,7 +104,7 @@ func TestServedCertificate(t *testing.T) {
 	}
 }
 
-// expiry is what is shown of the certificate in use.
+// expiry returns the shown expiry of the certificate in use.
 func expiry(t *testing.T, metrics *prometheus.Registry) int64 {
 	t.Helper()
 	families, err := metrics.Gather()
@@ -120,7 +120,7 @@ func expiry(t *testing.T, metrics *prometheus.Registry) int64 {
 	return 0
 }
 
-// At the start there has to be one.
+// At the start a certificate is required.
 func TestNoCertificate(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "server.pem")
 	if _, err := LoadTLS(missing, missing, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), missing) {
@@ -148,7 +148,7 @@ func newPair(t *testing.T, serial int64) pair {
 	return pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}
 }
 
-// put replaces a file, as whoever renews certificates does.
+// put replaces a file, as tools that renew certificates do.
 func put(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", content, 0o600); err != nil {

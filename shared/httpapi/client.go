@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// ClipUserAgent is the part of a User-Agent that is kept: no credentials, valid
-// UTF-8, at most limit bytes, whole characters, no control characters.
+// ClipUserAgent returns the stored part of a User-Agent: no credentials,
+// valid UTF-8, at most limit bytes, whole characters, no control characters.
 func ClipUserAgent(client string, limit int) string {
 	client = Redact(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 {
 			return -1
 		}
 		return r
-	}, client)) // not the other way round: what is left out may have parted a credential
+	}, client)) // not the other way round: removed characters may have split a credential
 	if len(client) <= limit {
 		return client
 	}

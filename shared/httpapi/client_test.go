@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A client's name is cut to whole characters, and can't harm a
-// terminal or a database.
+// A User-Agent is cut to whole characters, and can't harm a terminal
+// or a database.
 func TestClipClient(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "curl/8.5.0": "curl/8.5.0", "a\x00b\x1b[31mc\u0085": "ab[31mc", "a\xffb": "ab",

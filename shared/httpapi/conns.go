@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// limit makes what keeps connections within their limits.
+// limit sets up the limits of connections.
 func (s *Server) limit() error {
 	files, err := connections.Files()
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) limit() error {
 	return nil
 }
 
-// network is whose connection it is, by which they are counted.
+// network returns the network that a connection counts for.
 func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 	peer, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
@@ -42,10 +42,10 @@ func (s *Server) network(remote net.Addr) (network netip.Prefix, trusted bool) {
 }
 
 // queueHandshakes computes handshakes in turn, network by network: a
-// signature costs the server more than the client. A turn lasts from the
-// client's first message until the answer is sent, without waiting for
-// the client. After a HelloRetryRequest, which costs nothing, the turn
-// is asked for again with the certificate.
+// signature costs the server more than the client. A turn lasts from
+// the client's first message until the answer is sent, without waiting
+// for the client. After a HelloRetryRequest, which costs nothing, the
+// handshake asks for its turn again with the certificate.
 func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	given := config.GetCertificate
@@ -53,7 +53,7 @@ func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 		certificates := config.Certificates
 		given = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return choose(certificates, hello) }
 	}
-	config.Certificates = nil // else GetCertificate is not called for clients that name no server
+	config.Certificates = nil // else clients that name no server bypass GetCertificate
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return nil, s.awaitHandshake(hello) }
 	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if err := s.awaitHandshake(hello); err != nil {
@@ -64,7 +64,8 @@ func (s *Server) queueHandshakes(config *tls.Config) *tls.Config {
 	return config
 }
 
-// choose picks the first certificate that a client can use, or the first of all.
+// choose returns the first certificate that a client can use, or
+// else the first.
 func choose(certificates []tls.Certificate, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	for i := range certificates {
 		if hello.SupportsCertificate(&certificates[i]) == nil {
@@ -77,7 +78,7 @@ func choose(certificates []tls.Certificate, hello *tls.ClientHelloInfo) (*tls.Ce
 	return &certificates[0], nil
 }
 
-// awaitHandshake waits for the turn of a handshake, unless it has it.
+// awaitHandshake waits for a handshake's turn, unless it has it.
 func (s *Server) awaitHandshake(hello *tls.ClientHelloInfo) error {
 	conn, ok := hello.Conn.(*connections.Conn)
 	if !ok || conn.AwaitsIO() {
@@ -99,7 +100,7 @@ func (s *Server) awaitTurn(ctx context.Context, conn *connections.Conn) error {
 	return nil
 }
 
-// follow reports to the table what a connection does, over HTTP/1 and HTTP/2.
+// follow reports a connection's state to the table, for HTTP/1 and HTTP/2.
 func follow(conn net.Conn, state http.ConnState) {
 	known := connOf(conn)
 	switch {
@@ -113,7 +114,7 @@ func follow(conn net.Conn, state http.ConnState) {
 
 type connKey struct{}
 
-// withConn lets a request find the connection that it came by.
+// withConn lets a request find its connection.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if known := connOf(conn); known != nil {
 		return context.WithValue(ctx, connKey{}, known)

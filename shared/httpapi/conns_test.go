@@ -19,7 +19,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// from dials as from another machine: all of 127.0.0.0/8 is this one.
+// from dials from another address: all of 127.0.0.0/8 is this machine.
 func from(t *testing.T, local, address string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}, Timeout: 10 * time.Second}
@@ -51,8 +51,8 @@ func isClosed(conn net.Conn, within time.Duration) bool {
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 
-// Hundreds of sockets that send nothing, or begin a handshake and stop, block
-// nobody else: all but a few are closed.
+// Hundreds of sockets that send nothing, or stop in their handshake,
+// block no other client: all but a few are closed.
 func TestSilentSocketsKeepNobodyOut(t *testing.T) {
 	for name, says := range map[string]string{"nothing": "", "the first byte of a handshake": "\x16", "half a request": "GET / HT"} {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestSilentSocketsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// Idle connections of one network, each of which was in use, make room
-// for another network, the oldest first.
+// Idle connections of one network, all used before, make room for
+// another network, oldest first.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	server := &Server{Handler: ok, Limits: connections.Limits{Total: 20, PerNetwork: 20}}
 	address, trust := start(t, server)
@@ -85,7 +85,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		conn, _ := ask(t, from(t, "127.0.0.2", address), trust)
 		idle = append(idle, conn)
 		for server.connections.Count(connections.Idle) <= n {
-			time.Sleep(time.Millisecond) // the answer is read before the server has noted that it was the end of the request
+			time.Sleep(time.Millisecond) // the answer arrives before the server has noted the request's end
 		}
 	}
 	ask(t, from(t, "127.0.0.1", address), trust)
@@ -97,8 +97,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// A connection in a request is Active and one after it Idle,
-// over HTTP/1 and HTTP/2.
+// A connection within a request is Active and one after it Idle, over
+// HTTP/1 and HTTP/2.
 func TestStatesOfConnections(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		asked, release := make(chan struct{}), make(chan struct{})
@@ -130,19 +130,19 @@ func TestStatesOfConnections(t *testing.T) {
 	}
 }
 
-// Clients that begin a handshake and stay away hold no place in
-// the queue of handshakes.
+// Clients that stop in their handshake hold no place in the
+// queue of handshakes.
 func TestHandshakesAreQueued(t *testing.T) {
 	server := &Server{Handler: ok}
 	address, trust := start(t, server)
-	for i := range 4 * runtime.GOMAXPROCS(0) { // twice as many as have a place at once
+	for i := range 4 * runtime.GOMAXPROCS(0) { // twice as many as there are places
 		conn := from(t, fmt.Sprintf("127.0.1.%d", i+1), address)
 		go func() { _ = tls.Client(deaf{conn}, trust).Handshake() }()
 	}
 	for range 5 {
 		ask(t, from(t, "127.0.0.1", address), trust)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // an answer is read before its place is free
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // an answer arrives before its place is free
 		held, queued := server.handshakes.Held(), server.handshakes.Queued()
 		if held == 0 && queued == 0 {
 			return
@@ -153,13 +153,13 @@ func TestHandshakesAreQueued(t *testing.T) {
 	}
 }
 
-// deaf never gets an answer.
+// deaf never receives.
 type deaf struct{ net.Conn }
 
 func (deaf) Read([]byte) (int, error) { select {} }
 
-// A place for a handshake that no client of a network gives back is one of that
-// network alone; who waits too long or behind too many is closed.
+// A place that a network's clients keep blocks only that network; a
+// connection that waits too long or behind too many is closed.
 func TestHandshakesWaitInLine(t *testing.T) {
 	server := &Server{Handler: ok}
 	if err := server.limit(); err != nil {
@@ -194,7 +194,7 @@ type addressed struct {
 
 func (a addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.address), Port: 1} }
 
-// A paused connection holds back the first answer that it reads until it goes on.
+// A paused connection delays the first answer that it reads.
 type paused struct {
 	net.Conn
 	once           sync.Once
@@ -210,13 +210,13 @@ func (p *paused) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A client that is asked to begin its handshake anew (HelloRetryRequest),
-// which it can bring about, waits for its turn once more before anything is
-// signed; and it need not name the server.
+// A client asked to restart its handshake (HelloRetryRequest), which it
+// can cause, waits for another turn before anything is signed; it need
+// not name the server.
 func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 	server := &Server{Handler: ok, TLS: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}}
 	address, trust := start(t, server)
-	trust.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384} // it sends a key of the first alone
+	trust.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384} // it sends only a key of the first
 	trust.ServerName, trust.InsecureSkipVerify = "", true
 	conn := &paused{Conn: from(t, "127.0.0.1", address), received: make(chan struct{}), goOn: make(chan struct{})}
 	done := make(chan error, 1)
@@ -250,7 +250,7 @@ func TestHandshakesAreQueuedAfterARetry(t *testing.T) {
 	}
 }
 
-// A server without a certificate refuses handshakes, and goes on.
+// A server without a certificate refuses handshakes, and keeps running.
 func TestHandshakesWithoutACertificate(t *testing.T) {
 	server := &Server{Handler: ok, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if err := server.limit(); err != nil {

@@ -15,22 +15,23 @@ import (
 	"time"
 )
 
-// sealLength is how much of its HMAC-SHA-256 a cursor carries.
+// sealLength is the length of a cursor's signature, truncated
+// HMAC-SHA-256, in bytes.
 const sealLength = 16
 
-// Cursors sign where a list continues, so that it can't be forged: a cursor is
-// valid for its path, organization and filters. Safe for concurrent use.
+// Cursors sign where a list continues, so that it can't be forged: a cursor
+// is valid for its path, organization and filters. Safe for concurrent use.
 type Cursors struct {
 	key   atomic.Pointer[[]byte]
 	whose func(context.Context) string
 }
 
-// NewCursors makes cursors that can be used once they have a key;
-// whose is the organization of a request.
+// NewCursors returns cursors that are usable once they have a key;
+// whose returns a request's organization.
 func NewCursors(whose func(ctx context.Context) string) *Cursors { return &Cursors{whose: whose} }
 
-// ownCursors are for a router without lists, or of one process:
-// their key ends with it.
+// ownCursors are for a router without lists, or in one process: their
+// key ends with it.
 func ownCursors() *Cursors {
 	c, key := NewCursors(func(context.Context) string { return "" }), make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails: see crypto/rand
@@ -38,11 +39,11 @@ func ownCursors() *Cursors {
 	return c
 }
 
-// Use sets the key, which is the same in all processes that serve a list.
+// Use sets the key, shared by all processes that serve a list.
 func (c *Cursors) Use(key []byte) { c.key.Store(&key) }
 
-// CursorsReady is nil once cursors of r's router have their key,
-// else a 500 to try again.
+// CursorsReady returns nil once the cursors of r's router have their
+// key, else a 500 to retry.
 func CursorsReady(r *http.Request) error {
 	if router := providedTo(r); router != nil && router.cursors.key.Load() == nil {
 		return Unavailable("The service is starting. Send the request again.", time.Second)
@@ -58,7 +59,7 @@ func cursorsOf(r *http.Request) *Cursors {
 	return router.cursors
 }
 
-// EncodeCursor makes an opaque cursor of a position in the list that r asks for.
+// EncodeCursor returns an opaque cursor for a position in r's list.
 func EncodeCursor(r *http.Request, position any) string {
 	text, err := json.Marshal(position)
 	if err != nil {
@@ -67,8 +68,8 @@ func EncodeCursor(r *http.Request, position any) string {
 	return base64.RawURLEncoding.EncodeToString(append(cursorsOf(r).seal(r, text), text...))
 }
 
-// DecodeCursor reads a cursor into position. One that
-// EncodeCursor has not made for this list is a 400.
+// DecodeCursor reads a cursor into position. It returns a 400 for one
+// that EncodeCursor did not make for this list.
 func DecodeCursor(r *http.Request, cursor string, position any) error {
 	if err := CursorsReady(r); err != nil {
 		return err
@@ -84,14 +85,14 @@ func DecodeCursor(r *http.Request, cursor string, position any) error {
 	return nil
 }
 
-// InvalidCursor is the 400 for a cursor that is none of the list it came to.
+// InvalidCursor returns the 400 for a cursor of another list.
 func InvalidCursor(cursor string) error {
 	return Invalid("?cursor", "invalid_cursor", fmt.Sprintf("The cursor %q is none of this list.", cursor),
 		"Use next_cursor of the page before, unchanged and with the same filters, or leave cursor out to start again.")
 }
 
-// seal is the signature of a position. Each part is preceded by its
-// length, so that none runs into the next.
+// seal returns a position's signature. Each part has its length before
+// it, so that parts can't be shifted.
 func (c *Cursors) seal(r *http.Request, position []byte) []byte {
 	mac := hmac.New(sha256.New, *c.key.Load())
 	for _, part := range []string{r.URL.Path, c.whose(r.Context()), filters(r.URL.Query()), string(position)} {
@@ -100,8 +101,8 @@ func (c *Cursors) seal(r *http.Request, position []byte) []byte {
 	return mac.Sum(nil)[:sealLength]
 }
 
-// filters are the parameters of a query other than place and size of the
-// page. One without a value does not count.
+// filters returns a query's parameters other than limit and cursor.
+// Those without a value do not count.
 func filters(query url.Values) string {
 	query.Del("cursor")
 	query.Del("limit")

@@ -17,7 +17,7 @@ type position struct {
 	Name string `json:"name"`
 }
 
-// callerHeader is who asks, in these tests.
+// callerHeader names the caller in these tests.
 const callerHeader = "X-Caller"
 
 type callerKey struct{}
@@ -27,8 +27,7 @@ func callerOf(ctx context.Context) string {
 	return caller
 }
 
-// ask runs in the handler of a request that asks for a list,
-// with cursors that have key; nil: none yet.
+// ask runs in within a list request, with cursors that have key; nil: none yet.
 func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Request) error) (problem *httpapi.Problem) {
 	t.Helper()
 	cursors := httpapi.NewCursors(callerOf)
@@ -54,8 +53,8 @@ func ask(t *testing.T, key []byte, caller, target string, in func(r *http.Reques
 
 func key(b byte) []byte { return []byte{b, 31: 0} }
 
-// A cursor continues the list that it was made for, in any
-// process with the same key, and no other.
+// A cursor continues the list that it was made for, in any process with
+// the same key, and no other.
 func TestACursorIsOfOneList(t *testing.T) {
 	var made string
 	const query = "/v1/things?level=warn&level=error&project=p"
@@ -92,8 +91,7 @@ func TestACursorIsOfOneList(t *testing.T) {
 	}
 }
 
-// Nobody makes up a cursor or changes one, and an old one
-// without a signature is none.
+// Forged, changed and unsigned cursors are refused.
 func TestACursorIsNotMadeUp(t *testing.T) {
 	ask(t, key(1), "org_1", "/v1/things", func(r *http.Request) error {
 		made := httpapi.EncodeCursor(r, position{"b"})

@@ -10,8 +10,8 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Describe adds a module's description of its API. A gateway answers the
-// first path with the parts of all modules.
+// Describe adds a module's description of its API. A gateway answers
+// the first path with all modules' parts.
 func Describe(router chi.Router, module string, openAPI []byte) {
 	router, document := router.With(PublicDocument), Document(openAPI)
 	router.Get("/v1/openapi.json", document)

@@ -9,18 +9,18 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// An answer made before the request's body was read goes out at once. The rest
-// of the body is read for this long and up to this size, so that the connection
-// can take the next request; else it is closed.
+// An answer made before the request's body was read is sent at once. The
+// rest of the body is read for this long and up to this size, so that
+// the connection can take the next request; otherwise it is closed.
 const (
 	restTimeout = time.Second
 	restBytes   = 256 << 10
 )
 
-// answerFirst lets answers not wait for the body of their request.
+// answerFirst sends answers without waiting for their request's body.
 // net/http reads up to 256 KB of it before the answer's first byte: a
 // client that announces a body and sends none would get a refusal only
-// after a timeout. HTTP/2 needs none of this.
+// after a timeout. HTTP/2 does not need this.
 func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
@@ -38,7 +38,7 @@ func answerFirst(next http.Handler, wait time.Duration) http.Handler {
 	})
 }
 
-// A watchedBody counts how much of it was read.
+// A watchedBody counts its bytes read.
 type watchedBody struct {
 	io.ReadCloser
 	read   atomic.Int64
@@ -62,13 +62,13 @@ func (b *watchedBody) readOn(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends reading. Unlike net/http's it does not wait for what is left.
+// Close ends reading. Unlike net/http's it does not wait for the rest.
 func (b *watchedBody) Close() error {
 	b.closed.Store(true)
 	return nil
 }
 
-// An earlyWriter sees whether an answer begins before the body has ended.
+// An earlyWriter notices an answer that begins before the body has ended.
 type earlyWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -78,9 +78,9 @@ type earlyWriter struct {
 	body    watchedBody
 
 	begun   bool
-	early   bool // begun before the body had ended
-	whole   bool // the client sees where the answer ends before the handler does
-	goesOn  bool // the connection takes another request if the rest of the body comes
+	early   bool // before the body had ended
+	whole   bool // the answer's end is visible before the handler returns
+	goesOn  bool // the connection takes another request once the rest of the body has come
 	settled bool
 }
 
@@ -105,7 +105,7 @@ func (e *earlyWriter) Flush() {
 	_ = e.control.Flush()
 }
 
-// begin decides, before the header is sent, what becomes of the connection.
+// begin decides the connection's fate before the header is sent.
 func (e *earlyWriter) begin(status int) {
 	if e.begun {
 		return
@@ -124,8 +124,8 @@ func (e *earlyWriter) begin(status int) {
 	}
 }
 
-// finish sends an early answer and sees to the rest of the body,
-// when the handler is done.
+// finish sends an early answer and handles the rest of the body,
+// after the handler.
 func (e *earlyWriter) finish() {
 	if !e.begun && !e.body.ended.Load() {
 		e.Header().Set("Content-Length", "0")
@@ -138,11 +138,11 @@ func (e *earlyWriter) finish() {
 	_ = e.control.Flush()
 	e.settled = e.goesOn && e.skipRest()
 	if !e.settled && e.whole {
-		panic(http.ErrAbortHandler) // the answer is sent; what is left of the body must not be taken for a request
+		panic(http.ErrAbortHandler) // the answer is sent; the rest of the body must not be taken for a request
 	}
 }
 
-// skipRest reads the rest of the body and reports whether it has ended.
+// skipRest reads the rest of the body and reports whether it came to its end.
 func (e *earlyWriter) skipRest() bool {
 	if e.conn != nil {
 		e.conn.Set(connections.Idle) // it may be closed to make room
@@ -152,8 +152,8 @@ func (e *earlyWriter) skipRest() bool {
 	return e.body.ended.Load()
 }
 
-// leave closes the connection without waiting for the rest of the body, as
-// net/http would, and lets the client read the answer.
+// leave closes the connection without waiting for the rest of the body,
+// as net/http would, and lets the client read the answer.
 func (e *earlyWriter) leave() {
 	if e.settled {
 		return

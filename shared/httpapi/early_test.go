@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// refusing is a router that refuses every request without reading
-// its body, as for a rate, and counts them.
+// refusing is a router that refuses every request without reading its
+// body, as rate limits do, and counts them.
 func refusing(t *testing.T, asked *atomic.Int32) http.Handler {
 	t.Helper()
 	router := NewRouter(Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
@@ -25,7 +25,7 @@ func refusing(t *testing.T, asked *atomic.Int32) http.Handler {
 		asked.Add(1)
 		return NewProblem(http.StatusTooManyRequests, "rate_limited", "Too many.").RetryAfter(time.Second)
 	}))
-	router.Post("/written", func(w http.ResponseWriter, _ *http.Request) { // of unknown length at its beginning
+	router.Post("/written", func(w http.ResponseWriter, _ *http.Request) { // of unknown length at first
 		asked.Add(1)
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, strings.Repeat("x", 5000))
@@ -36,15 +36,14 @@ func refusing(t *testing.T, asked *atomic.Int32) http.Handler {
 
 const announce = "POST %s HTTP/1.1\r\nHost: weir\r\n%s\r\n"
 
-// patient is a server that would wait for the rest of a body for
-// longer than any test runs.
+// patient is a server that waits for the rest of a body longer than
+// any test runs.
 func patient(t *testing.T, asked *atomic.Int32) *Server {
 	return &Server{Handler: refusing(t, asked), restTimeout: time.Hour}
 }
 
-// A refusal is answered while the client has sent nothing of the
-// body that it announced; when the body comes after all, the
-// connection takes the next request.
+// A refusal is sent while the announced body is missing; if the body
+// then comes, the connection takes the next request.
 func TestAnswersDoNotWaitForTheBody(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, patient(t, &asked))
@@ -76,7 +75,7 @@ func TestAnswersDoNotWaitForTheBody(t *testing.T) {
 	answer(t, reader)
 }
 
-// Over HTTP/2 it is so as well.
+// HTTP/2 does the same.
 func TestAnswersDoNotWaitForTheBodyOverHTTP2(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, patient(t, &asked))
@@ -96,8 +95,8 @@ func TestAnswersDoNotWaitForTheBodyOverHTTP2(t *testing.T) {
 	}
 }
 
-// A client that does not send what it announced gets its answer and then an
-// end; what it sends later is no request.
+// A client that withholds its announced body gets the answer and then
+// an end; what it sends later is no request.
 func TestUnreadBodiesEndTheConnection(t *testing.T) {
 	for _, c := range []struct{ path, header, late string }{
 		{"/", "Content-Length: 48000\r\n", "POST / HTTP/1.1\r\nHost: weir\r\nContent-Length: 0\r\n\r\n"},
@@ -131,8 +130,8 @@ func TestUnreadBodiesEndTheConnection(t *testing.T) {
 	}
 }
 
-// A client that sends a large body to its end before it reads gets its
-// answer: the connection is not reset under it.
+// A client that sends a large body before it reads gets its answer: the
+// connection is not reset.
 func TestLargeUnreadBodiesDoNotLoseTheAnswer(t *testing.T) {
 	var asked atomic.Int32
 	address, trust := start(t, &Server{Handler: refusing(t, &asked)})
@@ -150,7 +149,7 @@ func TestLargeUnreadBodiesDoNotLoseTheAnswer(t *testing.T) {
 	}
 }
 
-// A body that was read costs nothing more, and its connection goes on.
+// A body that was read costs no extra time, and its connection stays open.
 func TestReadBodiesKeepTheConnection(t *testing.T) {
 	address, trust := start(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)

@@ -32,12 +32,12 @@ type ConnectionConfig struct {
 	MaxPerNetwork int `name:"max-connections-per-network" help:"How many of them may be of one client network: an IPv4 address, or 64 bits of IPv6; trusted proxies are not bound. 0: 512." env:"WEIR_MAX_CONNECTIONS_PER_NETWORK"`
 }
 
-// Limits are the connections' limits; what is left open has a default.
+// Limits returns the connections' limits; 0 means the default.
 func (c ConnectionConfig) Limits() connections.Limits {
 	return connections.Limits{Total: c.Max, PerNetwork: c.MaxPerNetwork}
 }
 
-// Validate checks what can be checked without knowing how many files may be open.
+// Validate checks all that does not depend on the limit of open files.
 func (c ConnectionConfig) Validate() error {
 	if c.Max < 0 || c.MaxPerNetwork < 0 {
 		return fmt.Errorf("WEIR_MAX_CONNECTIONS is %d and WEIR_MAX_CONNECTIONS_PER_NETWORK %d: neither can be negative", c.Max, c.MaxPerNetwork)
@@ -45,7 +45,7 @@ func (c ConnectionConfig) Validate() error {
 	return nil
 }
 
-// Validate checks what can be checked without touching the world.
+// Validate checks all that needs no I/O.
 func (c ServerConfig) Validate() error {
 	var errs []error
 	if c.Listen != "" && (c.TLSCertFile == "" || c.TLSKeyFile == "") {
@@ -64,8 +64,8 @@ type Endpoint struct {
 	listener net.Listener // nil: none
 }
 
-// Open loads the certificate and opens the listener; without an address none.
-// Its connections are measured by metrics.
+// Open loads the certificate and opens the listener, if there is an
+// address. metrics measures its connections.
 func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func() time.Time, metrics prometheus.Registerer) (*Endpoint, error) {
 	if c.Listen == "" {
 		return &Endpoint{}, nil
@@ -90,14 +90,14 @@ func (c ServerConfig) Open(handler http.Handler, logger *slog.Logger, clock func
 }
 
 // SeePlaintext makes the endpoint report requests over plain HTTP: see
-// Server. It is called before Run, if at all.
+// Server. Call it before Run.
 func (e *Endpoint) SeePlaintext(see func(PlaintextRequest)) {
 	if e.server != nil {
 		e.server.SeePlaintext = see
 	}
 }
 
-// Addr is where the endpoint listens, "" where there is none.
+// Addr returns the endpoint's address, "" without a listener.
 func (e *Endpoint) Addr() string {
 	if e.listener == nil {
 		return ""
@@ -115,8 +115,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	return e.server.Serve(ctx, e.listener)
 }
 
-// Close gives the address back where Run was never called; after
-// Run it does nothing.
+// Close frees the address if Run was never called; after Run it does nothing.
 func (e *Endpoint) Close() {
 	if e.listener != nil {
 		_ = e.listener.Close()

@@ -12,10 +12,10 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// Handle makes a handler of a function that returns its error. A
-// Problem is answered as it is; anything else is a 500 without details,
-// logged under the request's id. If the answer has begun, the
-// connection is cut: a part must not look whole.
+// Handle turns a function that returns its error into a handler. It
+// answers with a Problem as it is, and with a 500 without details for
+// other errors, which it logs with the request's id. If the answer has
+// begun, it closes the connection: a part must not look whole.
 func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := handle(w, r)
@@ -28,8 +28,8 @@ func Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.Hand
 	}
 }
 
-// hasBegun reports whether the status of an answer is out, by
-// the router's own writer under w.
+// hasBegun reports whether the answer's status was sent, by the
+// router's own writer under w.
 func hasBegun(w http.ResponseWriter) bool {
 	for {
 		if watched, ok := w.(interface{ Status() int }); ok {
@@ -43,8 +43,8 @@ func hasBegun(w http.ResponseWriter) bool {
 	}
 }
 
-// cut ends an answer that can't be finished. A reader that has
-// gone is no failure of ours.
+// cut ends an answer that can't be finished. It is no failure of ours
+// if the reader has gone.
 func cut(r *http.Request, err error) {
 	if !errors.Is(err, ErrReaderTooSlow) && r.Context().Err() == nil {
 		_ = hide(r, err)
@@ -57,7 +57,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	writeProblem(w, r, AsProblem(r, err))
 }
 
-// AsProblem is what the client of r reads of err (see Handle).
+// AsProblem returns what the client of r reads of err (see Handle).
 func AsProblem(r *http.Request, err error) *Problem {
 	var problem *Problem
 	if errors.As(err, &problem) {
@@ -66,8 +66,7 @@ func AsProblem(r *http.Request, err error) *Problem {
 	return hide(r, err)
 }
 
-// hide logs an error that is not meant for clients and returns
-// what they see instead.
+// hide logs an error not meant for clients and returns what they see instead.
 func hide(r *http.Request, err error) *Problem {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return Unavailable("The request was cancelled.", time.Second)
@@ -85,8 +84,8 @@ func hide(r *http.Request, err error) *Problem {
 		"The request failed by no fault of yours. If it goes on, report its request_id.")
 }
 
-// reads reports whether r only reads. A value that the database
-// refuses then came from the client.
+// reads reports whether r only reads. A value that the database refuses
+// then came from the client.
 func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
@@ -103,8 +102,8 @@ func writeProblem(w http.ResponseWriter, r *http.Request, problem *Problem) {
 	writeWhole(w, problem.Status, "application/problem+json", body)
 }
 
-// WriteJSON answers with value. A value that can't be encoded is
-// a programmer's error and panics.
+// WriteJSON answers with value. It panics if value can't be encoded,
+// which is a bug.
 func WriteJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -113,8 +112,8 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	writeWhole(w, status, "application/json", body)
 }
 
-// writeWhole answers with body and its length, so that the
-// client has all of it as soon as it is sent.
+// writeWhole answers with body and its length, so that the client sees
+// its end at once.
 func writeWhole(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

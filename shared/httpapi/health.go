@@ -10,9 +10,9 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Health adds /healthz (the process answers) and /readyz (it can serve; else
-// 500 unavailable with the parts that are not ready). Both are public, so the
-// reason, such as an unreachable address, is only logged.
+// Health adds /healthz (the process answers) and /readyz (it can serve;
+// else 500 unavailable with the parts that are not ready). Both are
+// public, so the reason, such as an unreachable address, is only logged.
 func Health(router chi.Router, ready func() error) {
 	router = router.With(publicHealth)
 	router.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -34,8 +34,8 @@ type part struct {
 	err  error
 }
 
-// Part names the part of a service that err keeps from being ready,
-// in public words; nil where err is nil.
+// Part names the part of a service that is not ready because of err, in
+// public words; nil if err is nil.
 func Part(name string, err error) error {
 	if err == nil {
 		return nil
@@ -46,14 +46,14 @@ func Part(name string, err error) error {
 func (p *part) Error() string { return fmt.Sprintf("%s: %v", p.name, p.err) }
 func (p *part) Unwrap() error { return p.err }
 
-// Starting is the 500 of a service that can't judge requests yet. Like
-// /readyz it shows only the parts of err.
+// Starting returns the 500 of a service that can't judge requests yet.
+// Like /readyz it shows only the parts of err.
 func Starting(err error) *Problem {
 	return Unavailable("The service is starting"+partsOf(err), time.Second)
 }
 
-// partsOf ends a sentence with the parts that are not ready, and
-// nothing else of err.
+// partsOf completes a sentence with the parts that are not ready, and
+// no more of err.
 func partsOf(err error) string {
 	names := parts(err)
 	if len(names) == 0 {
@@ -62,7 +62,7 @@ func partsOf(err error) string {
 	return ": " + strings.Join(names, ", ") + "."
 }
 
-// parts are the outermost parts that err names.
+// parts returns the outermost parts that err names.
 func parts(err error) (names []string) {
 	switch err := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *part:

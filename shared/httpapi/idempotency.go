@@ -5,8 +5,8 @@ import "net/http"
 // maxIdempotencyKey is the longest Idempotency-Key, in characters.
 const maxIdempotencyKey = 255
 
-// IdempotencyKey is the header Idempotency-Key of a request: ""
-// or 1 to 255 printable ASCII characters.
+// IdempotencyKey returns the header Idempotency-Key of a request: "" or
+// 1 to 255 printable ASCII characters.
 func IdempotencyKey(r *http.Request) (string, error) {
 	values, given := r.Header["Idempotency-Key"]
 	if !given {
@@ -24,8 +24,7 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// IdempotencyKeyReused is a 400 for a key under which another
-// request was answered before.
+// IdempotencyKeyReused returns the 400 for a key that another request has used.
 func IdempotencyKeyReused() *Problem {
 	return Invalid("", "idempotency_key_reused", "The Idempotency-Key was used for another request.", "Send a new Idempotency-Key with a new request.")
 }

@@ -18,9 +18,9 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// NewList makes a page of the list that r asks for, of at most limit
-// items; one item more means that the list continues, after the place that
-// cursor returns for the last of this page.
+// NewList returns a page of r's list, of at most limit items; one item
+// more means that the list continues after the place that cursor
+// returns for this page's last item.
 func NewList[T any](r *http.Request, items []T, limit int, cursor func(last T) any) List[T] {
 	if len(items) <= limit {
 		return List[T]{Items: orEmpty(items)}
@@ -29,15 +29,14 @@ func NewList[T any](r *http.Request, items []T, limit int, cursor func(last T) a
 	return List[T]{Items: items[:limit], NextCursor: &next}
 }
 
-// WriteList answers with one page of what was found, of which
-// there may be one more than limit: show makes an item, and
-// place is its position, for the cursor.
+// WriteList answers with one page of what was found, which may be one more
+// than limit: show makes an item, and place its position, for the cursor.
 func WriteList[F, I, P any](w http.ResponseWriter, r *http.Request, found []F, limit int, show func(F) I, place func(F) P) {
 	WriteListUpTo(w, r, found, limit, nil, show, place)
 }
 
-// WriteListUpTo is WriteList of a search that may have stopped
-// before it had found limit: then the list goes on at stopped.
+// WriteListUpTo is WriteList of a search that may have stopped before
+// it had found limit: then the list continues at stopped.
 func WriteListUpTo[F, I, P any](w http.ResponseWriter, r *http.Request, found []F, limit int, stopped *P, show func(F) I, place func(F) P) {
 	list := NewList(r, found, limit, func(last F) any { return place(last) })
 	if list.NextCursor == nil && stopped != nil {
@@ -58,13 +57,13 @@ func orEmpty[T any](items []T) []T {
 	return items
 }
 
-// A Page is what a client asks of a list.
+// A Page is a client's request for a part of a list.
 type Page struct {
 	Limit  int    // 1..MaxLimit
 	Cursor string // empty on the first page
 }
 
-// ParsePage reads limit and cursor of the query.
+// ParsePage reads limit and cursor from the query.
 func ParsePage(r *http.Request) (Page, error) {
 	query := r.URL.Query()
 	page := Page{Limit: DefaultLimit, Cursor: query.Get("cursor")}

@@ -13,7 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Metrics measures requests. Make one for each router.
+// Metrics measures requests. Create one for each router.
 type Metrics struct {
 	duration *prometheus.HistogramVec
 }
@@ -28,14 +28,14 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 }
 
 // Observe measures one request by its route's pattern, such as
-// /v1/projects/{project}, and the class of its status, such as
-// 2xx. Client input is no label: an unknown method is "other",
-// an unknown path has its route. The trace of ctx, if sampled, is an exemplar.
+// /v1/projects/{project}, and the class of its status, such as 2xx.
+// Client input is never a label: an unknown method is "other", an unknown
+// path has its route. The trace of ctx, if sampled, is an exemplar.
 func (m *Metrics) Observe(ctx context.Context, route, method string, status int, took time.Duration) {
 	tracing.Observe(ctx, m.duration.WithLabelValues(route, known(method), strconv.Itoa(status/100)+"xx"), took.Seconds())
 }
 
-// known is the method, or "other": it is a client's text.
+// known returns a known method, or "other": it is a client's text.
 func known(method string) string {
 	if slices.Contains(methods, method) {
 		return method

@@ -14,8 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing/tracingtest"
 )
 
-// A request whose trace is sampled is an exemplar of how long requests took;
-// no other is.
+// Only a request with a sampled trace is an exemplar of the duration.
 func TestExemplars(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 1} {
 		registry, collector := telemetry.New(), tracingtest.New(t)
@@ -36,8 +35,8 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// Requests are counted by route, method and class of status; nothing
-// that a client makes up becomes a label.
+// Requests are counted by route, method and class of status; client
+// input is never a label.
 func TestMetrics(t *testing.T) {
 	registry := telemetry.New()
 	metrics := httpapi.NewMetrics(registry.For("ledger"))

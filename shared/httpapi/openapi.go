@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// OpenAPI is as much of an OpenAPI document as joining needs.
-// Everything below stays as it was written.
+// OpenAPI is the part of an OpenAPI document that joining needs. All
+// below stays unchanged.
 type OpenAPI struct {
 	Version    string                                `json:"openapi"`
 	Info       map[string]string                     `json:"info"`
 	Servers    []map[string]string                   `json:"servers,omitempty"`
 	Paths      map[string]json.RawMessage            `json:"paths"`
-	Components map[string]map[string]json.RawMessage `json:"components,omitempty"` // bounded by the documents that are joined
+	Components map[string]map[string]json.RawMessage `json:"components,omitempty"` // bounded by the joined documents
 	Tags       []json.RawMessage                     `json:"tags,omitempty"`
 }
 
@@ -31,7 +31,7 @@ func JoinOpenAPI(text []byte, parts ...[]byte) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// Add adds a part. It fails where a path or component is there with other content.
+// Add adds a part. It fails if a path or component exists with other content.
 func (d *OpenAPI) Add(text []byte) error {
 	var part OpenAPI
 	if err := json.Unmarshal(text, &part); err != nil {

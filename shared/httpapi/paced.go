@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// Bounds of an answer sent piece by piece. A reader slower than
-// a piece in pieceTimeout is closed: who does not read must not
-// hold memory and a place in a queue.
+// Bounds of an answer sent piece by piece. A reader slower than a piece in
+// pieceTimeout is closed: it must not hold memory and a place in a queue.
 const (
 	pieceSize     = 32 << 10
 	pieceTimeout  = 20 * time.Second
-	answerTimeout = 10 * time.Minute // for the whole answer, at whatever pace
+	answerTimeout = 10 * time.Minute // for the whole answer, at any pace
 )
 
-// ErrReaderTooSlow is why a PacedWriter fails: the reader of the
-// answer took too little, or has gone.
+// ErrReaderTooSlow ends a PacedWriter: the reader of the answer is too
+// slow, or gone.
 var ErrReaderTooSlow = errors.New("the reader of the answer is too slow or has gone")
 
 // A PacedWriter sends a long answer in pieces, each with its own
-// deadline, and fails with ErrReaderTooSlow once a piece is not taken in
+// deadline, and fails with ErrReaderTooSlow once a piece is not read in
 // time. It holds one piece; Flush sends it and must be called at the
 // end. Only Stop may be called concurrently.
 type PacedWriter struct {
@@ -35,8 +34,8 @@ type PacedWriter struct {
 	deadline func() time.Time // of the next piece
 }
 
-// NewPacedWriter makes one for an answer that begins now. Headers and
-// status are set on w before the first write.
+// NewPacedWriter returns one for an answer that begins now. Set headers
+// and status on w before the first write.
 func NewPacedWriter(w http.ResponseWriter) *PacedWriter {
 	return newPacedWriter(w, pieceTimeout, answerTimeout)
 }
@@ -52,7 +51,7 @@ func newPacedWriter(w http.ResponseWriter, piece, answer time.Duration) *PacedWr
 	}}
 }
 
-// Write takes text, and sends it as soon as there is a piece.
+// Write takes text, and sends each full piece.
 func (p *PacedWriter) Write(text []byte) (int, error) {
 	taken := 0
 	for taken < len(text) && p.failure == nil {
@@ -66,13 +65,13 @@ func (p *PacedWriter) Write(text []byte) (int, error) {
 	return taken, p.failure
 }
 
-// Flush sends what was written and waits until the connection has taken it.
+// Flush sends the rest and waits until the connection has taken it.
 func (p *PacedWriter) Flush() error {
 	if p.failure != nil {
 		return p.failure
 	}
-	_ = p.control.SetWriteDeadline(p.deadline()) // a writer without deadlines is a test's
-	if p.stopped.Load() {                        // after the deadline was set: Stop sets one that is over
+	_ = p.control.SetWriteDeadline(p.deadline()) // only a test's writer has no deadlines
+	if p.stopped.Load() {                        // after the deadline was set: Stop sets a past one
 		p.failure = ErrReaderTooSlow
 		return p.failure
 	}
@@ -85,18 +84,18 @@ func (p *PacedWriter) Flush() error {
 		return p.failure
 	}
 	p.piece = p.piece[:0]
-	_ = p.control.SetWriteDeadline(p.ends) // what comes next may take its maker longer than a piece may take
+	_ = p.control.SetWriteDeadline(p.ends) // the handler may take longer for the next piece than sending may
 	return nil
 }
 
-// Stop makes the current write, and all later ones, fail. Any goroutine may
-// call it until the handler has returned.
+// Stop makes the current write, and all later ones, fail. Any goroutine
+// may call it until the handler has returned.
 func (p *PacedWriter) Stop() {
 	p.stopped.Store(true)
 	StopWriting(p.w)
 }
 
-// StopWriting makes a Write under way fail: its deadline is over.
+// StopWriting makes a current Write fail by a past deadline.
 func StopWriting(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 }

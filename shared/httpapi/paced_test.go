@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What is written arrives whole, in pieces of a bounded size.
+// All text arrives, in pieces of a bounded size.
 func TestPacedWriterSendsPieces(t *testing.T) {
 	counted := &pieces{ResponseRecorder: httptest.NewRecorder()}
 	out, want := NewPacedWriter(counted), bytes.Repeat([]byte("0123456789"), 20_000)
@@ -34,7 +34,7 @@ func TestPacedWriterSendsPieces(t *testing.T) {
 	}
 }
 
-// pieces counts what comes at once.
+// pieces counts writes.
 type pieces struct {
 	*httptest.ResponseRecorder
 	writes, largest int
@@ -45,8 +45,8 @@ func (p *pieces) Write(text []byte) (int, error) {
 	return p.ResponseRecorder.Write(text)
 }
 
-// A reader that takes nothing ends an answer that would never end, over
-// HTTP/1 and HTTP/2; the handler learns why.
+// A stalled reader ends an endless answer, over HTTP/1 and HTTP/2; the
+// handler gets the reason.
 func TestPacedWriterClosesSlowReaders(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPacedWriterClosesSlowReaders(t *testing.T) {
 					}
 				}
 			}))
-			if protocol == "h2" { // has a window of its own
+			if protocol == "h2" { // has its own window
 				server.EnableHTTP2 = true
 				server.StartTLS()
 			} else {
@@ -83,7 +83,7 @@ func TestPacedWriterClosesSlowReaders(t *testing.T) {
 	}
 }
 
-// An answer at a good pace ends as well, where it takes too long in all.
+// An answer at a good pace ends too if it takes too long in all.
 func TestPacedWriterBoundsTheWhole(t *testing.T) {
 	out := newPacedWriter(httptest.NewRecorder(), time.Hour, time.Minute)
 	if in := time.Until(out.deadline()); in > time.Minute {
@@ -91,8 +91,8 @@ func TestPacedWriterBoundsTheWhole(t *testing.T) {
 	}
 }
 
-// A failure after the answer has begun cuts the connection; a
-// reader sees that this was not all.
+// A failure after the answer has begun closes the connection; a reader
+// sees that the answer is incomplete.
 func TestHandleCutsWhatHasBegun(t *testing.T) {
 	server := httptest.NewServer(routerOf(t, func(w http.ResponseWriter, _ *http.Request) error {
 		out := NewPacedWriter(w)
@@ -118,8 +118,8 @@ func routerOf(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) 
 	return router
 }
 
-// smallWindow dials with a small buffer, so that a reader that
-// reads nothing is felt early.
+// smallWindow dials with a small buffer, so that a stalled reader
+// is noticed early.
 func smallWindow(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
@@ -128,8 +128,8 @@ func smallWindow(ctx context.Context, network, address string) (net.Conn, error)
 	return conn, conn.(*net.TCPConn).SetReadBuffer(32 << 10)
 }
 
-// An answer that is stopped fails at once, in the middle of a piece
-// that nobody takes and before the next one.
+// A stopped answer fails at once, within a piece that nobody reads and
+// before the next one.
 func TestPacedWriterStops(t *testing.T) {
 	failed := make(chan error, 1)
 	writers := make(chan *PacedWriter, 1)

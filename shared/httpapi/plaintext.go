@@ -5,25 +5,24 @@ import (
 	"net/netip"
 )
 
-// HeaderPlaintext is what a proxy of ours sends over TLS when it
-// repeats a request that came to its own socket in plaintext and was
-// refused. It counts only from trusted proxies.
+// HeaderPlaintext is sent by our proxy over TLS when it reports a
+// refused request that came to its own socket in plaintext. It counts
+// only from trusted proxies.
 const HeaderPlaintext = "Weir-Received-In-Clear"
 
-// PlaintextRequest is as much of a request over plain HTTP as
-// matters once it was refused.
+// PlaintextRequest is what matters of a refused request over plain HTTP.
 type PlaintextRequest struct {
-	Key     string     // of the header x-api-key, as it was sent: perhaps a key, perhaps anything
+	Key     string     // of the header x-api-key, unchecked: perhaps no key
 	Address netip.Addr // where the request came from
 	Client  string     // its User-Agent, of any length and content
 
-	// Forwarded means that a proxy reported plaintext, or that the request
-	// came in plaintext from a proxy trusted to end TLS. A misconfigured
-	// proxy makes that so for every request.
+	// Forwarded means that a proxy reported plaintext, or that the
+	// request came in plaintext from a proxy trusted to end TLS. A
+	// misconfigured proxy causes that for every request.
 	Forwarded bool
 }
 
-// seePlaintext reports a request that was refused.
+// seePlaintext reports a refused request.
 func (s *Server) seePlaintext(r *http.Request) {
 	key := r.Header.Get("X-Api-Key")
 	if s.SeePlaintext == nil || key == "" {
@@ -36,7 +35,7 @@ func (s *Server) seePlaintext(r *http.Request) {
 	})
 }
 
-// trusts reports whether the peer of a connection is one of the trusted proxies.
+// trusts reports whether a connection's peer is a trusted proxy.
 func trusts(trusted []netip.Prefix, remote string) bool {
 	peer, err := netip.ParseAddrPort(remote)
 	return err == nil && within(trusted, peer.Addr().Unmap())

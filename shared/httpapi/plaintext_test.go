@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// watched starts a server that reports what came in plaintext.
+// watched starts a server that reports requests in plaintext.
 func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *http.Client, seen chan httpapi.PlaintextRequest) {
 	t.Helper()
 	lender := httptest.NewTLSServer(nil)
@@ -38,8 +38,8 @@ func watched(t *testing.T, proxies ...netip.Prefix) (address string, client *htt
 	return listener.Addr().String(), lender.Client(), seen
 }
 
-// A key seen in plaintext, and one only reported so: a proxy's report is never
-// taken for the first, nor an outsider's header for anything.
+// A key seen in plaintext is told apart from one only reported: a proxy's
+// report never counts as the first, nor an outsider's header as anything.
 func TestSeePlaintext(t *testing.T) {
 	everywhere, nowhere := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")
 	for name, c := range map[string]struct {
@@ -89,9 +89,9 @@ func TestSeePlaintext(t *testing.T) {
 	}
 }
 
-// The answer in plaintext is the same byte for byte, whatever key comes or
-// none, but for the id of the request and the date; and a connection gets one
-// answer, so that nobody tries keys by the thousand on it.
+// The answer to plaintext is the same byte for byte, with any key or
+// none, except for the request's id and the date; and a connection gets
+// one answer, so that nobody tries thousands of keys on it.
 func TestPlainAnswersAreTheSame(t *testing.T) {
 	address, _, seen := watched(t)
 	changing := regexp.MustCompile(`req_[0-9a-f]+|Date: [^\r]+`)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Codes that every module uses. A code is part of the interface:
-// it is never renamed.
+// Codes of every module. A code is part of the interface: it is never renamed.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeNotFound         = "not_found"
@@ -22,50 +21,50 @@ const (
 	CodeInternal         = "internal"
 )
 
-// maxFaults is how many faults one answer lists; a client repairs those first.
+// maxFaults limits the faults in one answer; a client repairs those first.
 const maxFaults = 100
 
-// A Fault is one thing that is wrong with a request, and what to do about it.
+// A Fault is one fault of a request, with its remedy.
 type Fault struct {
-	Index   *int   `json:"index,omitempty"` // of the entry, where entries are at fault
+	Index   *int   `json:"index,omitempty"` // of the entry at fault, if any
 	Pointer string `json:"pointer"`         // RFC 6901, or "?name" for a query parameter
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
 	Fix     string `json:"fix"`
 }
 
-// A Problem is an error answer: RFC 9457, with the members that all of Weir's
-// errors have. It is an error, so a handler returns it.
+// A Problem is an error answer: RFC 9457, with the members of all of
+// Weir's errors. It is an error, so a handler returns it.
 type Problem struct {
 	Status int
 	Code   string
 	Detail string
 	Faults []Fault
-	Extra  map[string]any // further members of the body, such as resets_at; bounded by those of the code
+	Extra  map[string]any // further members of the body, such as resets_at; bounded by the code's
 	Header http.Header    // further headers, such as Retry-After
 }
 
-// NewProblem makes a problem. Detail is for people: it names the
+// NewProblem returns a problem. Detail is for people: it names the
 // offending value and the way out.
 func NewProblem(status int, code, detail string) *Problem {
 	return &Problem{Status: status, Code: code, Detail: detail}
 }
 
-// Invalid is a 400 for one fault at pointer; fix is what to do.
+// Invalid returns a 400 for one fault at pointer; fix is the remedy.
 func Invalid(pointer, code, detail, fix string) *Problem {
 	problem := NewProblem(http.StatusBadRequest, code, detail)
 	problem.Faults = []Fault{{Pointer: pointer, Code: code, Detail: detail, Fix: fix}}
 	return problem
 }
 
-// NotFound is the answer for an unknown id and for one of
-// another organization, which look alike.
+// NotFound returns the same answer for an unknown id and for one
+// of another organization.
 func NotFound(what, id string) *Problem {
 	return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is no %s %q.", what, id))
 }
 
-// Unavailable is a 500 for a dependency that can't be reached
-// now. The whole request may be sent again.
+// Unavailable returns a 500 for a dependency that can't be reached now.
+// The whole request may be sent again.
 func Unavailable(detail string, retryAfter time.Duration) *Problem {
 	return NewProblem(http.StatusInternalServerError, CodeUnavailable, detail).RetryAfter(retryAfter)
 }
@@ -93,14 +92,15 @@ func (p *Problem) WithHeader(name, value string) *Problem {
 	return p
 }
 
-// RetryAfter has the client wait for d, in whole seconds, rounded up, at least 1.
+// RetryAfter asks the client to wait for d, in whole seconds, rounded
+// up, at least 1.
 func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	seconds := max(1, int64((d+time.Second-1)/time.Second))
 	return p.WithHeader("Retry-After", strconv.FormatInt(seconds, 10))
 }
 
-// redacted is the problem without credentials that the request
-// had in the wrong place.
+// redacted returns the problem without credentials that the request had
+// in the wrong place.
 func (p *Problem) redacted() *Problem {
 	redacted := *p
 	redacted.Detail, redacted.Faults = Redact(p.Detail), slices.Clone(p.Faults)

@@ -5,15 +5,15 @@ import (
 	"net/netip"
 )
 
-// Bounds of what a client network may ask a router for without a credential.
-// A browser keeps the files of pages, but an office may open them at once.
+// Limits of a client network's requests without a credential. A browser
+// caches the files of pages, but a whole office may open them at once.
 const (
 	documentsPerMinute = 600
 	filesPerMinute     = 3000
 )
 
-// public is what a router answers to anybody, limited by client network: a
-// flood of it would take the processors from those who have a credential.
+// public limits what a router answers to anybody, by client network: a
+// flood would take the processors from clients with a credential.
 type public struct{ documents, files, health *AnonymousLimit }
 
 func newPublic(options Options) public {
@@ -33,8 +33,8 @@ func PublicFile(next http.Handler) http.Handler {
 	return publicly(next, func(p *public, r *http.Request) error { return p.files.Admit(r) })
 }
 
-// publicHealth limits what shows how a service is, but for the probes of the
-// house: one that is refused has the service restarted.
+// publicHealth limits health requests, except internal probes: a
+// refused one would restart the service.
 func publicHealth(next http.Handler) http.Handler {
 	return publicly(next, func(p *public, r *http.Request) error {
 		if isInternal(ClientAddress(r, p.health.proxies)) {
@@ -44,12 +44,12 @@ func publicHealth(next http.Handler) http.Handler {
 	})
 }
 
-// isInternal reports whether an address can't be one of the Internet.
+// isInternal reports whether an address can't belong to the Internet.
 func isInternal(client netip.Addr) bool {
 	return !client.IsValid() || client.IsLoopback() || client.IsPrivate() || client.IsLinkLocalUnicast()
 }
 
-// publicly admits requests to next, as far as their router limits them.
+// publicly admits requests to next within their router's limits.
 func publicly(next http.Handler, admit func(p *public, r *http.Request) error) http.Handler {
 	return Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if router := providedTo(r); router != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// What is answered to anybody has a budget by client network for each kind:
-// none uses up that of another, and no other network's.
+// Public answers have a budget by client network for each kind: none
+// uses up another kind's, or another network's.
 func TestPublic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // refusals are paced
 		router := publicRouter()
@@ -42,8 +42,7 @@ func TestPublic(t *testing.T) {
 	})
 }
 
-// A probe of the house is never refused, however many there are; a client that
-// a proxy of the house speaks for is.
+// An internal probe is never refused; a client behind an internal proxy is.
 func TestProbesOfTheHouse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		router := publicRouter()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// OnlyKnown refuses an unreadable query, a parameter that is
-// neither in names nor in repeatable, and a duplicate of names:
-// an ignored filter would show too much.
+// OnlyKnown refuses an unreadable query, a parameter that is neither in
+// names nor in repeatable, and a repeated one of names: an ignored
+// filter would show too much.
 func OnlyKnown(r *http.Request, repeatable []string, names ...string) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -37,8 +37,8 @@ func useOnly(names []string) string {
 	return "Use only: " + strings.Join(names, ", ") + "."
 }
 
-// QueryTime reads a time of RFC 3339 in UTC, written with Z;
-// zero where it is absent.
+// QueryTime reads an RFC 3339 time in UTC, written with Z; zero if
+// it is absent.
 func QueryTime(query url.Values, name string) (time.Time, error) {
 	text := query.Get(name)
 	if text == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Each part of a query is understood or refused, never ignored.
+// Each part of a query is parsed or refused, never ignored.
 func TestQuery(t *testing.T) {
 	for query, ok := range map[string]bool{
 		"": true, "at=2026-11-20T14:00:00Z": true, "at=2026-11-20T14:00:00.123456789Z&project=a": true, "project=": true,

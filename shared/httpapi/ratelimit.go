@@ -8,12 +8,12 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// CodeRateLimited is the code of every 429 for asking too often.
+// CodeRateLimited is the code of every 429 for too many requests.
 const CodeRateLimited = "rate_limited"
 
 // SetRateLimit sets the interface's headers X-RateLimit-*.
-// RateLimit-Policy and RateLimit, of draft-ietf-httpapi-ratelimit-headers,
-// are made by AppendPolicy and AppendRateLimit.
+// AppendPolicy and AppendRateLimit write RateLimit-Policy and
+// RateLimit, of draft-ietf-httpapi-ratelimit-headers.
 func SetRateLimit(header http.Header, result rate.Result) {
 	header.Set("X-RateLimit-Limit", strconv.Itoa(result.Limit))
 	header.Set("X-RateLimit-Remaining", strconv.Itoa(result.Remaining))
@@ -21,7 +21,7 @@ func SetRateLimit(header http.Header, result rate.Result) {
 	header.Set("X-RateLimit-Scope", string(result.Scope))
 }
 
-// AppendPolicy appends the policy of one level to the text of RateLimit-Policy.
+// AppendPolicy appends one level's policy to the text of RateLimit-Policy.
 func AppendPolicy(text []byte, scope rate.Scope, perMinute int) []byte {
 	if len(text) > 0 {
 		text = append(text, ", "...)

@@ -28,8 +28,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// A credential in the wrong place is neither shown in the answer
-// nor logged, whatever goes wrong.
+// A credential in the wrong place is neither shown in the answer nor
+// logged, whatever fails.
 func TestProblemsShowNoCredential(t *testing.T) {
 	digits := strings.Repeat("0a", 24)
 	var log bytes.Buffer

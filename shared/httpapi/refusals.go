@@ -14,14 +14,14 @@ import (
 
 // Refusals paces answers with 429. Clients that never pause wait only for
 // answers, and refusals are so cheap that thousands a second take a processor
-// from those who are served. A few are sent at once.
+// from the clients that are served. The first few are sent at once.
 type Refusals struct {
 	networks *rate.Table[netip.Prefix]
 	held     atomic.Int64
 }
 
-// Bounds of the pace. What is beyond the most that are held is answered at
-// once: memory is worth more than the pace.
+// Limits of the pace. Beyond the most that are held, refusals are sent
+// at once: memory is worth more than the pace.
 const (
 	refusalNetworks   = 1 << 16
 	refusalsBurst     = 500
@@ -30,13 +30,13 @@ const (
 	mostRefusalsHeld  = 2048
 )
 
-// NewRefusals has seen none.
+// NewRefusals returns a pacer without any history.
 func NewRefusals() *Refusals {
 	return &Refusals{networks: rate.NewTable[netip.Prefix](refusalNetworks)}
 }
 
 // Pace returns once a client network may have the answer err: at once,
-// unless it is one of very many with 429.
+// unless it is one of very many 429s.
 func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix, err error) {
 	var problem *Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusTooManyRequests {
@@ -45,9 +45,9 @@ func (r *Refusals) Pace(ctx context.Context, now time.Time, network netip.Prefix
 	r.Hold(ctx, now, network)
 }
 
-// Hold is Pace for a refusal that is shown on a page. Who leaves is held all
-// the same, as one of those under way on its connection: or a client that
-// resets its streams would be refused as fast as it can ask.
+// Hold is Pace for a refusal shown on a page. A client that leaves is
+// held too, as a request in flight on its connection: otherwise a client
+// that resets its streams would be refused as fast as it can ask.
 func (r *Refusals) Hold(ctx context.Context, now time.Time, network netip.Prefix) {
 	wait := r.networks.Wait(now.UnixNano(), network, refusalsBurst, refusalsPerSecond)
 	if wait < longestRefusal { // so that a network's debt ends soon after its last request

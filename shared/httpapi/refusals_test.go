@@ -12,9 +12,9 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Who is refused again and again is answered at a pace, also at
-// the end of a flood, and by no more than a second each; another
-// network, and other answers, at once.
+// A client refused repeatedly is answered at a pace, also at the end of
+// a flood, at most a second late each; another network, and other
+// answers, at once.
 func TestRefusalsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusals := httpapi.NewRefusals()
@@ -65,7 +65,7 @@ func TestRefusalsArePaced(t *testing.T) {
 	})
 }
 
-// No more are held than there is memory for.
+// The number of held refusals is bounded.
 func TestHeldRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusals, refused := httpapi.NewRefusals(), httpapi.NewProblem(http.StatusTooManyRequests, "rate_limited", "Too many.")

@@ -21,29 +21,29 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Options are what a router needs from its module.
+// Options are a module's settings of its router.
 type Options struct {
 	Logger *slog.Logger
 	Clock  func() time.Time
 
-	// Proxies are whose clients are distinguished; see ClientAddress.
+	// Proxies are trusted to name their clients; see ClientAddress.
 	Proxies []netip.Prefix
 
-	// Observe gets each answered request: its route's pattern ("" without one),
-	// its method as sent, its status and duration. May be nil.
+	// Observe gets each answered request: its route's pattern ("" without
+	// one), its method as sent, its status and duration. May be nil.
 	Observe func(ctx context.Context, route, method string, status int, took time.Duration)
 
-	// Tracer follows each request; nil: none.
+	// Tracer traces each request; nil: none.
 	Tracer *tracing.Tracer
 
-	// Cursors sign the cursors of the router's lists. The default signs by a
-	// random key that no other process has.
+	// Cursors sign the cursors of the router's lists. The default signs
+	// by a random key of this process.
 	Cursors *Cursors
 }
 
-// NewRouter makes the base router: an id for each request, a log line, a 500
-// instead of a crash, the security headers, and problem+json for unknown
-// paths and methods, paced by client network.
+// NewRouter returns the base router: an id for each request, a log
+// line, a 500 instead of a crash, security headers, and problem+json
+// for unknown paths and methods, paced by client network.
 func NewRouter(options Options) *chi.Mux {
 	router, cursors := chi.NewRouter(), options.Cursors
 	if cursors == nil {
@@ -65,8 +65,7 @@ func NewRouter(options Options) *chi.Mux {
 	return router
 }
 
-// paceOf paces answers to clients that keep asking for what does
-// not exist: nothing else limits them.
+// paceOf paces answers to requests for unknown paths: nothing else limits them.
 func paceOf(options Options) func(r *http.Request) {
 	refusals := NewRefusals()
 	return func(r *http.Request) {
@@ -84,8 +83,8 @@ func allowed(router *chi.Mux, path string) []string {
 	return methods
 }
 
-// wellFormed refuses an unreadable query. net/url would silently drop the
-// broken part, and a dropped filter shows more than was asked for.
+// wellFormed refuses an unreadable query. net/url would silently drop
+// the broken part, and a dropped filter shows more than requested.
 func wellFormed(next http.Handler) http.Handler {
 	return Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if _, err := url.ParseQuery(r.URL.RawQuery); reads(r) && err != nil {
@@ -105,7 +104,7 @@ const (
 	routerKey
 )
 
-// provided is what a router has for its requests.
+// provided is what a router gives its requests.
 type provided struct {
 	cursors *Cursors
 	public  public
@@ -117,19 +116,19 @@ func (p *provided) provide(next http.Handler) http.Handler {
 	})
 }
 
-// providedTo is what r's router has; nil outside one.
+// providedTo returns what r's router provides; nil outside one.
 func providedTo(r *http.Request) *provided {
 	p, _ := r.Context().Value(routerKey).(*provided)
 	return p
 }
 
-// RequestID is the id of the request that ctx belongs to, or "".
+// RequestID returns the id of ctx's request, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
 }
 
-// Logger is the logger of ctx's request, with its id. Outside a
+// Logger returns the logger of ctx's request, with its id. Outside a
 // request it discards.
 func Logger(ctx context.Context) *slog.Logger {
 	if logger, ok := ctx.Value(loggerKey).(*slog.Logger); ok {
@@ -138,8 +137,8 @@ func Logger(ctx context.Context) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// identify gives the request an id, a new one even behind a
-// gateway: the last wins in the answer.
+// identify gives the request an id, a new one even behind a gateway:
+// the last one wins in the answer.
 func identify(logger *slog.Logger) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,8 +157,8 @@ func newRequestID() string {
 	return "req_" + hex.EncodeToString(random[:])
 }
 
-// watch logs each request, at debug level unless Weir is at
-// fault, and calls the observer.
+// watch logs each request, at debug level unless Weir is at fault,
+// and calls Observe.
 func watch(options Options) func(http.Handler) http.Handler {
 	observe := options.Observe
 	if observe == nil {
@@ -169,7 +168,7 @@ func watch(options Options) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			started := options.Clock()
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-			defer func() { // an answer that is cut is one as well
+			defer func() { // also for an answer that is cut off
 				status, took := cmp.Or(wrapped.Status(), http.StatusOK), options.Clock().Sub(started)
 				observe(r.Context(), route(r), r.Method, status, took)
 				tracing.Answered(r.Context(), known(r.Method), route(r), status)
@@ -182,7 +181,8 @@ func watch(options Options) func(http.Handler) http.Handler {
 	}
 }
 
-// route is the pattern of the path, so that no id and no query gets into the log.
+// route returns the path's pattern, so that no id and no query gets
+// into the log.
 func route(r *http.Request) string {
 	if routed := chi.RouteContext(r.Context()); routed != nil {
 		return routed.RoutePattern()
@@ -214,8 +214,7 @@ func recoverer(next http.Handler) http.Handler {
 	})
 }
 
-// secure sets the headers of an API that is served over TLS only
-// and never in a frame.
+// secure sets the headers of an API served over TLS only and never in a frame.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// call sends one request to a router with the one route /do.
+// call sends one request to a router with the only route /do.
 func call(t *testing.T, handle func(http.ResponseWriter, *http.Request) error, request *http.Request) (*httptest.ResponseRecorder, *bytes.Buffer) {
 	t.Helper()
 	var logged bytes.Buffer
@@ -68,7 +68,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// At most 100 faults are listed, and the answer marks that there are more.
+// At most 100 faults are listed, and the answer says that there are more.
 func TestProblemTruncatesItsFaults(t *testing.T) {
 	recorder, _ := call(t, func(http.ResponseWriter, *http.Request) error {
 		problem := httpapi.NewProblem(http.StatusBadRequest, "invalid_entry", "All are wrong.")
@@ -81,8 +81,7 @@ func TestProblemTruncatesItsFaults(t *testing.T) {
 	}
 }
 
-// What goes wrong inside is logged under the request's id and
-// never shown; neither is a panic.
+// Internal errors and panics are logged with the request's id and never shown.
 func TestInternalErrorsStayInside(t *testing.T) {
 	failures := map[string]func(http.ResponseWriter, *http.Request) error{
 		"error": func(http.ResponseWriter, *http.Request) error { return errors.New("relation secrets is broken") },
@@ -119,8 +118,8 @@ func TestUnknownPathAndMethod(t *testing.T) {
 	}
 }
 
-// A small body is exactly one JSON object with known members;
-// each failure names what is wrong.
+// A small body is exactly one JSON object with known members; each
+// error names the fault.
 func TestReadJSONRefuses(t *testing.T) {
 	cases := []struct{ name, contentType, body, code, pointer string }{
 		{"another type", "text/plain", `{}`, "unsupported_media_type", ""},
@@ -157,8 +156,8 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
-// An unreadable query is refused, as a dropped filter would widen a search. A
-// path with other methods names them, and HEAD is GET without a body.
+// An unreadable query is refused, as a dropped filter would widen a search.
+// A path with other methods names them, and HEAD is GET without a body.
 func TestQueriesAndMethods(t *testing.T) {
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
 	router.Get("/list", func(w http.ResponseWriter, _ *http.Request) { httpapi.WriteJSON(w, http.StatusOK, "all") })
@@ -197,7 +196,7 @@ func TestParsePage(t *testing.T) {
 	}
 }
 
-// A Secret shows itself in no way that text usually gets out.
+// A Secret stays hidden in all usual ways to print text.
 func TestSecretHides(t *testing.T) {
 	const canary = "weirsvc_canary"
 	secret := struct{ Token httpapi.Secret }{canary}
@@ -215,8 +214,8 @@ func TestSecretHides(t *testing.T) {
 	}
 }
 
-// Who asks on and on for paths and methods that there are not is answered
-// at a pace, and another network at once.
+// Endless requests for unknown paths and methods are answered at a
+// pace, those of another network at once.
 func TestUnknownPathsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proxy := netip.MustParsePrefix("192.0.2.1/32")

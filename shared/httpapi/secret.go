@@ -5,14 +5,14 @@ import (
 	"log/slog"
 )
 
-// redacted is what a Secret shows of itself.
+// redacted replaces a Secret's text.
 const redacted = "[redacted]"
 
-// A Secret is a text that never shows itself: not in logs, not
-// in errors, not in JSON.
+// A Secret is a text that is never shown: not in logs, not in errors,
+// not in JSON.
 type Secret string
 
-// Reveal returns the text. Every call is a place to look at twice.
+// Reveal returns the text. Review every call.
 func (s Secret) Reveal() string { return string(s) }
 
 // String hides the secret.
@@ -21,7 +21,7 @@ func (s Secret) String() string { return redacted }
 // GoString hides the secret.
 func (s Secret) GoString() string { return redacted }
 
-// Format hides the secret whatever the verb.
+// Format hides the secret for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // LogValue hides the secret.

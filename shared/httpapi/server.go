@@ -29,13 +29,13 @@ const (
 	maxStreams        = 128
 )
 
-// DefaultDrain exceeds the slowest request: ingest publishes one
-// of 128 MiB within 44 s.
+// DefaultDrain exceeds the slowest request: ingest publishes one of 128
+// MiB within 44 s.
 const DefaultDrain = 45 * time.Second
 
-// A Server speaks HTTPS on one address. There it answers plain HTTP with 403
-// https_required and closes the connection, except for requests of trusted
-// proxies with X-Forwarded-Proto: https.
+// A Server serves HTTPS on one address. There it answers plain HTTP
+// with 403 https_required and closes the connection, except for
+// requests of trusted proxies with X-Forwarded-Proto: https.
 type Server struct {
 	Handler        http.Handler
 	TLS            *tls.Config
@@ -43,14 +43,14 @@ type Server struct {
 	Logger         *slog.Logger
 	Clock          func() time.Time
 
-	// SeePlaintext gets each request with an x-api-key that was
-	// refused as plain HTTP, once its answer is made: one for each
+	// SeePlaintext gets each request with an x-api-key that was refused
+	// as plain HTTP, after its answer was made: at most one per
 	// connection. It must not wait. May be nil.
 	SeePlaintext func(PlaintextRequest)
 
-	Drain time.Duration // how long requests under way may go on after the end of Serve's context; 0: DefaultDrain
+	Drain time.Duration // how long requests may run on after Serve's context has ended; 0: DefaultDrain
 
-	Limits  connections.Limits    // of connections; what is 0 has a default
+	Limits  connections.Limits    // of connections; 0 means the default
 	Metrics prometheus.Registerer // may be nil
 
 	connections *connections.Table
@@ -58,9 +58,9 @@ type Server struct {
 	restTimeout time.Duration // see answerFirst
 }
 
-// Listen opens address; a port in use is an error.
+// Listen opens address; it fails if the port is in use.
 func Listen(address string) (net.Listener, error) {
-	config := net.ListenConfig{KeepAlive: -1} // connections.Conn keeps those alive that have said something: silent ones would cost four system calls more
+	config := net.ListenConfig{KeepAlive: -1} // connections.Conn sets keep-alives after the first byte: for silent connections they would cost four system calls more
 	listener, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s (is another process using it? WEIR_LISTEN sets another address): %w", address, err)
@@ -86,8 +86,8 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return proxies, nil
 }
 
-// Serve serves on listener until ctx ends, then lets the
-// requests under way finish within Drain.
+// Serve serves on listener until ctx ends, then lets running requests
+// finish within Drain.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if err := s.limit(); err != nil {
 		return errors.Join(err, listener.Close())
@@ -128,7 +128,7 @@ func (s *Server) server(handler http.Handler) *http.Server {
 		WriteTimeout:                 requestTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
-		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like everything else
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered like all else
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ConnContext:                  withConn,
 		ConnState:                    follow,
@@ -136,9 +136,9 @@ func (s *Server) server(handler http.Handler) *http.Server {
 	}
 }
 
-// gate passes requests whose client used TLS, and refuses all
-// others alike. It reads no body and never redirects: that would
-// hide that a secret travelled in plaintext.
+// gate passes requests whose client used TLS, and refuses all others
+// alike. It reads no body and never redirects: that would hide that a
+// secret was sent in plaintext.
 func (s *Server) gate() http.Handler {
 	refuse := identify(s.Logger)(Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Connection", "close")

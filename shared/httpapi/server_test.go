@@ -57,8 +57,8 @@ func TestServerSpeaksTLS(t *testing.T) {
 	}
 }
 
-// Plain HTTP gets the same 403 whatever the key, on a connection that is then
-// closed, and never reaches the handler.
+// Plain HTTP gets the same 403 with any key, on a connection that is
+// then closed, and never reaches the handler.
 func TestServerRefusesPlainHTTP(t *testing.T) {
 	address, _ := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a plain request reached the handler") }))
 	lines := map[string]string{"": "POST /v1/logs", "x-api-key: weir_1\r\n": "POST /v1/logs", "X-Forwarded-Proto: https\r\n": "GET /",
@@ -100,7 +100,7 @@ func TestServerRefusesPlainHTTP(t *testing.T) {
 	}
 }
 
-// A trusted proxy may end TLS; nobody else may.
+// Only a trusted proxy may end TLS.
 func TestServerTrustsItsProxies(t *testing.T) {
 	address, _ := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	request, _ := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
@@ -115,8 +115,8 @@ func TestServerTrustsItsProxies(t *testing.T) {
 	}
 }
 
-// A trusted proxy's report of plaintext counts, even over TLS;
-// two contradictory headers count as none.
+// A trusted proxy's report of plaintext counts, even over TLS; two
+// contradictory headers count as none.
 func TestServerBelievesItsProxies(t *testing.T) {
 	address, client := serve(t, hello, netip.MustParsePrefix("127.0.0.0/8"))
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestServerBelievesItsProxies(t *testing.T) {
 	}
 }
 
-// A port in use is one clear line.
+// A port in use is an error of one clear line.
 func TestListenSaysWhoIsThere(t *testing.T) {
 	first, err := httpapi.Listen("127.0.0.1:0")
 	if err != nil {
@@ -163,8 +163,8 @@ func TestParseProxies(t *testing.T) {
 	}
 }
 
-// What is under way at the end of the context is answered within
-// Drain, and cut off after it.
+// Requests running when the context ends are answered within Drain, and
+// cut off after it.
 func TestServerDrains(t *testing.T) {
 	for _, test := range []struct {
 		name     string

@@ -17,8 +17,8 @@ const sniffTimeout = 5 * time.Second
 // 8446, 5.1: content type handshake).
 const tlsHandshake = 0x16
 
-// split makes two listeners of one: connections that begin a TLS
-// handshake, and all others, if table admits them.
+// split makes two listeners of one: for connections that begin a TLS
+// handshake, and for all others, if table admits them.
 func split(listener net.Listener, table *connections.Table) (secured, plain net.Listener) {
 	s, p := newBranch(listener), newBranch(listener)
 	admit := func(conn net.Conn) {
@@ -26,7 +26,7 @@ func split(listener net.Listener, table *connections.Table) (secured, plain net.
 			go sniff(admitted, s, p)
 		}
 	}
-	for range runtime.GOMAXPROCS(0) { // what one alone can't take waits in the kernel's line, and whoever is new behind it
+	for range runtime.GOMAXPROCS(0) { // what one goroutine can't take waits in the kernel's queue, and every newcomer behind it
 		go func() {
 			err := acceptAll(listener, admit)
 			s.fail(err)
@@ -36,9 +36,9 @@ func split(listener net.Listener, table *connections.Table) (secured, plain net.
 	return s, p
 }
 
-// acceptAll accepts connections until the listener is closed. Like net/http
-// it retries after a transient failure, such as too many open files: one
-// burst of sockets must not end the service.
+// acceptAll accepts connections until the listener is closed. Like
+// net/http it retries after a transient failure, such as too many open
+// files: one burst of sockets must not end the service.
 func acceptAll(listener net.Listener, take func(net.Conn)) error {
 	for pause := time.Duration(0); ; {
 		conn, err := listener.Accept()
@@ -56,7 +56,7 @@ func acceptAll(listener net.Listener, take func(net.Conn)) error {
 	}
 }
 
-// sniff reads the first byte of conn and hands it to the branch that it belongs to.
+// sniff reads the first byte of conn and passes it to its branch.
 func sniff(conn *connections.Conn, secured, plain *branch) {
 	_ = conn.SetReadDeadline(time.Now().Add(sniffTimeout)) //nolint:forbidigo // sockets use the system's time
 	first, err := conn.Peek()

@@ -9,8 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// flaky fails once as the kernel does when a process has too many
-// open files, then hands out one connection.
+// flaky fails once as with too many open files, then returns one connection.
 type flaky struct {
 	net.Listener
 	calls int
@@ -30,8 +29,8 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return nil, errDone
 }
 
-// A burst of sockets that exhausts the process's files passes; the
-// listener then goes on. Only its end ends it.
+// A burst of sockets that exhausts the process's files is survived:
+// only closing ends the listener.
 func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
@@ -43,8 +42,8 @@ func TestAcceptAllOutlastsAPassingFailure(t *testing.T) {
 	}
 }
 
-// A connection is watched by the kernel once it has said something: until then
-// it costs no more than accepting it does.
+// A connection gets keep-alives after its first byte: until then it
+// costs no more than accepting it.
 func TestWhoSpeaksIsKeptAlive(t *testing.T) {
 	listener, err := Listen("127.0.0.1:0")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// start runs server on an address of this machine until the test ends;
-// the configuration trusts its certificate.
+// start runs server on a local address until the test ends; the
+// configuration trusts its certificate.
 func start(t *testing.T, server *Server) (address string, trust *tls.Config) {
 	t.Helper()
 	lender := httptest.NewTLSServer(nil) // lends its certificate

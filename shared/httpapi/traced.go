@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Traced follows requests to a handler without a router, such as one that
-// hands them on; nil for tracer: it does not.
+// Traced traces requests to a handler without a router, such as a
+// forwarding one; nil for tracer: it does not.
 func Traced(tracer *tracing.Tracer, proxies []netip.Prefix, next http.Handler) http.Handler {
 	if tracer == nil {
 		return next
@@ -25,7 +25,7 @@ func Traced(tracer *tracing.Tracer, proxies []netip.Prefix, next http.Handler) h
 	}))
 }
 
-// traced begins the request's span; whoever is behind it describes it.
+// traced begins the request's span; later handlers describe it.
 func traced(tracer *tracing.Tracer, proxies []netip.Prefix) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		if tracer == nil {

@@ -10,30 +10,30 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Why a credential is not accepted.
+// Why a credential is refused.
 var (
 	ErrUnknown = errors.New("the credential is unknown")
 	ErrRevoked = errors.New("the credential was revoked")
 	ErrExpired = errors.New("the credential has expired")
 )
 
-// Credentials are all credentials of the installation, as
-// weir.credentials.v1 has them. Safe for concurrent use.
+// Credentials are all credentials of the installation, from
+// weir.credentials.v1. Safe for concurrent use.
 type Credentials struct {
 	clock   func() time.Time
 	mu      sync.RWMutex
-	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the credentials that tenants has a row of
-	holders map[string]contract.Holder     // by contract.HolderKey; bounded by those of deletions that have not finished, or were cancelled
+	byKey   map[string]contract.Credential // by contract.CredentialKey; bounded by the rows of tenants
+	holders map[string]contract.Holder     // by contract.HolderKey; bounded by deletions that have not finished, or were cancelled
 	changed chan struct{}                  // closed when byKey changes
 }
 
-// NewCredentials makes an empty set; feed it with Apply.
+// NewCredentials returns an empty set, to be filled by Apply.
 func NewCredentials(clock func() time.Time) *Credentials {
 	return &Credentials{clock: clock, byKey: map[string]contract.Credential{}, holders: map[string]contract.Holder{}, changed: make(chan struct{})}
 }
 
-// Apply takes one record of weir.credentials.v1; an empty value is a tombstone.
-// An older state is ignored, so that records may be read again.
+// Apply takes one record of weir.credentials.v1; an empty value is a
+// tombstone. It ignores an older state, so that records may be read again.
 func (c *Credentials) Apply(key string, value []byte) error {
 	if len(value) == 0 {
 		c.mu.Lock()
@@ -59,8 +59,8 @@ func (c *Credentials) Apply(key string, value []byte) error {
 	return nil
 }
 
-// ApplyHolder takes the state of all credentials of an organization
-// or project. An older state is ignored.
+// ApplyHolder takes the state of all credentials of an organization or
+// project. It ignores an older one.
 func (c *Credentials) ApplyHolder(key string, value []byte) error {
 	var holder contract.Holder
 	if err := json.Unmarshal(value, &holder); err != nil {
@@ -75,8 +75,8 @@ func (c *Credentials) ApplyHolder(key string, value []byte) error {
 	return nil
 }
 
-// refused reports whether a credential is, or all of its holder
-// are. The caller holds the lock.
+// refused reports whether a credential or its holder is revoked. The
+// caller holds the lock.
 func (c *Credentials) refused(credential contract.Credential) bool {
 	return credential.State != contract.CredentialActive || c.isRevoked(contract.HolderKey(credential.Organization, "")) ||
 		credential.Project != "" && c.isRevoked(contract.HolderKey("", credential.Project))
@@ -86,21 +86,21 @@ func (c *Credentials) isRevoked(holder string) bool {
 	return c.holders[holder].State == contract.CredentialRevoked
 }
 
-// past reports whether a credential is an expired session. Every sign-in makes
-// one, and its end needs no reason, so they are dropped.
+// past reports whether a credential is an expired session. Every
+// sign-in makes one, and its end needs no reason, so they are dropped.
 func (c *Credentials) past(credential contract.Credential) bool {
 	return credential.Kind == contract.CredentialSession && credential.ExpiresAt != nil && !c.clock().Before(*credential.ExpiresAt)
 }
 
-// notify wakes those who wait for a credential; the caller holds the lock.
+// notify wakes all who wait for a credential; the caller holds the lock.
 func (c *Credentials) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// Lookup returns the holder of secret; else ErrUnknown,
-// ErrRevoked or ErrExpired. It looks up a hash, so its duration
-// reveals nothing about a guess.
+// Lookup returns the holder of secret; else ErrUnknown, ErrRevoked or
+// ErrExpired. It looks up a hash, so its duration reveals nothing
+// about a guess.
 func (c *Credentials) Lookup(secret string) (Principal, error) {
 	key := contract.CredentialKey(secret)
 	c.mu.RLock()
@@ -118,8 +118,8 @@ func (c *Credentials) Lookup(secret string) (Principal, error) {
 	return principal(credential), nil
 }
 
-// Ended returns who held a revoked or expired API key; false for a valid or
-// unknown one. It is for accounting, not for access.
+// Ended returns the holder of a revoked or expired API key; false for a
+// valid or unknown one. It is for accounting, not for access.
 func (c *Credentials) Ended(secret string) (holder Principal, ended bool) {
 	c.mu.RLock()
 	credential, known := c.byKey[contract.CredentialKey(secret)]
@@ -148,7 +148,7 @@ func principal(credential contract.Credential) Principal {
 	}
 }
 
-// orZero is the zero time where there is none.
+// orZero returns *at, or the zero time for nil.
 func orZero(at *time.Time) time.Time {
 	if at == nil {
 		return time.Time{}

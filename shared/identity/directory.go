@@ -11,22 +11,22 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Directory has the organization of each project, and the projects of each
-// organization, from weir.tenants.v1. Safe for concurrent use.
+// A Directory holds the organization of each project, and the projects
+// of each organization, from weir.tenants.v1. Safe for concurrent use.
 type Directory struct {
 	mu             sync.RWMutex
-	byProject      map[string]contract.ProjectCreated // bounded by the projects that there are
-	byOrganization map[string][]string                // ids of projects, in the order in which they became known; bounded by them
-	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by deletions that have not finished
+	byProject      map[string]contract.ProjectCreated // bounded by the existing projects
+	byOrganization map[string][]string                // ids of projects, in the order of their facts; bounded by the existing ones
+	hidden         map[string]map[string]bool         // by organization, ids of projects, and "" for all; bounded by unfinished deletions
 }
 
-// NewDirectory makes an empty directory; feed it with Apply.
+// NewDirectory returns an empty directory, to be filled by Apply.
 func NewDirectory() *Directory {
 	return &Directory{byProject: map[string]contract.ProjectCreated{}, byOrganization: map[string][]string{}, hidden: map[string]map[string]bool{}}
 }
 
-// Apply takes one record of weir.tenants.v1; facts about anything but
-// projects pass by. Records may be read again.
+// Apply takes one record of weir.tenants.v1; it ignores facts that are
+// not about projects. Records may be read again.
 func (d *Directory) Apply(eventType string, value []byte) error {
 	switch eventType {
 	case contract.TypeProjectCreated:
@@ -84,8 +84,7 @@ func (d *Directory) deletionCancelled(fact contract.DeletionCancelled) {
 	d.show(fact.Organization, fact.Project)
 }
 
-// deletionBegun drops what was deleted, but keeps it hidden
-// while it is being erased.
+// deletionBegun drops what was deleted, but keeps it hidden until it is erased.
 func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,7 +101,7 @@ func (d *Directory) deletionBegun(fact contract.DeletionBegun) {
 	d.hide(fact.Organization, fact.Project)
 }
 
-// deletionFinished forgets what is nowhere any more.
+// deletionFinished forgets what is erased everywhere.
 func (d *Directory) deletionFinished(fact contract.DeletionFinished) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +120,7 @@ func (d *Directory) hide(organization, project string) {
 	d.hidden[organization][project] = true
 }
 
-// show ends what hide began.
+// show undoes hide.
 func (d *Directory) show(organization, project string) {
 	if delete(d.hidden[organization], project); len(d.hidden[organization]) == 0 {
 		delete(d.hidden, organization)
@@ -132,23 +131,22 @@ func (d *Directory) isHidden(organization, project string) bool {
 	return d.hidden[organization][project] || d.hidden[organization][""]
 }
 
-// Hides reports whether nobody may see a project by itself: it is
-// deleted, or to be deleted.
+// Hides reports whether a project must not be shown: it is deleted, or
+// to be deleted.
 func (d *Directory) Hides(organization, project string) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.hidden[organization][project]
 }
 
-// Hidden returns the projects of an organization that it hides,
-// for the caller to keep.
+// Hidden returns an organization's hidden projects, as the caller's own map.
 func (d *Directory) Hidden(organization string) map[string]bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return maps.Clone(d.hidden[organization])
 }
 
-// Organization returns the organization that project belongs to.
+// Organization returns a project's organization.
 func (d *Directory) Organization(project string) (organization string, known bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -159,7 +157,7 @@ func (d *Directory) Organization(project string) (organization string, known boo
 	return fact.Organization, known
 }
 
-// Owns reports whether a project is one of the organization's.
+// Owns reports whether a project belongs to the organization.
 func (d *Directory) Owns(organization, project string) bool {
 	owner, known := d.Organization(project)
 	return known && owner == organization
@@ -176,7 +174,7 @@ func (d *Directory) Name(project string) string {
 	return cmp.Or(fact.Name, project)
 }
 
-// Projects returns the projects of an organization by name.
+// Projects returns the projects of an organization sorted by name.
 func (d *Directory) Projects(organization string) []contract.ProjectCreated {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

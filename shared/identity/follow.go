@@ -8,15 +8,15 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Follow returns a reader that keeps the credentials of weir.credentials.v1.
+// Follow returns a reader that keeps c up to date with weir.credentials.v1.
 // from configures it, except Topic and Apply, here and below.
 func (c *Credentials) Follow(from state.Config, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicCredentials, c.Consume
 	return state.NewReader(from, logger)
 }
 
-// Consume takes a record of weir.credentials.v1. It ignores other types: a
-// newer tenants may publish more. Tombstones may have none.
+// Consume takes a record of weir.credentials.v1. It ignores other
+// types: a newer tenants may publish more. Tombstones may have none.
 func (c *Credentials) Consume(record bus.Record) error {
 	switch kind := record.Header(contract.HeaderType); {
 	case len(record.Value) == 0, kind == contract.TypeCredentialChanged:
@@ -27,10 +27,10 @@ func (c *Credentials) Consume(record bus.Record) error {
 	return nil
 }
 
-// Follow returns a reader that keeps the directory as weir.tenants.v1 has it.
+// Follow returns a reader that keeps d up to date with weir.tenants.v1.
 func (d *Directory) Follow(from state.Config, logger *slog.Logger) *state.Reader {
 	from.Topic, from.Apply = contract.TopicTenants, func(record bus.Record) error {
-		if len(record.Value) == 0 { // what it takes back was forgotten when the deletion began
+		if len(record.Value) == 0 { // a tombstone's project was forgotten when the deletion began
 			return nil
 		}
 		return d.Apply(record.Header(contract.HeaderType), record.Value)

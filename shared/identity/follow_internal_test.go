@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// An event of a type that a newer version publishes changes nothing and is
-// no failure; those after it are applied.
+// An unknown type of event, of a newer version, changes nothing and is
+// no failure; later events are applied.
 func TestUnknownTypesOfCredentialsPass(t *testing.T) {
 	credentials, key := NewCredentials(time.Now), contract.CredentialKey("secret")
 	consume := func(eventType, value string) {

@@ -17,34 +17,34 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// GuardConfig is what a Guard works with. Ready, Used and Metrics may be nil.
+// GuardConfig configures a Guard. Ready, Used and Metrics may be nil.
 type GuardConfig struct {
 	Credentials *Credentials
-	Ready       func() error // nil once everything is read that requests are judged by; without it, that is at once
+	Ready       func() error // nil once all data to judge requests is read; without it, at once
 	Limits      Limits
-	Proxies     []netip.Prefix // whose X-Forwarded-For is believed
+	Proxies     []netip.Prefix // whose X-Forwarded-For is trusted
 	Clock       func() time.Time
 	Metrics     prometheus.Registerer
 
-	// Used gets each request with an API key that is, or was,
-	// one. It must not wait.
+	// Used gets each request with a known API key, valid or ended. It
+	// must not wait.
 	Used func(r *http.Request, who Principal, use Use)
 }
 
-// A Use is what became of a request with an API key.
+// A Use is the outcome of a request with an API key.
 type Use int
 
 // The uses.
 const (
-	Admitted Use = iota // it was let in
-	Refused             // it was not, for another reason than that the key has ended
-	Ended               // it was not, because the key was revoked or has expired
+	Admitted Use = iota // admitted
+	Refused             // refused, though the key is valid
+	Ended               // refused: the key was revoked or has expired
 )
 
-// A Guard authenticates every route that asks who is calling. It
-// answers 500 until the credentials are read, then finds the caller,
-// and counts the request by the limits. All routes of a module share
-// one, and its limits. Safe for concurrent use.
+// A Guard authenticates every route that needs a caller. It answers 500
+// until the credentials are read, then finds the caller, and counts the
+// request against the limits. All routes of a module share one guard
+// and its limits. Safe for concurrent use.
 type Guard struct {
 	credentials *Credentials
 	ready       func() error
@@ -56,7 +56,7 @@ type Guard struct {
 	refusals    *httpapi.Refusals
 }
 
-// NewGuard makes a guard that has counted nothing.
+// NewGuard returns a guard without any counts.
 func NewGuard(config GuardConfig) *Guard {
 	g := &Guard{
 		credentials: config.Credentials, ready: config.Ready, limiter: newLimiter(config.Limits), proxies: config.Proxies, clock: config.Clock,
@@ -85,8 +85,8 @@ func (g *Guard) measure(registerer prometheus.Registerer) {
 	}
 }
 
-// RequireAPIKey passes a request with a valid API key in x-api-key. The routes
-// behind it read: a key that may only write is refused.
+// RequireAPIKey passes a request with a valid API key in x-api-key. It
+// refuses a key that may only write, as the guarded routes read.
 func (g *Guard) RequireAPIKey() func(http.Handler) http.Handler {
 	return g.require(g.apiKey, func(key Principal) error {
 		if !key.ReadsNothing() {
@@ -123,7 +123,7 @@ func (g *Guard) apiKey(r *http.Request) (Principal, error) {
 }
 
 // require passes requests that authenticate, within their limits,
-// and that permit, if any, does not refuse.
+// unless permit refuses them.
 func (g *Guard) require(authenticate func(*http.Request) (Principal, error), permit func(Principal) error) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return httpapi.Handle(func(w http.ResponseWriter, r *http.Request) error {
@@ -149,7 +149,7 @@ func (g *Guard) require(authenticate func(*http.Request) (Principal, error), per
 	}
 }
 
-// Ready is nil once requests can be judged; else a 500: a 401
+// Ready returns nil once requests can be judged; else a 500: a 401
 // would be wrong, and make clients give up.
 func (g *Guard) Ready() error {
 	err := g.ready()
@@ -160,8 +160,8 @@ func (g *Guard) Ready() error {
 	return httpapi.Starting(err)
 }
 
-// unknown is the refusal of an invalid credential, for the
-// reason err, or of too many attempts.
+// unknown returns the refusal of an invalid credential, for the reason
+// err, or of too many attempts.
 func (g *Guard) unknown(r *http.Request, err error) error {
 	if tried := g.limiter.networks.Take(g.clock().UnixNano(), g.limiter.ofNetwork(g.network(r))); !tried.Allowed {
 		return g.tooManyTries(tried)
@@ -179,8 +179,8 @@ func (g *Guard) network(r *http.Request) netip.Prefix {
 	return httpapi.ClientNetwork(httpapi.ClientAddress(r, g.proxies))
 }
 
-// enter counts a request of who, once for each request however
-// many guards it meets, and asks permit.
+// enter counts a request of who, once for each request however many
+// guards it passes, and calls permit.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request, who Principal, permit func(Principal) error) (err error) {
 	if known, again := PrincipalOf(r.Context()); !again || known.ID != who.ID {
 		err = g.take(w.Header(), who)
@@ -203,7 +203,7 @@ func (g *Guard) note(r *http.Request, who Principal, err error) {
 	}
 }
 
-// take takes a token of each of the levels of who, and reports them.
+// take takes a token from each of the levels of who, and sets the headers.
 func (g *Guard) take(header http.Header, who Principal) error {
 	now, levels := g.clock().UnixNano(), g.limiter.levels(who)
 	result := g.limiter.callers.Take(now, levels...)
@@ -223,7 +223,7 @@ func (g *Guard) take(header http.Header, who Principal) error {
 
 func (g *Guard) count(reason string) { g.refused.WithLabelValues(reason).Inc() }
 
-// isProblem reports whether an error is an answer already.
+// isProblem reports whether an error already is an answer.
 func isProblem(err error) bool {
 	var problem *httpapi.Problem
 	return errors.As(err, &problem)

@@ -19,14 +19,14 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// guarded is a router with a route for each kind of credential, at a time
-// that stands still unless a test moves it.
+// guarded is a router with a route for each kind of credential, at a
+// fixed time that tests set.
 type guarded struct {
 	*chi.Mux
 	credentials *identity.Credentials
 	now         time.Time
 	starting    error
-	used        []string // key and what became of the request
+	used        []string // key and outcome of each request
 	served      int
 }
 
@@ -73,8 +73,8 @@ func code(answer *httptest.ResponseRecorder) string {
 	return problem.Code
 }
 
-// Until a process has the credentials it answers that to all alike: never that
-// a credential is invalid, and none of the reason but the public name.
+// Until a process has the credentials it gives all the same answer: never
+// that a credential is invalid, and only the public name of the missing part.
 func TestStarting(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	g.starting = httpapi.Part("keys and projects", errors.New("weir.credentials.v1 is not read yet: dial tcp 10.1.2.3:9092"))
@@ -94,8 +94,8 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// Every kind of credential is limited, sees that on every answer, and gets
-// tokens back in time. A request that passes two guards counts once.
+// Every kind of credential is limited, sees that in every answer, and
+// gets tokens back in time. A request that passes two guards counts once.
 func TestReadsAreLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d", "/session": "1"} {
 		g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
@@ -119,9 +119,8 @@ func TestReadsAreLimited(t *testing.T) {
 	}
 }
 
-// The limit is the organization's: its keys, tokens and sessions
-// share it. A key with a lower limit of its own has that, and an
-// operator's token a bucket alone.
+// The limit is the organization's: its keys, tokens and sessions share it. A
+// key with a lower limit has that, and an operator's token its own bucket.
 func TestWhoseLimitItIs(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 6})
 	apply(t, g.credentials, secret("weir_", "2"), contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1",
@@ -142,9 +141,8 @@ func TestWhoseLimitItIs(t *testing.T) {
 	}
 }
 
-// Whoever tries credentials is stopped, by the network they come
-// from; a valid one passes from there all the same, and made-up
-// sessions are not waited for any more.
+// A network that guesses credentials is stopped; a valid one from there
+// still passes, and invented sessions are no longer waited for.
 func TestAnonymousIsLimited(t *testing.T) {
 	for path, digit := range map[string]string{"/key": "a", "/token": "d"} {
 		g := newGuarded(t, identity.Limits{AnonymousPerMinute: 2})
@@ -174,8 +172,8 @@ func TestAnonymousIsLimited(t *testing.T) {
 	}
 }
 
-// Uses of API keys are reported, also of an ended key; of other
-// credentials none are.
+// Uses of API keys are reported, also of an ended key; of
+// other credentials none.
 func TestUsesAreReported(t *testing.T) {
 	g := newGuarded(t, identity.Limits{ReadsPerMinute: 3})
 	for _, step := range [][2]string{{"/key", "a"}, {"/key", "b"}, {"/key", "c"}, {"/key", "f"}, {"/token", "d"}, {"/session", "1"}, {"/key", "a"}} {
@@ -187,7 +185,7 @@ func TestUsesAreReported(t *testing.T) {
 	}
 }
 
-// BenchmarkRequireAPIKey is what a guard costs a request.
+// BenchmarkRequireAPIKey measures what a guard costs a request.
 func BenchmarkRequireAPIKey(b *testing.B) {
 	credentials := identity.NewCredentials(time.Now)
 	value, _ := json.Marshal(contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_1", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive})
@@ -202,8 +200,8 @@ func BenchmarkRequireAPIKey(b *testing.B) {
 	}
 }
 
-// A write-only key is refused on reading routes, with the
-// reason; it is counted as any other.
+// A write-only key is refused on reading routes, with the reason; it
+// counts as any other.
 func TestKeysThatOnlyWrite(t *testing.T) {
 	g := newGuarded(t, identity.Limits{})
 	key := contract.Credential{Kind: contract.CredentialAPIKey, ID: "key_2", Organization: "org_1", Project: "prj_1", State: contract.CredentialActive}

@@ -20,8 +20,8 @@ var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func secret(prefix, digit string) string { return prefix + strings.Repeat(digit, 48) }
 
-// known is a set with an active, a revoked and an expired API
-// key and two service tokens.
+// known is a set of an active, a revoked and an expired API key and
+// two service tokens.
 func known(t *testing.T) *identity.Credentials {
 	t.Helper()
 	credentials := identity.NewCredentials(func() time.Time { return now })
@@ -44,7 +44,7 @@ func known(t *testing.T) *identity.Credentials {
 	return credentials
 }
 
-// guard is one that is ready at once.
+// guard returns a guard that is ready at once.
 func guard(credentials *identity.Credentials) *identity.Guard {
 	return identity.NewGuard(identity.GuardConfig{Credentials: credentials, Clock: func() time.Time { return now }})
 }
@@ -89,8 +89,8 @@ func TestRequireScope(t *testing.T) {
 	}
 }
 
-// check sends request through the middleware: code "" means that
-// it passes, with its principal.
+// check sends request through the middleware: code "" means that it
+// passes, with its principal.
 func check(t *testing.T, require func(http.Handler) http.Handler, request *http.Request, code, scheme string) {
 	t.Helper()
 	router := httpapi.NewRouter(httpapi.Options{Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
@@ -111,8 +111,8 @@ func check(t *testing.T, require func(http.Handler) http.Handler, request *http.
 	}
 }
 
-// Records may be read again and out of date: an older state
-// never brings a revoked key back.
+// Records may be read again and out of date: an older state never
+// revives a revoked key.
 func TestCredentialsIgnoreOlderStates(t *testing.T) {
 	credentials := identity.NewCredentials(func() time.Time { return now })
 	apply := func(state string, version int64) {
@@ -151,8 +151,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// A directory lists the projects of one organization by name,
-// each once however often it is published.
+// A directory lists the projects of one organization by name, each once
+// however often it is published.
 func TestDirectoryProjects(t *testing.T) {
 	directory := identity.NewDirectory()
 	for _, fact := range []string{
@@ -179,8 +179,8 @@ func TestDirectoryProjects(t *testing.T) {
 	}
 }
 
-// All credentials of an organization or a project are refused at
-// once, and in force again as they were.
+// All credentials of an organization or a project are refused at once,
+// and later restored unchanged.
 func TestHolders(t *testing.T) {
 	credentials := identity.NewCredentials(func() time.Time { return now })
 	apply := func(key, kind string, value any) {
@@ -221,8 +221,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// A project that is deleted, or is to be, is nowhere, whatever is read
-// again; one that is restored is as before.
+// A project that is deleted, or to be deleted, stays hidden whatever is
+// read again; a restored one is as before.
 func TestDirectoryHides(t *testing.T) {
 	directory := identity.NewDirectory()
 	apply := func(kind, value string) {

@@ -11,21 +11,21 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// Limits are rate limits. Embed them in a service's configuration. They hold
-// for everything but POST /v1/logs, which the tier limits.
+// Limits are rate limits. Embed them in a service's configuration. They
+// apply to all but POST /v1/logs, which the tier limits.
 type Limits struct {
 	ReadsPerMinute     int `help:"Reads and administrative requests per minute and organization, and of each operator's token. POST /v1/logs is limited by the tier instead." env:"WEIR_READS_PER_MINUTE" default:"3000"`
 	AnonymousPerMinute int `help:"Such requests without a valid credential per minute and client network. Until the next version also WEIR_STRANGERS_PER_MINUTE." env:"WEIR_ANONYMOUS_PER_MINUTE,WEIR_STRANGERS_PER_MINUTE" aliases:"strangers-per-minute" default:"300"`
 }
 
-// Defaults where the configuration has zero.
+// Defaults for zero.
 const (
 	defaultReads     = 3000
 	defaultAnonymous = 300
 )
 
-// How many buckets are kept in memory: of organizations, projects
-// and credentials, and of client networks.
+// Limits of buckets in memory: for organizations, projects and
+// credentials, and for client networks.
 const (
 	maxCallers  = 1 << 16
 	maxNetworks = 1 << 16
@@ -50,7 +50,7 @@ type limiter struct {
 	networks         *rate.Table[netip.Prefix]
 }
 
-// A caller is whose bucket it is: an organization, a project or a credential.
+// A caller owns a bucket: an organization, a project or a credential.
 type caller struct{ kind, id string }
 
 func newLimiter(limits Limits) *limiter {
@@ -60,8 +60,8 @@ func newLimiter(limits Limits) *limiter {
 	}
 }
 
-// levels are the buckets of a request. An operator, without
-// organization, has a bucket alone.
+// levels returns the buckets of a request. An operator, without
+// organization, has its own bucket.
 func (l *limiter) levels(who Principal) []rate.KeyLimit[caller] {
 	own := l.reads
 	if who.RatePerMinute > 0 {
@@ -77,12 +77,12 @@ func (l *limiter) levels(who Principal) []rate.KeyLimit[caller] {
 	return append(levels, rate.KeyLimit[caller]{Scope: rate.ScopeKey, Key: caller{who.Kind, who.ID}, PerMinute: own})
 }
 
-// ofNetwork is the bucket of a client network.
+// ofNetwork returns the bucket of a client network.
 func (l *limiter) ofNetwork(network netip.Prefix) rate.KeyLimit[netip.Prefix] {
 	return rate.KeyLimit[netip.Prefix]{Scope: rate.ScopeClient, Key: network, PerMinute: l.anonymous}
 }
 
-// limited is the 429 for who has asked too often.
+// limited returns the 429 for too many requests.
 func limited(result rate.Result, who Principal) *httpapi.Problem {
 	subject := string(result.Scope)
 	if result.Scope == rate.ScopeKey {

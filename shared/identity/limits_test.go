@@ -8,7 +8,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// A setting that was renamed is still taken by its former name.
+// A renamed setting still accepts its former name.
 func TestFormerNamesOfSettings(t *testing.T) {
 	for name, arguments := range map[string][]string{
 		"WEIR_ANONYMOUS_PER_MINUTE": nil, "WEIR_STRANGERS_PER_MINUTE": nil,

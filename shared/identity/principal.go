@@ -8,23 +8,23 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// A Principal is who calls.
+// A Principal is a caller.
 type Principal struct {
 	Kind          string // contract.CredentialAPIKey, contract.CredentialServiceToken or contract.CredentialSession
 	ID            string
-	Organization  string // empty: bound to the whole installation
+	Organization  string // empty: of the whole installation
 	Project       string
 	Environment   string
-	Member        string // whose session it is
+	Member        string // the session's member
 	Scopes        []string
-	RatePerMinute int    // 0: no limit of its own
-	Access        string // of an API key: what it may read, such as contract.AccessProject; empty: all of its organization
+	RatePerMinute int    // 0: no own limit
+	Access        string // what an API key may read, such as contract.AccessProject; empty: its whole organization
 
-	AuthenticatedAt time.Time // of a session: when its member last proved who they are; zero: not known
-	RenewAt         time.Time // of a session: from when a use shall renew it; zero: never
+	AuthenticatedAt time.Time // of a session: when its member last authenticated; zero: unknown
+	RenewAt         time.Time // of a session: when use should begin to renew it; zero: never
 }
 
-// Has reports whether the principal was given scope.
+// Has reports whether the principal has scope.
 func (p Principal) Has(scope string) bool {
 	return slices.Contains(p.Scopes, scope)
 }
@@ -35,8 +35,8 @@ func (p Principal) Reaches(organization string) bool {
 	return p.Organization == "" || p.Organization == organization
 }
 
-// ReadsNothing reports whether the principal is an API key that may only write.
-// Unknown values of newer versions count as that.
+// ReadsNothing reports whether the principal is an API key that may
+// only write. Unknown values of newer versions count as that.
 func (p Principal) ReadsNothing() bool {
 	switch p.Access {
 	case "", contract.AccessFull, contract.AccessProject:
@@ -45,8 +45,8 @@ func (p Principal) ReadsNothing() bool {
 	return true
 }
 
-// OnlyProject is the project that an API key reads alone; false
-// where it reads all of its organization.
+// OnlyProject returns the only project that an API key reads; false if
+// it reads its whole organization.
 func (p Principal) OnlyProject() (project string, alone bool) {
 	return p.Project, p.Access == contract.AccessProject
 }
@@ -64,15 +64,15 @@ func NewContext(ctx context.Context, principal Principal) context.Context {
 	return context.WithValue(ctx, contextKey{}, principal)
 }
 
-// PrincipalOf returns the principal of a request, if there is
-// one: a process's own work is nobody's.
+// PrincipalOf returns a request's principal, if any: a process's own
+// work has none.
 func PrincipalOf(ctx context.Context) (principal Principal, ok bool) {
 	principal, ok = ctx.Value(contextKey{}).(Principal)
 	return principal, ok
 }
 
-// FromContext returns the principal of a request behind RequireAPIKey or
-// RequireScope. Elsewhere it panics: such a route would be open.
+// FromContext returns the principal of a request behind RequireAPIKey
+// or RequireScope. Elsewhere it panics: such a route would be open.
 func FromContext(ctx context.Context) Principal {
 	principal, ok := PrincipalOf(ctx)
 	if !ok {

@@ -25,8 +25,8 @@ func WellFormed(prefix, secret string) bool {
 	return ok && len(digits) == secretDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// APIKey returns the holder of an API key, or the 401 with the reason. An
-// unknown key and a malformed one look alike.
+// APIKey returns the holder of an API key, or the 401 with the reason:
+// the same for an unknown key and a malformed one.
 func APIKey(credentials *Credentials, key string) (Principal, error) {
 	if key == "" {
 		return Principal{}, unauthorized("ApiKey", "missing_api_key", "There is no API key. Send it in the header x-api-key.")
@@ -56,7 +56,7 @@ func bearer(credentials *Credentials, r *http.Request) (Principal, error) {
 	return principal, nil
 }
 
-// lookup does the same work for a malformed secret as for an unknown one.
+// lookup takes as long for a malformed secret as for an unknown one.
 func lookup(credentials *Credentials, prefix, kind, secret string) (Principal, error) {
 	principal, err := credentials.Lookup(secret)
 	if err == nil && (principal.Kind != kind || !WellFormed(prefix, secret)) {

@@ -7,8 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// Billing sees what is used and nothing of what was sent; a role that
-// this version does not know sees nothing.
+// Billing sees usage and no entries; an unknown role sees nothing.
 func TestRoleReads(t *testing.T) {
 	for role, want := range map[string]string{
 		"owner": "logs:read errors:read usage:read", "admin": "logs:read errors:read usage:read",

@@ -15,27 +15,27 @@ import (
 const SessionPrefix = "weirses_"
 
 // SessionCookie carries the secret of a session. By the prefix,
-// browsers accept it only over TLS and from the host itself: no
-// other host of the domain can set one.
+// browsers accept it only over TLS and from the host itself: no other
+// host of the domain can set one.
 const SessionCookie = "__Host-weir-session"
 
 // Where people are sent without a session, and with one to be renewed.
-// The page they wanted is the parameter to.
+// The page they came for is the parameter to.
 const (
 	SignInPath = "/console/sign-in"
 	RenewPath  = "/console/session/renew"
 )
 
-// arrival is how long a session that was just made may take to reach this process.
+// arrival is how long a new session may take to reach this process.
 const arrival = 500 * time.Millisecond
 
 // roleScope begins the scope that names the role of a session's member.
 const roleScope = "role:"
 
-// RoleScope is the scope that is the role of a session's member.
+// RoleScope returns the scope for a member's role.
 func RoleScope(role string) string { return roleScope + role }
 
-// Role is the role of the member who has signed in, "" for other principals.
+// Role returns the role of the signed-in member, "" for other principals.
 func (p Principal) Role() string {
 	for _, scope := range p.Scopes {
 		if role, ok := strings.CutPrefix(scope, roleScope); ok {
@@ -45,10 +45,11 @@ func (p Principal) Role() string {
 	return ""
 }
 
-// RequireSession passes a request with a valid session in its cookie; others
-// are sent to sign in. A page with a session due for renewal leads there first,
-// and back: so a session lasts as long as it is used, and requests write
-// nothing. refuse answers those that can't be judged yet, or ask too often.
+// RequireSession passes a request with a valid session in its cookie;
+// others are sent to sign in. A page with a session due for renewal
+// redirects there first, and back: so a session lasts as long as it is
+// used, and requests write nothing. refuse answers requests that can't
+// be judged yet, or are too many.
 func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,8 +71,8 @@ func (g *Guard) RequireSession(refuse func(w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// RequireReady passes everybody once requests can be judged: for pages that
-// differ for signed-in people. refuse answers the others.
+// RequireReady passes all requests once they can be judged: for pages
+// that differ for signed-in people. refuse answers the others.
 func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request, err error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +85,7 @@ func (g *Guard) RequireReady(refuse func(w http.ResponseWriter, r *http.Request,
 	}
 }
 
-// redirect leads to path, with the page that was wanted.
+// redirect leads to path, with the requested page.
 func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	if navigates(r) {
 		path += "?to=" + url.QueryEscape(r.URL.RequestURI())
@@ -92,8 +93,8 @@ func redirect(w http.ResponseWriter, r *http.Request, path string) {
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
-// navigates reports whether a person opens a page: not a form, which
-// a detour would lose, and not a script.
+// navigates reports whether a person opens a page: not a form, which a
+// detour would lose, and not a script.
 func navigates(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -101,18 +102,18 @@ func navigates(r *http.Request) bool {
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
 	}
-	return strings.Contains(r.Header.Get("Accept"), "text/html") // of a browser without Sec-Fetch headers
+	return strings.Contains(r.Header.Get("Accept"), "text/html") // for a browser without Sec-Fetch headers
 }
 
-// due reports whether a session shall be renewed.
+// due reports whether a session should be renewed.
 func (c *Credentials) due(session Principal) bool {
 	return !session.RenewAt.IsZero() && !c.clock().Before(session.RenewAt)
 }
 
-// Session returns who has signed in; ErrUnknown, ErrRevoked or
-// ErrExpired; or the answer for those that can't be judged yet or guess
-// too often. An unknown session gets half a second to arrive: the process
-// that issued it may be ahead of this one.
+// Session returns the signed-in member; ErrUnknown, ErrRevoked or
+// ErrExpired; or the answer for requests that can't be judged yet or
+// guess too often. An unknown session gets half a second to arrive: the
+// process that issued it may be ahead of this one.
 func (g *Guard) Session(r *http.Request) (Principal, error) {
 	if err := g.Ready(); err != nil {
 		return Principal{}, err
@@ -131,8 +132,8 @@ func (g *Guard) Session(r *http.Request) (Principal, error) {
 	return principal, err
 }
 
-// arriving waits for a session that may be on its way. Guesses do not
-// get to wait for long: they are counted.
+// arriving waits for a session that may be on its way. Guesses soon
+// stop waiting: they are counted.
 func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
 	bucket := g.limiter.ofNetwork(g.network(r))
 	if tried := g.limiter.networks.Take(g.clock().UnixNano(), bucket); !tried.Allowed {
@@ -149,7 +150,7 @@ func (g *Guard) arriving(r *http.Request, secret string) (Principal, error) {
 	return principal, err
 }
 
-// Await is Lookup, but waits for an unknown credential to arrive until ctx ends.
+// Await is Lookup, but waits for an unknown credential until ctx ends.
 func (c *Credentials) Await(ctx context.Context, secret string) (Principal, error) {
 	for {
 		c.mu.RLock()

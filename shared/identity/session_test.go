@@ -31,8 +31,7 @@ func apply(t *testing.T, credentials *identity.Credentials, secret string, crede
 	}
 }
 
-// refused fails the test: nobody is to be refused otherwise than
-// by being led to the sign-in.
+// refused fails the test: requests may only be redirected to the sign-in.
 func refused(t *testing.T) func(http.ResponseWriter, *http.Request, error) {
 	return func(_ http.ResponseWriter, r *http.Request, err error) { t.Errorf("%s %s: %v", r.Method, r.URL, err) }
 }
@@ -57,7 +56,8 @@ func withCookie(t *testing.T, credentials *identity.Credentials, secret string) 
 	return answer
 }
 
-// Whoever has no valid session is sent to sign in, whatever else they hold.
+// A request without a valid session is sent to sign in, whatever other
+// credential it has.
 func TestRequireSession(t *testing.T) {
 	credentials := known(t)
 	apply(t, credentials, secret("weirses_", "1"), session(contract.CredentialActive))
@@ -89,7 +89,7 @@ func TestRequireSession(t *testing.T) {
 	}
 }
 
-// Long ended sessions take no room after a restart; an API key is
+// Long ended sessions are forgotten after a restart; an API key is
 // kept, so that its holder gets the reason.
 func TestPastSessionsAreForgotten(t *testing.T) {
 	credentials := known(t)
@@ -104,7 +104,7 @@ func TestPastSessionsAreForgotten(t *testing.T) {
 	}
 }
 
-// A session opens the console and nothing else.
+// A session opens only the console.
 func TestSessionIsNoKeyAndNoToken(t *testing.T) {
 	credentials := known(t)
 	apply(t, credentials, secret("weirses_", "1"), session(contract.CredentialActive))
@@ -116,7 +116,7 @@ func TestSessionIsNoKeyAndNoToken(t *testing.T) {
 	check(t, guard(credentials).RequireScope("role:viewer"), request, "invalid_token", "Bearer")
 }
 
-// A session that arrives a moment after its holder is let in, not sent away.
+// A session that arrives a moment after its holder is admitted.
 func TestAwaitMeetsALateCredential(t *testing.T) {
 	credentials := known(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -133,9 +133,9 @@ func TestAwaitMeetsALateCredential(t *testing.T) {
 	}
 }
 
-// Who looks at a page with a session that is due is led to its renewal and
-// back; a form, a script and the renewal itself are not led anywhere, and
-// whoever has no session is led back behind the sign-in.
+// A page with a session due for renewal redirects to the renewal and
+// back; a form, a script and the renewal itself are not redirected.
+// Without a session, the way back is through the sign-in.
 func TestSessionsAreRenewed(t *testing.T) {
 	credentials, past, future := known(t), now, now.Add(time.Second)
 	due, fresh := session(contract.CredentialActive), session(contract.CredentialActive)

@@ -24,9 +24,9 @@ type Publisher struct {
 	Logger *slog.Logger
 }
 
-// Used publishes how a key was used. An error means that it was
-// not published. Where the outcome is unknown, the uses are
-// dropped: counting them twice would be wrong.
+// Used publishes a key's uses. An error means that they were not
+// published. With an unknown outcome the uses are dropped: counting
+// them twice would be wrong.
 func (p *Publisher) Used(ctx context.Context, used contract.KeyUsed) error {
 	err := p.publish(ctx, contract.TypeKeyUsed, used.Organization, used.APIKey, used)
 	if errors.Is(err, bus.ErrUnknownOutcome) {
@@ -36,8 +36,8 @@ func (p *Publisher) Used(ctx context.Context, used contract.KeyUsed) error {
 	return err
 }
 
-// Exposed publishes that a key was exposed. An error means that it may not be
-// published; publishing it again is harmless.
+// Exposed publishes that a key was exposed. After an error it may be
+// unpublished; publishing it again is harmless.
 func (p *Publisher) Exposed(ctx context.Context, exposed contract.KeyExposed) error {
 	return p.publish(ctx, contract.TypeKeyExposed, exposed.Organization, exposed.APIKey, exposed)
 }

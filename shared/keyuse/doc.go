@@ -1,4 +1,4 @@
-// Package keyuse counts in memory how API keys are used, and has the
-// counts published periodically. It may touch requests and
-// principals; how to publish is given to it.
+// Package keyuse counts the uses of API keys in memory, and has the
+// counts published periodically. It handles requests and principals,
+// and publishes by a function given to it.
 package keyuse

@@ -14,61 +14,61 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// An Outcome is what became of a request with a key.
+// An Outcome is the outcome of a request with a key.
 type Outcome int
 
 // The outcomes.
 const (
-	Accepted Outcome = iota // entries were taken in
-	Rejected                // it failed for another reason than the key
+	Accepted Outcome = iota // entries were accepted
+	Rejected                // it failed for a reason other than the key
 	Refused                 // it failed because the key has ended
-	Read                    // it was let in to read
+	Read                    // it was admitted to read
 	outcomes
 )
 
 const (
-	publishEvery = 10 * time.Second // at most once in that time for each key
+	publishEvery = 10 * time.Second // for each key, at most once in that time
 	lookEvery    = time.Second
 	forgetIdle   = 10 * time.Minute
-	maxKeys      = 1 << 16 // how many keys are watched at once
+	maxKeys      = 1 << 16 // keys counted at once
 
-	maxClient       = 1 << 10 // bytes of User-Agent that are kept for each key
-	publishTogether = 256     // one after the other, each would wait for the brokers' answer to the one before
+	maxClient       = 1 << 10 // bytes of User-Agent kept for each key
+	publishTogether = 256     // each alone would wait for the brokers' answer to the one before
 )
 
-// A Meter counts the uses of keys. Safe for concurrent use; counting takes no
-// lock once a key has been seen. A nil *Meter counts nothing.
+// A Meter counts the uses of keys. Safe for concurrent use; counting
+// takes no lock once a key is known. A nil *Meter counts nothing.
 type Meter struct {
 	clock func() time.Time
 
 	byKey  sync.Map // id of the key: *sum; bounded by maxKeys
 	keys   atomic.Int64
-	missed atomic.Int64 // uses that found no room
+	missed atomic.Int64 // uses beyond maxKeys
 	fresh  chan struct{}
 }
 
-// A sum is what is not yet published of a key.
+// A sum is a key's unpublished uses.
 type sum struct {
 	who           identity.Principal
 	counts        [outcomes]atomic.Int64
 	firstAccepted atomic.Int64 // nanoseconds since 1970; 0: none
 	last          atomic.Int64
 	sender        atomic.Pointer[sender]
-	published     time.Time // last; belongs to the goroutine that publishes
+	published     time.Time // last; only for the publishing goroutine
 }
 
-// A sender is who used a key.
+// A sender is a user of a key.
 type sender struct {
 	address netip.Addr
 	client  string
 }
 
-// NewMeter returns a meter that has counted nothing.
+// NewMeter returns an empty meter.
 func NewMeter(clock func() time.Time) *Meter {
 	return &Meter{clock: clock, fresh: make(chan struct{}, 1)}
 }
 
-// Note counts a request with a key. client may be long, and anything.
+// Note counts a request with a key. client may be long, with any content.
 func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr, client string) {
 	if m == nil {
 		return
@@ -93,7 +93,7 @@ func (m *Meter) Note(who identity.Principal, outcome Outcome, address netip.Addr
 	}
 }
 
-// lookNow has the first use of a key published at once.
+// lookNow makes the first use of a key be published at once.
 func (m *Meter) lookNow() {
 	select {
 	case m.fresh <- struct{}{}:
@@ -101,7 +101,8 @@ func (m *Meter) lookNow() {
 	}
 }
 
-// Seen counts the requests that a guard sees: they read, or were refused.
+// Seen returns a function that counts the requests of a guard: they
+// read, or were refused.
 func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.Principal, use identity.Use) {
 	outcomes := map[identity.Use]Outcome{identity.Admitted: Read, identity.Refused: Rejected, identity.Ended: Refused}
 	return func(r *http.Request, who identity.Principal, use identity.Use) {
@@ -109,7 +110,7 @@ func (m *Meter) Seen(proxies []netip.Prefix) func(r *http.Request, who identity.
 	}
 }
 
-// sum is that of a key, and whether it is new; nil where there is no room. It
+// sum returns a key's sum, and whether it is new; nil without room. It
 // counts as used at once: else it could be dropped before its first count.
 func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 	if found, ok := m.byKey.Load(who.ID); ok {
@@ -127,20 +128,19 @@ func (m *Meter) sum(who identity.Principal, now int64) (s *sum, fresh bool) {
 	return found.(*sum), !known //nolint:forcetypeassert // there is nothing else in it
 }
 
-// Keys is how many keys are watched.
+// Keys returns how many keys are counted.
 func (m *Meter) Keys() int64 { return m.keys.Load() }
 
-// Missed is how many uses were not counted, because too many
-// keys were in use at once.
+// Missed returns how many uses were not counted, because too many keys
+// were in use at once.
 func (m *Meter) Missed() int64 { return m.missed.Load() }
 
-// Publish publishes uses, from several goroutines. An error means that nothing
-// was published, and the counts are published later. A possible publication is
-// no error: losing a count is better than inventing one.
+// Publish publishes uses, from several goroutines. An error means that
+// nothing was published, and the counts are published later. A possible
+// publication is no error: losing a count is better than inventing one.
 type Publish func(ctx context.Context, used contract.KeyUsed) error
 
-// Run publishes uses until ctx ends; what is counted after its
-// last look, Flush publishes.
+// Run publishes uses until ctx ends; Flush publishes the later ones.
 func (m *Meter) Run(ctx context.Context, publish Publish) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -157,8 +157,9 @@ func (m *Meter) Run(ctx context.Context, publish Publish) error {
 	}
 }
 
-// outlive is a context that ends some time after ctx: what is half published
-// when a process ends would else be neither published nor counted.
+// outlive returns a context that ends some time after ctx: else a
+// publication cut off at the end of the process would be neither
+// published nor counted.
 func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
@@ -168,20 +169,20 @@ func outlive(ctx context.Context, by time.Duration) (context.Context, context.Ca
 	}
 }
 
-// flushTimeout is how long the end of a process may take to publish the last uses.
+// flushTimeout limits the last publication of a process.
 const flushTimeout = 2 * time.Second
 
-// Finish publishes what is counted, once no request is under way any more.
+// Finish publishes the last counts, after the last request.
 func (m *Meter) Finish(publish Publish) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	m.Flush(ctx, publish)
 }
 
-// Flush publishes all that is not yet published.
+// Flush publishes all unpublished uses.
 func (m *Meter) Flush(ctx context.Context, publish Publish) { m.publish(ctx, publish, 0) }
 
-// publish publishes the uses of keys that are due, and waits for all. After one
+// publish publishes the uses of due keys, and waits for all. After one
 // failure the rest waits for the next round.
 func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duration) {
 	now := m.clock()
@@ -210,8 +211,8 @@ func (m *Meter) publish(ctx context.Context, publish Publish, every time.Duratio
 	publishing.Wait()
 }
 
-// publish publishes what was taken of the sum, and reports whether
-// that is done; else it is counted again.
+// publish publishes uses taken from the sum, and reports whether they
+// are done with; otherwise they count again.
 func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUsed, now time.Time) bool {
 	if publish(ctx, used) != nil {
 		s.putBack(used)
@@ -221,8 +222,7 @@ func (s *sum) publish(ctx context.Context, publish Publish, used contract.KeyUse
 	return true
 }
 
-// forget makes room where a key was not used for long. A
-// concurrent use may be lost.
+// forget drops a key unused for long. A concurrent use may be lost.
 func (m *Meter) forget(key any, s *sum, now time.Time) {
 	if now.UnixNano()-s.last.Load() > int64(forgetIdle) && m.byKey.CompareAndDelete(key, s) {
 		m.keys.Add(-1)

@@ -19,7 +19,7 @@ var (
 	home  = netip.MustParseAddr("192.0.2.7")
 )
 
-// published keeps what a meter publishes.
+// published collects what a meter publishes.
 type published struct {
 	mu   sync.Mutex
 	used []contract.KeyUsed
@@ -39,9 +39,9 @@ func key(id string) identity.Principal {
 	return identity.Principal{ID: id, Organization: "org_1", Project: "prj_1"}
 }
 
-// A key is published at once when it is first used, then at most every ten
-// seconds, and never when nothing happened; counts that could not be
-// published are published later, each once.
+// A key is published at once when it is first used, then at most every
+// ten seconds, and never without uses; counts that could not be
+// published are published later, once.
 func TestMeterPublishesNowAndThen(t *testing.T) {
 	now, listener := start, &published{}
 	m := NewMeter(func() time.Time { return now })
@@ -82,8 +82,8 @@ func TestMeterPublishesNowAndThen(t *testing.T) {
 	}
 }
 
-// Whatever is noted at the same time is published once; nothing
-// more than a bound of keys is remembered.
+// Concurrent uses are all published once; the number of keys in
+// memory is bounded.
 func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	listener := &published{}
 	m := NewMeter(time.Now)
@@ -127,8 +127,8 @@ func TestMeterLosesNothingAndIsBounded(t *testing.T) {
 	}
 }
 
-// Several keys are published together: none waits for the answer to
-// another. When all fail nothing is lost.
+// Several keys are published concurrently: none waits for the answer to
+// another. If all fail, nothing is lost.
 func TestMeterPublishesOfKeysTogether(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	const keys = 100
@@ -139,7 +139,7 @@ func TestMeterPublishesOfKeysTogether(t *testing.T) {
 	here.Add(keys)
 	m.Flush(t.Context(), func(context.Context, contract.KeyUsed) error {
 		here.Done()
-		here.Wait() // hangs where they come one after the other
+		here.Wait() // hangs if they come one by one
 		return errors.New("no broker")
 	})
 	listener := &published{}
@@ -149,7 +149,7 @@ func TestMeterPublishesOfKeysTogether(t *testing.T) {
 	}
 }
 
-// Counting costs a request nothing to speak of.
+// Counting costs a request almost nothing.
 func TestNoteAllocatesNothing(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	who := key("key_1")
@@ -169,8 +169,7 @@ func BenchmarkNote(b *testing.B) {
 	})
 }
 
-// A client's User-Agent is kept for each of many keys, so only a
-// part of a long one.
+// A User-Agent is kept for each of many keys, so only a part of a long one.
 func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	m.Note(key("key_1"), Accepted, home, "curl "+strings.Repeat("x", 1<<20))
@@ -180,8 +179,7 @@ func TestNoteKeepsLittleOfALongClient(t *testing.T) {
 	}
 }
 
-// A key whose first use is being counted while somebody looks is
-// not taken for one that nobody uses.
+// A key whose first use is just being counted is not dropped as unused.
 func TestAKeyIsKeptWhileItsFirstUseIsCounted(t *testing.T) {
 	m := NewMeter(func() time.Time { return start })
 	s, _ := m.sum(key("key_1"), start.UnixNano()) // as far as Note has come

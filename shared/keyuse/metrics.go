@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Measure shows how many keys the meter watches, and what it missed.
+// Measure shows how many keys the meter counts, and what it missed.
 func (m *Meter) Measure(registerer prometheus.Registerer) {
 	metrics := promauto.With(registerer)
 	metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: "weir_watched_keys", Help: "API keys whose use is counted in memory."},

@@ -2,7 +2,7 @@ package calendar
 
 import "time"
 
-// Earlier is the earlier of two instants.
+// Earlier returns the earlier of two times.
 func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -10,7 +10,7 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Later is the later of two instants.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

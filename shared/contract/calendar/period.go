@@ -4,7 +4,7 @@ import "time"
 
 // A Period is the half-open span [Start, End) of one allowance, in UTC.
 // It starts at midnight on the subscription's anchor day of a month, or
-// on the last of a month without that day.
+// on the last day of a month without it.
 type Period struct {
 	Start, End time.Time
 }
@@ -12,7 +12,7 @@ type Period struct {
 // Contains reports whether t is in the period.
 func (p Period) Contains(t time.Time) bool { return !t.Before(p.Start) && t.Before(p.End) }
 
-// PeriodAt is the period that holds t. anchorDay is 1..31.
+// PeriodAt returns the period that contains t. anchorDay is 1..31.
 func PeriodAt(t time.Time, anchorDay int) Period {
 	t = t.UTC()
 	year, month, _ := t.Date()
@@ -23,7 +23,7 @@ func PeriodAt(t time.Time, anchorDay int) Period {
 	return Period{Start: start, End: anchorIn(year, month+1, anchorDay)}
 }
 
-// anchorIn is where a period starts in the given month; months
+// anchorIn returns the start of a period in the given month; months
 // outside of 1..12 belong to other years.
 func anchorIn(year int, month time.Month, anchorDay int) time.Time {
 	if 1 <= anchorDay && anchorDay <= 28 {

@@ -49,8 +49,8 @@ func TestPeriodAt(t *testing.T) {
 }
 
 // For every anchor day, over nine years with two leap days: each hour
-// lies in exactly one period, periods follow each other without gap or
-// overlap, and each is 28 to 31 days long.
+// is in exactly one period, periods have no gap or overlap, and each
+// has 28 to 31 days.
 func TestPeriodsCoverAllTime(t *testing.T) {
 	for anchor := 1; anchor <= 31; anchor++ {
 		last := PeriodAt(at(t, "2023-06-15T00:00:00Z"), anchor)

@@ -10,16 +10,16 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// prefixes are those of secrets, by the kind of credential.
+// prefixes are those of secrets, by kind of credential.
 var prefixes = map[string]string{
 	contract.CredentialAPIKey:       identity.APIKeyPrefix,
 	contract.CredentialServiceToken: identity.ServiceTokenPrefix,
 	contract.CredentialSession:      identity.SessionPrefix,
 }
 
-// Issue publishes a credential, and returns its secret. By
-// default it is active, in its first version, and its id is
-// "id_" and the secret's first 8 digits.
+// Issue publishes a credential, and returns its secret. By default it
+// is active, in its first version, and its id is "id_" and the secret's
+// first 8 digits.
 func (o *Others) Issue(credential contract.Credential) (secret string) {
 	o.t.Helper()
 	var random [24]byte
@@ -33,7 +33,7 @@ func (o *Others) Issue(credential contract.Credential) (secret string) {
 	return secret
 }
 
-// SignIn issues the session of a member of organization.
+// SignIn issues a session of a member of organization.
 func (o *Others) SignIn(organization, role string) (secret string) {
 	o.t.Helper()
 	return o.Issue(contract.Credential{
@@ -41,7 +41,7 @@ func (o *Others) SignIn(organization, role string) (secret string) {
 	})
 }
 
-// Digest is any text as ingest would digest it.
+// Digest digests any text as ingest does.
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

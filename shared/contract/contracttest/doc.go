@@ -1,4 +1,4 @@
-// Package contracttest replaces the other modules in the tests of one: it makes
-// their topics, publishes what they would publish, and consumes what the module
-// under test publishes. Only tests import it.
+// Package contracttest replaces the other modules in the tests of one:
+// it creates their topics, publishes their events, and consumes those
+// of the module under test. Only tests import it.
 package contracttest

@@ -20,7 +20,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// Others are the modules beside the one under test.
+// Others are the modules besides the one under test.
 type Others struct {
 	t         testing.TB
 	brokers   []string
@@ -30,8 +30,8 @@ type Others struct {
 	end contract.Positions
 }
 
-// New makes the topics that module does not write itself.
-// weir.logs.v1 gets that many partitions.
+// New creates the topics that module does not own. weir.logs.v1 gets
+// that many partitions.
 func New(t testing.TB, module string, brokers []string, logPartitions int) *Others {
 	t.Helper()
 	theirs := slices.DeleteFunc(contract.Topics(logPartitions, 0), func(topic contract.Topic) bool { return topic.Owner == module })
@@ -46,7 +46,7 @@ func New(t testing.TB, module string, brokers []string, logPartitions int) *Othe
 	return &Others{t: t, brokers: brokers, publisher: publisher, end: contract.Positions{}}
 }
 
-// PublishEvent publishes a value of a type under a key.
+// PublishEvent publishes an event of a type under a key.
 func (o *Others) PublishEvent(topic, eventType, key string, value any) {
 	o.t.Helper()
 	text, err := json.Marshal(value)
@@ -57,7 +57,7 @@ func (o *Others) PublishEvent(topic, eventType, key string, value any) {
 	o.Publish(topic, key, attributes.Headers(), text)
 }
 
-// Accept publishes what ingest would publish of accepted requests.
+// Accept publishes accepted requests as ingest does.
 func (o *Others) Accept(accepted ...contract.LogsAccepted) {
 	o.t.Helper()
 	messages := make([]*message.Message, len(accepted))
@@ -67,7 +67,7 @@ func (o *Others) Accept(accepted ...contract.LogsAccepted) {
 	o.send(contract.TopicLogs, messages...)
 }
 
-// Publish publishes any record. A value that is nil is a tombstone of the key.
+// Publish publishes any record. A nil value is a tombstone of the key.
 func (o *Others) Publish(topic, key string, headers map[string]string, value []byte) {
 	o.t.Helper()
 	o.send(topic, newMessage(key, headers, value))
@@ -98,7 +98,7 @@ func (o *Others) send(topic string, messages ...*message.Message) {
 	}
 }
 
-// End is where weir.logs.v1 ends: behind the last record that was published here.
+// End returns the end of weir.logs.v1: after the last record published here.
 func (o *Others) End() contract.Positions {
 	o.mu.Lock()
 	defer o.mu.Unlock()

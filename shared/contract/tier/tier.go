@@ -1,6 +1,6 @@
 package tier
 
-// The tiers, in the order of what they grant.
+// The tiers, from the smallest grant to the largest.
 const (
 	Indie        = "indie"
 	Bootstrapper = "bootstrapper"
@@ -12,10 +12,10 @@ const (
 // without a recorded retention.
 const LongestRetentionDays = 365
 
-// MaxRetentionDays bounds what a setting may ask for.
+// MaxRetentionDays limits the setting.
 const MaxRetentionDays = 3650
 
-// RetentionDays is a tier's default retention in days; of an
+// RetentionDays returns a tier's default retention in days; for an
 // unknown tier the longest.
 func RetentionDays(tier string) int {
 	switch tier {

@@ -11,35 +11,35 @@ import (
 	"time"
 )
 
-// Bounds of a connection. A reader has stallTimeout for each writeSize. The
-// system buffers up to sendBuffer, and continues only when about a third of it
-// is free: so 7 KB a second is fast enough.
+// Bounds of a connection. A reader has stallTimeout for each writeSize.
+// The system buffers up to sendBuffer, and continues only when about a
+// third of it is free: so 7 KB a second is fast enough.
 const (
 	stallTimeout  = 20 * time.Second
 	writeSize     = 64 << 10
-	sendBuffer    = 256 << 10 // the system counts its own overhead as well: one reader that takes nothing costs it 512 KB at most
+	sendBuffer    = 256 << 10 // the system adds its own overhead: a stalled reader costs it 512 KB at most
 	lingerTimeout = time.Second
 	lingerBytes   = 16 << 20
 )
 
-// A Conn is a connection in a Table. Its writes have to be taken in
-// time, whatever the deadline set on it.
+// A Conn is a connection in a Table. Its writes must be read in time,
+// whatever its deadline.
 type Conn struct {
 	net.Conn
 	table *Table
 
-	network *network // these three belong to the table
+	network *network // the table owns these three
 	state   State
 	place   *list.Element // nil: not in the table
 
-	ahead   []byte // read ahead, and not yet given back by Read
+	ahead   []byte // read ahead, not yet returned by Read
 	closing sync.Once
 	lingers atomic.Bool
-	pending atomic.Pointer[func()] // is called once, before the next Read, Write or Close
+	pending atomic.Pointer[func()] // called once, before the next Read, Write or Close
 
 	mu    sync.Mutex
 	limit time.Time // as set by SetWriteDeadline
-	pace  time.Time // of the write under way
+	pace  time.Time // of the current write
 }
 
 func newConn(raw net.Conn, t *Table) *Conn {
@@ -49,11 +49,11 @@ func newConn(raw net.Conn, t *Table) *Conn {
 	return &Conn{Conn: raw, table: t}
 }
 
-// Set sets what the connection does now.
+// Set sets the connection's state.
 func (c *Conn) Set(state State) { c.table.set(c, state) }
 
-// Peek reads the first byte and keeps it for Read. A peer that
-// vanishes later is noticed.
+// Peek reads the first byte and keeps it for Read. From then on
+// keep-alives detect a peer that has vanished.
 func (c *Conn) Peek() (byte, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(c.Conn, first[:]); err != nil {
@@ -66,10 +66,10 @@ func (c *Conn) Peek() (byte, error) {
 	return first[0], nil
 }
 
-// BeforeIO has f called once, before the next Read, Write or Close.
+// BeforeIO makes f run once, before the next Read, Write or Close.
 func (c *Conn) BeforeIO(f func()) { c.pending.Store(&f) }
 
-// AwaitsIO reports whether what BeforeIO was given has yet to be called.
+// AwaitsIO reports whether the function of BeforeIO is still to be called.
 func (c *Conn) AwaitsIO() bool { return c.pending.Load() != nil }
 
 func (c *Conn) beginIO() {
@@ -80,7 +80,7 @@ func (c *Conn) beginIO() {
 	}
 }
 
-// Read reads what was read ahead, then what comes.
+// Read returns bytes read ahead, then new ones.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.beginIO()
 	if len(c.ahead) > 0 && len(p) > 0 {
@@ -91,7 +91,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write writes p, and closes the connection where its reader takes too little.
+// Write writes p, and closes the connection if its reader is too slow.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	c.beginIO()
 	for err == nil && n < len(p) {
@@ -115,8 +115,7 @@ func (c *Conn) writePart(p []byte) (int, error) {
 	return n, err
 }
 
-// begin sets the deadline of a write: the pace, or what was set
-// where that comes first.
+// begin sets the deadline of a write: the pace, or an earlier one that was set.
 func (c *Conn) begin(pace time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ func (c *Conn) begin(pace time.Time) error {
 	return c.Conn.SetWriteDeadline(earlier(c.pace, c.limit))
 }
 
-// end reports whether the pace was what bound the write.
+// end reports whether the pace limited the write.
 func (c *Conn) end() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +132,7 @@ func (c *Conn) end() bool {
 	return paced
 }
 
-// SetWriteDeadline bounds writes in addition to their pace.
+// SetWriteDeadline limits writes in addition to their pace.
 func (c *Conn) SetWriteDeadline(limit time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +143,7 @@ func (c *Conn) SetWriteDeadline(limit time.Time) error {
 	return c.Conn.SetWriteDeadline(earlier(c.pace, limit))
 }
 
-// SetDeadline is SetReadDeadline and SetWriteDeadline.
+// SetDeadline calls SetReadDeadline and SetWriteDeadline.
 func (c *Conn) SetDeadline(limit time.Time) error {
 	return errors.Join(c.SetReadDeadline(limit), c.SetWriteDeadline(limit))
 }
@@ -156,12 +155,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Linger makes Close wait a little for what the client still
-// sends: closing with unread data resets the connection, and the
-// client may lose the answer (RFC 9112, 9.6).
+// Linger makes Close wait a little for the rest of the client's data:
+// closing with unread data resets the connection, and the client may
+// lose the answer (RFC 9112, 9.6).
 func (c *Conn) Linger() { c.lingers.Store(true) }
 
-// Close closes the connection, in its own time where it lingers.
+// Close closes the connection, in the background if it lingers.
 func (c *Conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
@@ -187,8 +186,8 @@ func (c *Conn) linger(tcp *net.TCPConn) {
 	c.table.remove(c)
 }
 
-// Refuse closes a connection that has to wait for its handshake
-// too long, or behind too many.
+// Refuse closes a connection that waits too long for its handshake, or
+// behind too many.
 func (c *Conn) Refuse() {
 	c.table.metrics.closed(reasonHandshake)
 	c.abort()
@@ -196,14 +195,14 @@ func (c *Conn) Refuse() {
 
 // giveWay closes the connection for another one.
 func (c *Conn) giveWay(idle bool) {
-	if idle { // its client shall see an end, not a failure
+	if idle { // its client gets an end, not a failure
 		_ = c.Conn.Close()
 		return
 	}
 	c.abort()
 }
 
-// abort closes the connection at once; what was not sent yet is dropped.
+// abort closes the connection at once and drops unsent data.
 func (c *Conn) abort() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -5,26 +5,26 @@ import (
 	"syscall"
 )
 
-// Defaults and reserves. An idle connection over TLS costs 40 KB,
-// 47 KB with HTTP/2 (measured with 5,000), so that DefaultTotal of
-// them take less than a fifth of 512 MB.
+// Defaults and reserves. An idle connection over TLS costs 40 KB, 47 KB
+// with HTTP/2 (measured with 5,000), so that DefaultTotal of them take
+// less than a fifth of 512 MB.
 const (
 	DefaultTotal      = 2048
 	DefaultPerNetwork = 512
 
-	reservedFiles = 512 // for the database, the broker and files; half of all where there are fewer than twice as many
+	reservedFiles = 512 // for the database, the broker and files; half of all if there are fewer than twice as many
 )
 
-// Limits bound a Table. Those that have sent nothing yet, neither a
-// handshake nor a request, may be half as many.
+// Limits limit a Table. Half as many may be silent: without a handshake
+// or request yet.
 type Limits struct {
 	Total      int
 	PerNetwork int // of one client network; trusted proxies are no clients
 }
 
-// Within are the limits fitted to the number of files that this process may
-// open: 0 gets its default, and a default gives way to the number of files.
-// More than that, asked for, is an error.
+// Within fits the limits to the number of files that this process may
+// open: 0 gets its default, reduced to that number. An explicit limit
+// beyond it is an error.
 func (l Limits) Within(files int) (Limits, error) {
 	most := max(files/2, files-reservedFiles)
 	if l.Total > most {
@@ -40,9 +40,9 @@ func (l Limits) Within(files int) (Limits, error) {
 	return l, nil
 }
 
-// Files is how many files this process may open.
+// Files returns how many files this process may open.
 func Files() (int, error) {
-	var limit syscall.Rlimit // its soft part was raised to the hard one when the process began: see package os
+	var limit syscall.Rlimit // its soft limit equals the hard one since the process began: see package os
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("cannot ask how many files may be open: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics measure how full a table is and what it closes.
+// metrics measure a table's use and what it closes.
 type metrics struct {
 	closings *prometheus.CounterVec
 }

@@ -2,9 +2,9 @@ package connections
 
 import "container/list"
 
-// A ranking finds the network with most of something, and among equals the one
-// that has had so many for longest. A change by one costs the same whatever the
-// number of networks: clients can make as many as they like.
+// A ranking finds the network with the highest count, and among equals
+// the one that has had it longest. A change by one costs the same with
+// any number of networks: clients can make as many as they like.
 type ranking struct {
 	byCount map[int]*list.List
 	places  map[*network]place // bounded by the networks that have any
@@ -20,7 +20,7 @@ func newRanking() *ranking {
 	return &ranking{byCount: map[int]*list.List{}, places: map[*network]place{}}
 }
 
-// set reports how many n has now.
+// set sets the count of n.
 func (r *ranking) set(n *network, count int) {
 	old, ranked := r.places[n]
 	if ranked && old.count == count || !ranked && count == 0 {
@@ -55,7 +55,7 @@ func (r *ranking) put(n *network, count int) {
 	r.most = max(r.most, count)
 }
 
-// first is the network with most, nil where none has any.
+// first returns the network with the highest count, nil if all are 0.
 func (r *ranking) first() *network {
 	if r.most == 0 {
 		return nil

@@ -15,28 +15,28 @@ type State int
 
 // The states. Silent and Idle connections may be closed to make room.
 const (
-	Silent State = iota // no request yet: it may not even have begun its handshake
+	Silent State = iota // no request yet, perhaps no handshake
 	Idle                // between requests
 	Active              // in a request
 	states
 )
 
-// Why connections are closed here. Others end by themselves.
+// Why connections are closed here, not by their ends.
 const (
-	reasonNetwork = "network_limit" // for another of the same network
+	reasonNetwork = "network_limit" // for another one of the same network
 	reasonTotal   = "total_limit"
 	reasonSilent  = "silent_limit"
-	reasonRefused = "refused" // there was no room, and nothing to close
+	reasonRefused = "refused" // no room, and nothing to close
 	reasonSlow    = "slow_reader"
 
 	reasonHandshake = "handshake_queue" // too many of its network wait for a handshake
 )
 
-// Config is what a Table needs.
+// Config configures a Table.
 type Config struct {
 	Limits  Limits
-	Network func(remote net.Addr) (network netip.Prefix, trusted bool) // of a client; a trusted proxy is bound by Total alone
-	Stall   time.Duration                                              // after which a reader that takes nothing is closed; 0: a default
+	Network func(remote net.Addr) (network netip.Prefix, trusted bool) // of a client; only Total limits a trusted proxy
+	Stall   time.Duration                                              // after which a stalled reader is closed; 0: a default
 	Metrics prometheus.Registerer                                      // may be nil
 }
 
@@ -46,22 +46,22 @@ type Table struct {
 	metrics *metrics
 
 	mu       sync.Mutex
-	networks map[netip.Prefix]*network // bounded by the connections that are open
+	networks map[netip.Prefix]*network // bounded by the open connections
 	count    [states]int
 	silent   *ranking // clients by connections in Silent
 	closable *ranking // clients by connections in Silent and Idle
-	proxies  *ranking // trusted proxies, likewise: they give way last, for each stands for many clients
+	proxies  *ranking // trusted proxies, likewise: they give way last, as each stands for many clients
 	busiest  *ranking // clients by all their connections
 }
 
-// A network is what a client has to itself.
+// A network holds one client network's connections.
 type network struct {
 	key     netip.Prefix
 	trusted bool
-	lists   [states]*list.List // of *Conn, the longest in this state first
+	lists   [states]*list.List // of *Conn, longest in this state first
 }
 
-// New makes an empty table.
+// New returns an empty table.
 func New(config Config) *Table {
 	if config.Stall == 0 {
 		config.Stall = stallTimeout
@@ -74,8 +74,8 @@ func New(config Config) *Table {
 	return t
 }
 
-// Admit takes an accepted connection, and closes another where there is no
-// room. Where none can be closed it closes this one and returns nil.
+// Admit adds an accepted connection, and closes another one if there is
+// no room. If none can be closed, it closes this one and returns nil.
 func (t *Table) Admit(raw net.Conn) *Conn {
 	key, trusted := t.config.Network(raw.RemoteAddr())
 	t.mu.Lock()
@@ -105,8 +105,8 @@ func (t *Table) Admit(raw net.Conn) *Conn {
 	return conn
 }
 
-// makeRoom decides which connection gives way to a new one of n, if any has to.
-// One always suffices, as limits are kept.
+// makeRoom decides which connection, if any, gives way to a new one of
+// n. One is always enough, as limits are kept.
 func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted bool) {
 	limits := t.config.Limits
 	switch {
@@ -127,13 +127,13 @@ func (t *Table) makeRoom(n *network) (closing *Conn, reason string, admitted boo
 	return closing, reason, true
 }
 
-// clearlyMore is how many times the newcomer's connections a
-// network must have to be interrupted for it.
+// clearlyMore is how many times the newcomer's connections a network
+// must have before one in a request is closed for it.
 const clearlyMore = 2
 
-// oldestOfMost is the connection that gives way to one of newcomer at the total
-// limit. Where all are in a request, the network that has clearly most is
-// interrupted: a few networks with open requests must not shut all others out.
+// oldestOfMost returns the connection that gives way to the newcomer's at
+// the total limit. If all are in a request, the network with clearly most
+// loses one: a few networks with open requests must not shut all others out.
 func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	for _, ranking := range []*ranking{t.closable, t.proxies} {
 		if n := ranking.first(); n != nil {
@@ -146,8 +146,8 @@ func (t *Table) oldestOfMost(newcomer *network) *Conn {
 	return nil
 }
 
-// oldest is the oldest connection of n in the first of these
-// states that any is in, or nil.
+// oldest returns the oldest connection of n in the first of these
+// states with any, or nil.
 func oldest(n *network, among ...State) *Conn {
 	for _, state := range among {
 		if first := n.lists[state].Front(); first != nil {
@@ -157,7 +157,7 @@ func oldest(n *network, among ...State) *Conn {
 	return nil
 }
 
-// set sets what a connection does now.
+// set sets a connection's state.
 func (t *Table) set(c *Conn, state State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +178,7 @@ func (t *Table) remove(c *Conn) {
 }
 
 func (t *Table) enter(c *Conn, state State) {
-	t.networks[c.network.key] = c.network // leaving may have been the end of it
+	t.networks[c.network.key] = c.network // leaving may have removed it
 	c.state, c.place = state, c.network.lists[state].PushBack(c)
 	t.count[state]++
 	t.rank(c.network)
@@ -238,7 +238,7 @@ func (t *Table) total() int {
 	return total
 }
 
-// Count is how many connections are in a state.
+// Count returns how many connections are in a state.
 func (t *Table) Count(state State) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

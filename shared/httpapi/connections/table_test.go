@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// A peer is a connection of nobody in particular, from an address.
+// A peer is a fake connection from an address.
 type peer struct {
 	net.Conn
 	address string
@@ -31,7 +31,7 @@ func table(limits Limits, registry prometheus.Registerer) *Table {
 	}})
 }
 
-// crowd has a table admit n connections from address, each in a state.
+// crowd admits n connections from address, each in a state.
 func crowd(t *Table, n int, address string, state State) []*peer {
 	var peers []*peer
 	for range n {
@@ -53,8 +53,8 @@ func open(peers []*peer) (open int) {
 	return open
 }
 
-// Silent connections of one network push each other out, and no
-// more than half of its share is silent.
+// Silent connections of one network displace each other, and at most
+// half of its share is silent.
 func TestSilentConnectionsAreFewer(t *testing.T) {
 	tab := table(Limits{Total: 100, PerNetwork: 20}, nil)
 	silent := crowd(tab, 200, "192.0.2.1", Silent)
@@ -66,8 +66,7 @@ func TestSilentConnectionsAreFewer(t *testing.T) {
 	}
 }
 
-// Where silent connections of many networks are too many in all,
-// the network that has most gives way.
+// With too many silent connections in all, the network with most loses one.
 func TestSilentConnectionsOfManyNetworks(t *testing.T) {
 	tab := table(Limits{Total: 40, PerNetwork: 20}, nil)
 	first, second := crowd(tab, 8, "192.0.2.1", Silent), crowd(tab, 10, "192.0.2.2", Silent)
@@ -77,8 +76,8 @@ func TestSilentConnectionsOfManyNetworks(t *testing.T) {
 	}
 }
 
-// A network at its limit loses its oldest idle connection, not
-// what is active and not what begins.
+// A network at its limit loses its oldest idle connection, not an
+// active or a new one.
 func TestNetworkLimit(t *testing.T) {
 	tab := table(Limits{Total: 100, PerNetwork: 10}, nil)
 	active, idle := crowd(tab, 5, "192.0.2.1", Active), crowd(tab, 5, "192.0.2.1", Idle)
@@ -91,8 +90,8 @@ func TestNetworkLimit(t *testing.T) {
 	}
 }
 
-// At the limit of all, a newcomer gets the place of the oldest
-// idle connection of whoever holds most.
+// At the total limit, a newcomer replaces the oldest idle connection of
+// the network with most.
 func TestTotalLimit(t *testing.T) {
 	tab := table(Limits{Total: 10, PerNetwork: 10}, nil)
 	few, many := crowd(tab, 2, "192.0.2.1", Idle), crowd(tab, 8, "192.0.2.2", Idle)
@@ -102,8 +101,8 @@ func TestTotalLimit(t *testing.T) {
 	}
 }
 
-// Where everything is in a request, a few networks that hold all of it give way
-// to others, down to about as many as those have.
+// When all connections are in a request, a few networks that hold all
+// of them give way to others, until they have about as many.
 func TestFewNetworksShutNobodyOut(t *testing.T) {
 	tab := table(Limits{Total: 16, PerNetwork: 8}, nil)
 	first, second := crowd(tab, 8, "192.0.2.1", Active), crowd(tab, 8, "192.0.2.2", Active)
@@ -116,8 +115,8 @@ func TestFewNetworksShutNobodyOut(t *testing.T) {
 	}
 }
 
-// Where everything is in a request and nobody holds clearly more than the
-// others, who comes is refused, and nobody is interrupted.
+// When all connections are in a request and no network holds clearly
+// more than the others, newcomers are refused, and none is interrupted.
 func TestActiveConnectionsStay(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	tab := table(Limits{Total: 4, PerNetwork: 5}, registry)
@@ -135,8 +134,8 @@ weir_http_connections_closed_total{reason="refused"} 1
 	}
 }
 
-// A trusted proxy stands for many clients: it is bound by the
-// total alone, and gives way last.
+// A trusted proxy stands for many clients: only the total limits it,
+// and it gives way last.
 func TestProxies(t *testing.T) {
 	tab := table(Limits{Total: 20, PerNetwork: 4}, nil)
 	proxied := crowd(tab, 18, "10.0.0.1", Idle)
@@ -150,7 +149,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// What is closed is forgotten, and so is a network that has nothing left.
+// Closed connections are forgotten, and so are networks without any.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
 	tab := table(Limits{Total: 2, PerNetwork: 1}, nil)
 	for range 10 {
@@ -165,8 +164,7 @@ func TestClosedConnectionsAreForgotten(t *testing.T) {
 	}
 }
 
-// A reader that takes nothing is closed, whatever deadline was
-// set for what is written to it.
+// A stalled reader is closed, whatever write deadline is set.
 func TestSlowReadersAreClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv/wholerun"
 )
 
-// Main runs a package's tests, for its TestMain, and returns the exit status:
-// not 0 too where an answer that a document describes was never given.
-// Unproduced names those that no test can get, as "GET /v1/things 429", with
-// the reason; one that was given, or that no document describes, is a fault.
+// Main runs a package's tests, for its TestMain, and returns the exit
+// status: also not 0 if an answer that a document describes was never
+// given. Unproduced names answers that no test can get, as "GET
+// /v1/things 429", with the reason; it is a fault to name one that was
+// given, or that no document describes.
 func Main(m *testing.M, unproduced map[string]string) int {
 	return wholerun.Main(m, wholerun.Check{
 		What: "answers that the OpenAPI document describes and no test of this package has got, or that are excused in vain",
@@ -22,8 +23,8 @@ func Main(m *testing.M, unproduced map[string]string) int {
 	})
 }
 
-// answers are those that documents describe, and whether each was
-// ever given. Safe for concurrent use.
+// answers are those that documents describe, with whether each was
+// given. Safe for concurrent use.
 type answers struct {
 	mu    sync.Mutex
 	given map[string]bool // by "METHOD path status"; bounded by the documents
@@ -49,8 +50,8 @@ func (a *answers) note(method, path, status string, given bool) {
 	a.given[answer] = a.given[answer] || given
 }
 
-// missing are the answers that were never given, and the excuses in vain;
-// also where no document was read at all.
+// missing returns the answers never given and the needless excuses;
+// also if no document was read at all.
 func (a *answers) missing(excused map[string]string) (found []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// An answer that nobody got is found, unless it is excused; so is an excuse in vain.
+// An answer that was never given is found, unless it is excused; so is
+// a needless excuse.
 func TestMissing(t *testing.T) {
 	a := &answers{given: map[string]bool{}}
 	if found := a.missing(nil); len(found) != 1 {

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// maxKept is how much of a body is kept for the check. The
+// maxKept is how many bytes of a body are kept for the check. The
 // longest page of a list is shorter.
 const maxKept = 16 << 20
 
-// A body is what has been read or written of one.
+// A body is the part of a body that was read or written.
 type body struct {
 	text  []byte
-	ended bool // nothing comes after text
-	cut   bool // more came than may be kept
+	ended bool // text is its end
+	cut   bool // more came than is kept
 }
 
-// complete reports whether text is all of the body.
+// complete reports whether text is the whole body.
 func (b *body) complete() bool { return b.ended && !b.cut }
 
 func (b *body) add(piece []byte) {
@@ -25,8 +25,8 @@ func (b *body) add(piece []byte) {
 	b.text = append(b.text, piece[:min(len(piece), room)]...)
 }
 
-// A reader keeps what is read of a body, and calls done once
-// when it has ended or is closed.
+// A reader keeps what is read of a body, and calls done once, at its
+// end or when it is closed.
 type reader struct {
 	io.ReadCloser
 	body *body

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxDepth is more levels than a schema has that does not hold itself.
+// maxDepth exceeds the levels of any schema that does not contain itself.
 const maxDepth = 64
 
 // compositions are the keywords whose parts describe the same object.
 var compositions = []string{"allOf", "anyOf", "oneOf"}
 
-// closeAnswers puts closed schemas in the place of those of all answers.
+// closeAnswers replaces the schemas of all answers by closed ones.
 func closeAnswers(root map[string]any) error {
 	for _, operations := range object(root["paths"]) {
 		for _, operation := range object(operations) {
@@ -29,8 +29,7 @@ func closeAnswers(root map[string]any) error {
 	return closeEach(root, object(components["responses"]))
 }
 
-// closeProblems closes the schemas that answers to undescribed
-// requests are compared with.
+// closeProblems closes the schemas for answers to undescribed requests.
 func closeProblems(root, schemas map[string]any) (err error) {
 	for name, schema := range schemas {
 		if isProblem(name) {
@@ -57,8 +56,8 @@ func closeEach(root, responses map[string]any) error {
 	return nil
 }
 
-// closed is a copy of schema, without references, that allows no
-// member which it does not name.
+// closed returns a copy of schema, without references, that allows only
+// the members it names.
 func closed(root, schema map[string]any, depth int) (map[string]any, error) {
 	whole, err := inlined(root, schema, depth)
 	if err != nil {
@@ -73,8 +72,8 @@ func closed(root, schema map[string]any, depth int) (map[string]any, error) {
 	return whole, nil
 }
 
-// inlined is a copy of schema without references. What is within it is closed;
-// it itself stays open, for it may be part of a composition.
+// inlined returns a copy of schema without references. Its parts are
+// closed; it stays open, as it may be part of a composition.
 func inlined(root, schema map[string]any, depth int) (_ map[string]any, err error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a schema holds itself, or is more than %d deep", maxDepth)
@@ -95,7 +94,7 @@ func inlined(root, schema map[string]any, depth int) (_ map[string]any, err erro
 	return whole, nil
 }
 
-// inlineKeyword is the copy of a keyword's value.
+// inlineKeyword returns a copy of a keyword's value.
 func inlineKeyword(root map[string]any, keyword string, value any, depth int) (_ any, err error) {
 	switch inner := value.(type) {
 	case map[string]any:
@@ -133,8 +132,8 @@ func inlineParts(root map[string]any, parts []any, depth int) (_ []any, err erro
 	return all, nil
 }
 
-// resolve finds what a reference within the document leads to;
-// nil where it leads nowhere.
+// resolve returns the target of a reference within the document; nil if
+// there is none.
 func resolve(root map[string]any, ref string) map[string]any {
 	place := root
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
@@ -143,7 +142,7 @@ func resolve(root map[string]any, ref string) map[string]any {
 	return place
 }
 
-// object is value as a JSON object; nil where it is none.
+// object returns value as a JSON object; nil if it is none.
 func object(value any) map[string]any {
 	members, _ := value.(map[string]any)
 	return members

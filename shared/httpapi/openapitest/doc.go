@@ -1,4 +1,4 @@
-// Package openapitest checks requests and responses of a module's
-// tests against the OpenAPI document that the module serves. It is
-// for tests alone and depends on no module.
+// Package openapitest checks requests and responses of a module's tests
+// against the OpenAPI document that the module serves. Only tests
+// import it, and it depends on no module.
 package openapitest

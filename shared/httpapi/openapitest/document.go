@@ -14,18 +14,18 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// documentPath is where every module, and the gateway, serves its document.
+// documentPath is where every module and the gateway serve their documents.
 const documentPath = "/v1/openapi.json"
 
 // A document describes requests and answers. Safe for concurrent use.
 type document struct {
 	api     *openapi3.T
 	router  routers.Router
-	problem *openapi3.Schema // of a request that no operation is for
+	problem *openapi3.Schema // of a request without an operation
 }
 
-// loaded keeps the documents by their text: loading one takes
-// longer than most tests that ask for it.
+// loaded keeps documents by their text: loading one takes longer
+// than most tests.
 var loaded sync.Map
 
 // load reads the document that module serves.
@@ -56,9 +56,9 @@ func parsed(ctx context.Context, text []byte) (*document, error) {
 	return d, err
 }
 
-// parse reads a document and closes its response schemas: an
-// answer may have no undescribed member. Clients must expect
-// more members; authors must describe them.
+// parse reads a document and closes its response schemas: an answer may
+// have no undescribed member. Clients must expect more members; authors
+// must describe them.
 func parse(ctx context.Context, text []byte) (*document, error) {
 	var root map[string]any
 	if err := json.Unmarshal(text, &root); err != nil {

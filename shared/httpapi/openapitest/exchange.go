@@ -32,7 +32,7 @@ type exchange struct {
 	answered *body
 }
 
-// check fails the test where the document does not describe the exchange.
+// check fails the test if the document does not describe the exchange.
 func (d *document) check(t testing.TB, e exchange) {
 	t.Helper()
 	path := e.request.URL.Path
@@ -44,7 +44,7 @@ func (d *document) check(t testing.TB, e exchange) {
 	}
 }
 
-// compare finds how the exchange differs from what the document describes.
+// compare returns how the exchange differs from the document.
 func (d *document) compare(e exchange) error {
 	route, parameters, err := d.router.FindRoute(e.request)
 	if errors.Is(err, routers.ErrPathNotFound) || errors.Is(err, routers.ErrMethodNotAllowed) {
@@ -58,7 +58,7 @@ func (d *document) compare(e exchange) error {
 	return errors.Join(e.compareAnswer(input), e.compareRequest(input))
 }
 
-// compareRefusal is about a request that the document has no operation for.
+// compareRefusal compares a request without an operation in the document.
 func (d *document) compareRefusal(e exchange, reason error) error {
 	if e.status < http.StatusBadRequest || d.problem == nil {
 		return reason
@@ -72,7 +72,7 @@ func (d *document) compareRefusal(e exchange, reason error) error {
 	return compareJSON(d.problem, e.answered.text)
 }
 
-// compareJSON finds how a JSON text differs from a schema.
+// compareJSON returns how a JSON text differs from a schema.
 func compareJSON(schema *openapi3.Schema, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -81,8 +81,8 @@ func compareJSON(schema *openapi3.Schema, text []byte) error {
 	return compare(schema, value)
 }
 
-// compareAnswer checks status, headers, content type and body, unless the
-// client did not read the body to its end or it is too long.
+// compareAnswer checks status, headers, content type and body, except a
+// body that the client did not read to its end, or one too long.
 func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) error {
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: e.status, Header: e.header,
@@ -104,8 +104,8 @@ func (e exchange) compareAnswer(request *openapi3filter.RequestValidationInput) 
 	return errors.Join(openapi3filter.ValidateResponse(context.Background(), input), compareJSON(schema, text))
 }
 
-// schemaOfJSON describes the body of a JSON answer; nil where
-// the answer is none, or not described.
+// schemaOfJSON returns the schema of a JSON answer's body; nil if the
+// answer is not JSON or not described.
 func schemaOfJSON(input *openapi3filter.ResponseValidationInput) *openapi3.Schema {
 	responses := input.RequestValidationInput.Route.Operation.Responses
 	described := cmp.Or(responses.Status(input.Status), responses.Default())
@@ -120,7 +120,7 @@ func schemaOfJSON(input *openapi3filter.ResponseValidationInput) *openapi3.Schem
 	return media.Schema.Value
 }
 
-// pageOfLines is the JSON page that the lines could have been.
+// pageOfLines returns the JSON page with the same items as the lines.
 func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) ([]byte, error) {
 	described := input.RequestValidationInput.Route.Operation.Responses.Status(e.status)
 	if described == nil || described.Value.Content[lines] == nil {
@@ -137,14 +137,14 @@ func (e exchange) pageOfLines(input *openapi3filter.ResponseValidationInput) ([]
 	return fmt.Appendf(nil, `{"items":[%s],"next_cursor":null}`, items), nil
 }
 
-// compareRequest is about a request that was carried out: what
-// the document forbids has to be refused.
+// compareRequest checks a request that succeeded: what the document
+// forbids must be refused.
 func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) error {
 	if e.status/100 != 2 || e.isPartial() {
 		return nil
 	}
 	input.Options = &openapi3filter.Options{
-		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, // the answer shows that the credential was good
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, // the answer shows that the credential was valid
 		ExcludeRequestBody: !e.sent.complete() || e.request.Header.Get("Content-Encoding") != "", SkipSettingDefaults: true,
 	}
 	input.Request = e.request.Clone(context.Background())
@@ -153,7 +153,7 @@ func (e exchange) compareRequest(input *openapi3filter.RequestValidationInput) e
 }
 
 // isPartial reports whether the answer names faults of the request:
-// then only a part of it was carried out.
+// then only a part of it was done.
 func (e exchange) isPartial() bool {
 	var answer struct{ Errors []any }
 	return json.Unmarshal(e.answered.text, &answer) == nil && len(answer.Errors) > 0

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Handler is module, and fails the test where an answer, or a successful
-// request, differs from the module's own document.
+// Handler returns module, and fails the test if an answer, or a
+// successful request, differs from the module's own document.
 func Handler(t testing.TB, module http.Handler) http.Handler {
 	t.Helper()
 	return &handler{t, load(t, module), module}
@@ -32,7 +32,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.described.check(h.t, exchange{r, sent, answer.status, w.Header(), answer.answered})
 }
 
-// A recorder keeps what is answered.
+// A recorder keeps the answer.
 type recorder struct {
 	http.ResponseWriter
 	status   int

@@ -15,7 +15,7 @@ import (
 //go:embed testdata/openapi.json
 var description string
 
-// A failures counts in place of failing.
+// A failures collects errors instead of failing.
 type failures struct {
 	testing.TB
 	found []string
@@ -25,8 +25,8 @@ func (f *failures) Errorf(format string, args ...any) {
 	f.found = append(f.found, fmt.Sprintf(format, args...))
 }
 
-// An answer is what the module under test answers to everything
-// but the question for its document.
+// An answer is the module's answer to everything but a request
+// for its document.
 type answer struct {
 	status            int
 	contentType, text string
@@ -54,8 +54,7 @@ const (
 
 var left = map[string]string{"X-Left": "3"}
 
-// cases are requests and answers, with their expected faults;
-// none where they match.
+// cases are requests and answers, with the expected faults; none if they match.
 var cases = map[string]struct {
 	request string // method, path and body
 	answer  answer
@@ -94,7 +93,7 @@ var cases = map[string]struct {
 	"a request of which a part was good": {`POST /v1/things {"name":"too long"}`, answer{201, isJSON, `{"name":"b","before":{"name":"a"},"errors":[1]}`, nil}, "errors"},
 }
 
-// What a handler answers is compared with its document.
+// A handler's answers are compared with its document.
 func TestHandler(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// What comes over a network is compared as well, once it has been read.
+// Answers over a network are compared as well, once they are read.
 func TestTransport(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +154,8 @@ func read(t *testing.T, transport http.RoundTripper, request *http.Request) stri
 	return string(text)
 }
 
-// Answers of a process that serves no document fail the test in
-// the end: nothing was checked.
+// Answers of a process that serves no document fail the test at its
+// end: nothing was checked.
 func TestWithoutDocument(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -172,7 +171,7 @@ func TestWithoutDocument(t *testing.T) {
 	expect(t, found, "no OpenAPI document")
 }
 
-// An answer that nobody reads to its end is compared as far as its headers go.
+// An answer that is not read to its end is compared only by its headers.
 func TestClosedEarly(t *testing.T) {
 	found := &failures{TB: t}
 	page := answer{200, isJSON, `{"items":[],"next_cursor":null}`, nil}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Remote is next, for a process that may not run yet, and fails the test as
-// Handler does. It gets the document with the first answer; a process that
-// ends before that is asked again later.
+// Remote returns next, for a process that may not run yet, and fails
+// the test as Handler does. It gets the document with the first answer;
+// if the process ends before, it asks again later.
 func Remote(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	r := &remote{t: t, next: next}
 	t.Cleanup(r.expectChecks)
@@ -36,8 +36,8 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// document is that of the process that answers the request; nil
-// where there is none yet.
+// document returns that of the process that answers the request; nil if
+// there is none yet.
 func (r *remote) document(request *http.Request) *document {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,8 +58,8 @@ func (r *remote) document(request *http.Request) *document {
 	return described
 }
 
-// fetch asks the process that answers the request for its
-// document; nil where it cannot be had now.
+// fetch asks the process that answers the request for its document; nil
+// if there is none now.
 func (r *remote) fetch(request *http.Request) []byte {
 	where := *request.URL
 	where.Path, where.RawQuery = documentPath, ""

@@ -11,11 +11,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// compiledSchemas keeps the schemas of answers: kin-openapi compiles a schema
-// anew for each value, which takes longer than most requests.
+// compiledSchemas keeps the schemas of answers: kin-openapi compiles a
+// schema again for each value, which takes longer than most requests.
 var compiledSchemas sync.Map
 
-// compare finds how a value differs from a schema that has no references.
+// compare returns how a value differs from a schema without references.
 func compare(schema *openapi3.Schema, value any) error {
 	known, ok := compiledSchemas.Load(schema)
 	if !ok {
@@ -48,7 +48,7 @@ func compile(schema *openapi3.Schema) (*jsonschema.Schema, error) {
 	return compiler.Compile(name)
 }
 
-// isInt64 is OpenAPI's format, which JSON Schema has not.
+// isInt64 checks a format of OpenAPI that JSON Schema lacks.
 func isInt64(value any) error {
 	number, ok := value.(json.Number)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Transport is next, by which module is asked over a network,
-// and fails the test as Handler does.
+// Transport returns next, by which tests ask module over a network, and
+// fails the test as Handler does.
 func Transport(t testing.TB, module http.Handler, next http.RoundTripper) http.RoundTripper {
 	t.Helper()
 	return &transport{t, load(t, module), next}
@@ -28,13 +28,13 @@ func (r *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// follow has the exchange checked once the answer has been read or is closed.
+// follow checks the exchange once the answer is read or closed.
 func follow(t testing.TB, described *document, request *http.Request, response *http.Response) {
 	e := exchange{request, sentBody(request), response.StatusCode, response.Header, &body{}}
 	response.Body = newReader(response.Body, e.answered, func() { described.check(t, e) })
 }
 
-// sentBody is the request's body, where it can be had once more.
+// sentBody returns the request's body, if it can be read again.
 func sentBody(request *http.Request) *body {
 	if request.GetBody == nil {
 		return &body{ended: request.Body == nil || request.Body == http.NoBody}

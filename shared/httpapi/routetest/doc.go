@@ -1,3 +1,3 @@
-// Package routetest fails the tests of a package that mounts routes
-// and doesn't try each of them. It is for tests alone and depends on no module.
+// Package routetest fails the tests of a package that mounts routes without
+// trying each of them. Only tests import it, and it depends on no module.
 package routetest

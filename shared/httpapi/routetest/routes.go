@@ -10,17 +10,17 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// routes are those that were mounted, and whether each was ever answered without
+// routes are the mounted ones, with whether each was answered without
 // an error. Safe for concurrent use.
 type routes struct {
 	mu       sync.Mutex
-	answered map[string]bool // by "METHOD pattern"; bounded by what is mounted
+	answered map[string]bool // by "METHOD pattern"; bounded by the mounted routes
 }
 
 var observed = routes{answered: map[string]bool{}}
 
-// Handler is router, whose routes have to be answered without an
-// error, below 400, before Main ends.
+// Handler returns router, each of whose routes must be answered without
+// an error, below 400, before Main ends.
 func Handler(router chi.Router) http.Handler { return observed.handler(router) }
 
 func (o *routes) handler(router chi.Router) http.Handler {
@@ -47,8 +47,8 @@ func (o *routes) note(method, pattern string, answered bool) {
 	o.answered[route] = o.answered[route] || answered
 }
 
-// untried are the routes that were never answered without an
-// error; also where no routes were given at all.
+// untried returns the routes never answered without an error; also if
+// no routes were given at all.
 func (o *routes) untried() (found []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// A route counts as tried once it was answered without an error, by its method
-// and whatever its parameters were.
+// A route counts as tried once it was answered without an error, by its
+// method and with any parameters.
 func TestUntried(t *testing.T) {
 	router := chi.NewRouter()
 	answers := func(status int) http.HandlerFunc {
