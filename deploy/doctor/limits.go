@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // passwordNotice is how long before its end a password is reported.
@@ -27,21 +25,13 @@ const limitsQuery = `SELECT rolname, rolconnlimit, nullif(rolvaliduntil, 'infini
 
 // limits looks whether the service can do its work with what the role is held to.
 func (e *examination) limits(ctx context.Context, o opened) {
-	var found limits
-	ok := e.look(ctx, "role", o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
-		rows, err := o.pool.Query(ctx, limitsQuery)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[limits])
-		return err
-	})
+	rows, ok := readRows[limits](ctx, e, o, "role", limitsQuery)
 	if !ok {
 		return
 	}
-	e.fewConns(o, found)
-	e.passwordEnds(o.name, found)
-	e.harmfulSettings(o.name, found)
+	e.fewConns(o, rows[0])
+	e.passwordEnds(o.name, rows[0])
+	e.harmfulSettings(o.name, rows[0])
 }
 
 func (e *examination) fewConns(o opened, found limits) {

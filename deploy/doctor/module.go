@@ -51,6 +51,19 @@ type opened struct {
 	pool *pgxpool.Pool
 }
 
+// readRows reads rows of PostgreSQL's catalogue.
+func readRows[T any](ctx context.Context, e *examination, o opened, check, query string, arguments ...any) (found []T, ok bool) {
+	ok = e.look(ctx, check, o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
+		rows, err := o.pool.Query(ctx, query, arguments...)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+		return err
+	})
+	return found, ok
+}
+
 // read works in a read-only transaction.
 func (o opened) read(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return pg.Snapshot(ctx, o.pool, fn)

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/weirlog/weir/deploy/endpoint"
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -70,23 +68,16 @@ func (e *examination) role(ctx context.Context, o opened, users map[string]strin
 	for _, m := range modules {
 		schemas = append(schemas, m.schema.Name)
 	}
-	var found rights
-	ok := e.look(ctx, "role", o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
-		needed := o.schema.Rights()
-		var serving []string
-		for _, relation := range sorted(needed) {
-			serving = append(serving, needed[relation])
-		}
-		rows, err := o.pool.Query(ctx, rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[rights])
-		return err
-	})
+	needed := o.schema.Rights()
+	var serving []string
+	for _, relation := range sorted(needed) {
+		serving = append(serving, needed[relation])
+	}
+	rows, ok := readRows[rights](ctx, e, o, "role", rightsQuery, o.schema.Name, schemas, sorted(needed), serving)
 	if !ok {
 		return
 	}
+	found := rows[0]
 	before := len(e.report.Findings)
 	e.bypasses(o.name, found)
 	e.ownTables(o, found)
