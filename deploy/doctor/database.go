@@ -31,6 +31,7 @@ func (e *examination) databases(ctx context.Context) {
 			continue
 		}
 		e.server(ctx, o, load)
+		e.durability(ctx, o)
 		e.replica(ctx, o)
 		e.databaseClock(ctx, o)
 		e.role(ctx, o, users)

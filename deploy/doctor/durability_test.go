@@ -1,0 +1,34 @@
+package doctor
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/weirlog/weir/shared/pg"
+	"github.com/weirlog/weir/shared/testenv/postgrestest"
+)
+
+// Each setting by which the server forgets is found, and no other. Servers of
+// tests forget on purpose, in part.
+func TestUndurableIsFound(t *testing.T) {
+	pool, err := pg.Open(t.Context(), postgrestest.URL(t), "ledger")
+	must(t, err)
+	defer pool.Close()
+	e := &examination{Config: Config{}.orDefault()}
+	e.durability(t.Context(), opened{module: modules[1], pool: pool})
+	var want []Level
+	for _, setting := range sorted(undurable) {
+		var value string
+		must(t, pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&value))
+		if value == "off" {
+			want = append(want, undurable[setting].level)
+		}
+	}
+	var found []Level
+	for _, f := range e.report.Findings {
+		found = append(found, f.Level)
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %+v, want %v", e.report.Findings, want)
+	}
+}
