@@ -91,3 +91,20 @@ var roleFaults = []fault{
 		i.change(t, `ALTER TABLE ledger.links NO FORCE ROW LEVEL SECURITY`, `ALTER TABLE ledger.links FORCE ROW LEVEL SECURITY`)
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "not forced on links"}},
 }
+
+// lost loses an object of the ledger.
+func lost(lose, restore string) func(*testing.T, *installation, *Config) {
+	return func(t *testing.T, i *installation, _ *Config) { i.change(t, lose, restore) }
+}
+
+var objectFaults = []fault{
+	{"dropped index", lost(`DROP INDEX ledger.links_hour`, `CREATE INDEX links_hour ON ledger.links (hour)`),
+		Finding{Check: "schema", Subject: "ledger", Level: Warn, Seen: "the index links_hour of links is missing"}},
+	{"dropped constraint", lost(`ALTER TABLE ledger.answers DROP CONSTRAINT answers_pkey`,
+		`ALTER TABLE ledger.answers ADD CONSTRAINT answers_pkey PRIMARY KEY (organization, key)`),
+		Finding{Check: "schema", Subject: "ledger", Level: Fail, Seen: "the constraint answers_pkey of answers is missing"}},
+	{"disabled trigger", lost(`ALTER TABLE ledger.facts DISABLE TRIGGER facts_take_turn`, `ALTER TABLE ledger.facts ENABLE TRIGGER facts_take_turn`),
+		Finding{Check: "schema", Subject: "ledger", Level: Fail, Seen: "the trigger facts_take_turn of facts is missing"}},
+	{"policy of another name", lost(`ALTER POLICY organization ON ledger.links RENAME TO everybody`, `ALTER POLICY everybody ON ledger.links RENAME TO organization`),
+		Finding{Check: "schema", Subject: "ledger", Level: Fail, Seen: "the policy organization of links is missing"}},
+}

@@ -167,7 +167,7 @@ type fault struct {
 // nothing again once all are taken back.
 func TestFaultsAreFound(t *testing.T) {
 	i := newInstallation(t)
-	for _, faults := range [][]fault{databaseFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, machineFaults, secretFaults, certificateFaults} {
+	for _, faults := range [][]fault{databaseFaults, objectFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, machineFaults, secretFaults, certificateFaults} {
 		for _, f := range faults {
 			t.Run(f.name, func(t *testing.T) { f.isFound(t, i) })
 		}

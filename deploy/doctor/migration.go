@@ -27,6 +27,7 @@ func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
 			"Use the weir of the version that the services have.")
 	default:
 		e.report.add(OK, "migrations", o.name, "all are applied", "")
+		e.objects(ctx, o)
 	}
 	return true
 }
