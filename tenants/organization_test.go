@@ -16,6 +16,7 @@ func TestOrganizationDecisions(t *testing.T) {
 			return o.Create(tenants.CreateOrganization{ID: "org_1", Name: name, Tier: tier, At: noon})
 		}
 	}
+	joined := tenants.OrganizationCreated{Organization: "org_1", Name: "می\u200cخواهم", Tier: tenants.Scale, At: noon}
 	renamed := tenants.OrganizationRenamed{Organization: "org_1", Name: "Acme & Co", At: later}
 	rename := func(name string) func(tenants.Organization) ([]tenants.Event, error) {
 		return func(o tenants.Organization) ([]tenants.Event, error) {
@@ -31,6 +32,9 @@ func TestOrganizationDecisions(t *testing.T) {
 		"no name":                      {when: create(" ", tenants.Scale), faults: []string{"name"}},
 		"a name of 201":                {when: create(strings.Repeat("ä", 201), tenants.Scale), faults: []string{"name"}},
 		"a control character":          {when: create("Ac\x00me", tenants.Scale), faults: []string{"name"}},
+		"a line separator":             {when: create("Ac\u2028me", tenants.Scale), faults: []string{"name"}},
+		"a turn of direction":          {when: create("Ac\u202eme", tenants.Scale), faults: []string{"name"}},
+		"letters that are joined":      {when: create("می\u200cخواهم", tenants.Scale), then: []tenants.Event{joined}},
 		"no such tier":                 {when: create("Acme", "gold"), faults: []string{"tier"}},
 		"every fault at once":          {when: create("", ""), faults: []string{"name", "tier"}},
 		"rename":                       {given: []tenants.Event{created}, when: rename(" Acme & Co "), then: []tenants.Event{renamed}},
