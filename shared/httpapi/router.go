@@ -54,13 +54,13 @@ func NewRouter(options Options) *chi.Mux {
 	pace := paceOf(options)
 	router.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		pace(r)
-		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.Path))
+		return NewProblem(http.StatusNotFound, CodeNotFound, fmt.Sprintf("There is nothing at %q.", r.URL.EscapedPath()))
 	}))
 	router.MethodNotAllowed(Handle(func(w http.ResponseWriter, r *http.Request) error {
 		pace(r)
 		w.Header().Set("Allow", strings.Join(allowed(router, r.URL.Path), ", "))
 		return NewProblem(http.StatusMethodNotAllowed, CodeMethodNotAllowed,
-			fmt.Sprintf("%s is not possible on %q.", r.Method, r.URL.Path))
+			fmt.Sprintf("%s is not possible on %q.", r.Method, r.URL.EscapedPath()))
 	}))
 	return router
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,13 +107,16 @@ func TestInternalErrorsStayInside(t *testing.T) {
 	}
 }
 
+// What does not exist is named as it was sent: unescaped, it could
+// look like what does.
 func TestUnknownPathAndMethod(t *testing.T) {
 	for _, c := range []struct {
 		method, path, code string
 		status             int
-	}{{http.MethodPost, "/nowhere", "not_found", 404}, {http.MethodPut, "/do", "method_not_allowed", 405}} {
+	}{{http.MethodPost, "/nowhere", "not_found", 404}, {http.MethodPost, "/%64o", "not_found", 404}, {http.MethodPut, "/do", "method_not_allowed", 405}} {
 		recorder, _ := call(t, nil, httptest.NewRequest(c.method, c.path, nil))
-		if recorder.Code != c.status || members(t, recorder)["code"] != c.code {
+		problem := members(t, recorder)
+		if recorder.Code != c.status || problem["code"] != c.code || !strings.Contains(fmt.Sprint(problem["detail"]), strconv.Quote(c.path)) {
 			t.Errorf("%s %s = %d %s, want %d %s", c.method, c.path, recorder.Code, recorder.Body, c.status, c.code)
 		}
 	}
