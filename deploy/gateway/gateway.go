@@ -15,7 +15,7 @@ import (
 // A Gateway is the http.Handler of the whole API.
 type Gateway struct {
 	backends map[Module]Backend
-	own      http.Handler // what no module owns: health, OpenAPI, 404
+	own      http.Handler // what no module owns: health, OpenAPI, the way to the console, 404
 	openAPI  *openAPI
 }
 
@@ -32,6 +32,7 @@ func New(backends map[Module]Backend, proxies []netip.Prefix, logger *slog.Logge
 	router := httpapi.NewRouter(httpapi.Options{Logger: logger, Clock: clock, Proxies: proxies})
 	httpapi.Health(router, func() error { return g.Ready(context.Background()) })
 	router.With(httpapi.PublicDocument).Get(openAPIPath, httpapi.Handle(g.openAPI.serve))
+	router.With(httpapi.PublicDocument).Get("/", http.RedirectHandler("/console", http.StatusSeeOther).ServeHTTP)
 	g.own = router
 	return g, nil
 }

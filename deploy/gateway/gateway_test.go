@@ -82,6 +82,13 @@ func TestGatewayRoutes(t *testing.T) {
 	}
 }
 
+// Who types the address alone comes to the console.
+func TestGatewayRoot(t *testing.T) {
+	if w := get(local(t, nil), "GET", "/"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console" {
+		t.Errorf("GET /: %d %v", w.Code, w.Header())
+	}
+}
+
 // The gateway is ready when every module is, and reports which is not.
 func TestGatewayReady(t *testing.T) {
 	if w := get(local(t, nil), "GET", "/readyz"); w.Code != http.StatusOK {

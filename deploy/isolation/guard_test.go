@@ -14,7 +14,7 @@ import (
 
 // open are routes that ask nobody who they are and show
 // everybody the same, at any time.
-var open = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /console/assets/{version}/{name}"}
+var open = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json", "GET /console/assets/{version}/{name}"}
 
 // Every authenticated route limits its callers, and answers with the limit,
 // also those who are refused for lack of a scope or a permission.

@@ -28,6 +28,7 @@ type policy struct {
 // policies is who may use what. Who adds a route adds a line.
 var policies = []policy{
 	// Everybody, without any credential.
+	{route: "GET /", who: everybody, want: 303},
 	{route: "GET /healthz", who: everybody},
 	{route: "GET /readyz", who: everybody},
 	{route: "GET /v1/openapi.json", who: everybody},
@@ -264,7 +265,7 @@ var unreached = []string{
 }
 
 // ownOfGateway are those that the gateway answers itself, for all modules.
-var ownOfGateway = []string{"GET /healthz", "GET /readyz", "GET /v1/openapi.json"}
+var ownOfGateway = []string{"GET /", "GET /healthz", "GET /readyz", "GET /v1/openapi.json"}
 
 // A gate is who gets through, and how others are refused.
 type gate struct {
