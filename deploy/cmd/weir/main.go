@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,18 +21,9 @@ import (
 const description = `Weir takes batches of log entries over HTTPS, never loses one that it acknowledged, charges each byte exactly once,
 and groups the errors.
 
-  weir run           starts everything on https://localhost:8443 and prints what to do next
-  weir demo          sends a minute of traffic to it, in a second terminal
-  weir bench         measures this machine
-  weir bench-ledger  measures the ledger alone, beside what PostgreSQL takes at most
-  weir fair          measures what quiet organizations notice of noisy ones
-  weir soak          lets a year pass in minutes, and shows that nothing grows for ever
-  weir parked        shows records that could not be applied, and has them applied or discarded
-  weir migrate       brings the databases up to date as a role of their own, before services start
-  weir doctor        looks at an installation, and says what is wrong and what to do about it
-  weir backup        copies the databases of an installation while it runs
-  weir restore       brings them back
-  weir resume        lets an installation go on after a restore, or with brokers that were made anew
+  weir run     starts everything on https://localhost:8443 and prints what to do next
+  weir demo    sends a minute of traffic to it, in a second terminal
+  weir doctor  says what is wrong with it, or with an installation, and what to do
 
 Every flag can be given in the environment; weir <command> --help shows the names.`
 
@@ -83,9 +75,11 @@ func main() {
 	}
 }
 
-// oneLine writes an error that may be several as one line.
+// oneLine writes an error that may be several as one line. What
+// each module refuses alike, such as a shared setting, stands once.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' }), "; ")
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
+	return strings.Join(slices.Compact(lines), "; ")
 }
 
 func (c *commands) logger() *slog.Logger {
