@@ -1,3 +1,3 @@
-// Package mail hands messages to one mail server. It keeps nothing, and
-// knows no reason why anybody gets mail.
+// Package mail sends messages by one mail server. It stores nothing,
+// and does not know why anybody gets mail.
 package mail

@@ -15,14 +15,13 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// timeout is how long handing over a message may take, from the
-// look-up of the server's name on.
+// timeout limits sending a message, from the look-up of the server's name on.
 const timeout = 30 * time.Second
 
-// ErrRefused means that the server will never take the message.
+// ErrRefused means that the server will never accept the message.
 var ErrRefused = errors.New("the mail server refuses the message")
 
-// A Server takes messages for whoever they are for.
+// A Server accepts messages for any recipient.
 type Server struct {
 	host    string
 	options []gomail.Option
@@ -31,9 +30,9 @@ type Server struct {
 
 // ParseServer reads an address such as
 // smtp://user:password@mail.example:587, or smtps:// for a server that
-// begins with TLS. Over smtp, TLS is begun where the server offers it, and
-// required where there is a password. from is the sender, an address or Name
-// <address>. No error shows the address, which has the password.
+// begins with TLS. With smtp, TLS begins if the server offers it, and
+// is required with a password. from is the sender, an address or Name
+// <address>. No error shows the address, which contains the password.
 func ParseServer(address httpapi.Secret, from string, trust *tls.Config) (*Server, error) {
 	parsed, err := url.Parse(address.Reveal())
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "smtp" && parsed.Scheme != "smtps" {
@@ -84,7 +83,7 @@ func optionsOf(server *url.URL) ([]gomail.Option, error) {
 
 // A Message is for one person.
 type Message struct {
-	ID      string // of what it is about: the same whenever it is sent again
+	ID      string // of its subject: the same for every attempt
 	To      string // address
 	Name    string // of the person
 	Subject string
@@ -92,10 +91,11 @@ type Message struct {
 	HTML    string
 	At      time.Time
 
-	Unsubscribe string // https:// link by which its reader ends such mail with one click; empty: there is none
+	Unsubscribe string // https:// link that unsubscribes its reader with one click; empty: none
 }
 
-// Send sends a message. ErrRefused: it never will be taken; other errors pass.
+// Send sends a message. ErrRefused: it will never be accepted; other
+// errors are transient.
 func (s *Server) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -120,7 +120,7 @@ func (s *Server) compose(m Message) (*gomail.Msg, error) {
 	message.Subject(m.Subject)
 	message.SetDateWithValue(m.At)
 	message.SetMessageIDWithValue(m.ID + "@weir")
-	message.SetGenHeader("Auto-Submitted", "auto-generated") // so that nothing answers by itself
+	message.SetGenHeader("Auto-Submitted", "auto-generated") // stops automatic replies
 	if m.Unsubscribe != "" {
 		err = errors.Join(err, message.SetListUnsubscribeOneClick(m.Unsubscribe))
 	}
@@ -129,8 +129,8 @@ func (s *Server) compose(m Message) (*gomail.Msg, error) {
 	return message, err
 }
 
-// judge separates lasting errors from passing ones: a server
-// reports that for each message.
+// judge separates lasting errors from transient ones, which a server
+// reports for each message.
 func judge(err error) error {
 	var failed *gomail.SendError
 	if errors.As(err, &failed) && !failed.IsTemp() && failed.ErrorCode() >= 500 {

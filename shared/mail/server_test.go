@@ -17,7 +17,7 @@ func message(to string) mail.Message {
 	return mail.Message{ID: "msg_1", To: to, Name: "Ada Ä", Subject: "Quota exhausted", Text: "Nothing is left.", HTML: "<p>Nothing is left.</p>", At: time.Now()}
 }
 
-// A message arrives as text and as HTML, over TLS, with an id that stays the same.
+// A message arrives as text and as HTML, over TLS, with an unchanging id.
 func TestSend(t *testing.T) {
 	office := mailtest.Open(t)
 	if err := office.Server(t, mailtest.Password).Send(t.Context(), message("ada@example.com")); err != nil {
@@ -34,8 +34,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// A message that can be ended says so to mail programs (RFC 8058); a link that
-// they could not follow is refused.
+// A message with an unsubscribe link declares it to mail programs (RFC
+// 8058); a link that they could not follow is refused.
 func TestUnsubscribe(t *testing.T) {
 	office := mailtest.Open(t)
 	const link = "https://weir.example/console/unsubscribe?kind=threshold&member=mem_0123456789abcdef0123456789abcdef&signature=0123456789abcdef012345"
@@ -64,7 +64,7 @@ func TestUnsubscribe(t *testing.T) {
 	}
 }
 
-// A person may have any name.
+// A person's name may be any text.
 func TestNames(t *testing.T) {
 	office := mailtest.Open(t)
 	for i, name := range []string{"", `Ada "Countess" Lovelace`, `back\slash\`, "Lovelace, Ada <ada@elsewhere.example>", "Ada\r\nBcc: eve@example.com", "Ä"} {
@@ -84,7 +84,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What a server refuses for good is not tried again, as what passes is.
+// A permanent refusal is not retried; a transient error is.
 func TestRefusals(t *testing.T) {
 	office := mailtest.Open(t)
 	for to, refused := range map[string]bool{"nobody@example.com": true, "busy@example.com": false} {
@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An address that is none is refused, and the password in it is not shown.
+// An invalid address is refused, and its password is not shown.
 func TestParseServer(t *testing.T) {
 	for _, address := range []string{"http://mail.example", "smtp://:5eed@", "smtp://u:5eed@mail.example:99999", "%5eed"} {
 		if _, err := mail.ParseServer(httpapi.Secret(address), "weir@example.com", nil); err == nil || strings.Contains(err.Error(), "5eed") {

@@ -13,26 +13,26 @@ type Registry struct {
 	metrics *prometheus.Registry
 }
 
-// New returns a registry that measures the process itself: the
-// Go runtime, CPU, memory and open files.
+// New returns a registry that measures the process itself: the Go
+// runtime, CPU, memory and open files.
 func New() *Registry {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &Registry{metrics: metrics}
 }
 
-// For is where a service registers its instruments, with the
-// label service, so that services in one process stay apart.
-// Registering one twice for a service panics.
+// For returns the registerer of a service, with the label service, so
+// that services in one process stay apart. Registering an instrument
+// twice for a service panics.
 func (r *Registry) For(service string) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(prometheus.Labels{"service": service}, r.metrics)
 }
 
-// Registered is what Handler shows, for whoever looks at it in this process.
+// Registered returns the metrics of Handler, for readers in this process.
 func (r *Registry) Registered() *prometheus.Registry { return r.metrics }
 
-// Handler shows the metrics in the text format of Prometheus, or to those who
-// ask for it in OpenMetrics, which alone has exemplars.
+// Handler shows the metrics in the text format of Prometheus, or on
+// request in OpenMetrics, which alone has exemplars.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limits of a connection. A profile takes as long as its reader
-// asks for, so writing has no limit.
+// Limits of a connection. The reader chooses a profile's duration, so
+// writing has no limit.
 const (
 	readTimeout  = 5 * time.Second
 	drainTimeout = time.Second
@@ -26,12 +26,12 @@ const (
 type Config struct {
 	MetricsListen string `help:"Address of a plain HTTP listener with /metrics and /debug/pprof, such as 127.0.0.1:9464. Keep it off public networks. Empty: none." env:"WEIR_METRICS_LISTEN"`
 
-	Registry *Registry `kong:"-"` // of the process that several services share; nil: the service has its own
+	Registry *Registry `kong:"-"` // of a process with several services; nil: a registry of its own
 }
 
-// A Service is one service's way to be measured.
+// A Service measures one service.
 type Service struct {
-	Registerer prometheus.Registerer // takes its instruments
+	Registerer prometheus.Registerer // registers its instruments
 
 	registry *Registry
 	listen   string
@@ -48,8 +48,8 @@ func (c Config) Service(name string, logger *slog.Logger) *Service {
 	return &Service{Registerer: registry.For(name), registry: registry, listen: c.MetricsListen, logger: logger}
 }
 
-// Addr is where Run shows the metrics; "" before it does, or
-// where no address is configured.
+// Addr returns the address of the metrics; "" before Run, or without
+// a configured address.
 func (s *Service) Addr() string {
 	if addr := s.addr.Load(); addr != nil {
 		return *addr
@@ -90,7 +90,7 @@ func (s *Service) serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// shutdown lets a scrape finish. A running profile is cut off.
+// shutdown lets a scrape finish. It cuts off a running profile.
 func shutdown(server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -102,7 +102,7 @@ func shutdown(server *http.Server) error {
 	return nil
 }
 
-// routes leave out pprof's command line: it may hold secrets.
+// routes leaves out pprof's command line: it may hold secrets.
 func (s *Service) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.registry.Handler())

@@ -16,7 +16,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv"
 )
 
-// start runs a service until the test ends, and returns where it shows its metrics.
+// start runs a service until the test ends, and returns its metrics' address.
 func start(t *testing.T, service *telemetry.Service) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -57,7 +57,8 @@ func count(service *telemetry.Service, name string) {
 	counter.Inc()
 }
 
-// A scrape shows the process and what the service counts, under the service's name.
+// A scrape shows the process and the service's instruments, under
+// the service's name.
 func TestMetricsAreShown(t *testing.T) {
 	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
 	count(service, "work_total")
@@ -72,7 +73,7 @@ func TestMetricsAreShown(t *testing.T) {
 	}
 }
 
-// Who asks for OpenMetrics gets it, with the same names of series.
+// A client that asks for OpenMetrics gets it, with the same series.
 func TestOpenMetrics(t *testing.T) {
 	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
 	count(service, "work_total")
@@ -96,8 +97,8 @@ func TestOpenMetrics(t *testing.T) {
 	}
 }
 
-// Services of one process share a registry, and the same
-// instrument of each stays apart.
+// Services of one process share a registry, and their instruments of
+// the same name stay apart.
 func TestServicesShareARegistry(t *testing.T) {
 	registry := telemetry.New()
 	for _, name := range []string{"ledger", "ingest"} {
@@ -112,7 +113,7 @@ func TestServicesShareARegistry(t *testing.T) {
 	}
 }
 
-// Profiles are there for the asking, the command line is not: it may hold secrets.
+// Profiles are served, the command line is not: it may hold secrets.
 func TestProfiles(t *testing.T) {
 	url := start(t, telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t)))
 	for path, want := range map[string]int{
@@ -128,7 +129,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// A reader that is still at it holds nobody up for long.
+// A slow reader delays nobody for long.
 func TestEndsWhileAProfileRuns(t *testing.T) {
 	service := telemetry.Config{MetricsListen: "127.0.0.1:0"}.Service("ledger", testenv.Logger(t))
 	ctx, stop := context.WithCancel(t.Context())
@@ -160,7 +161,7 @@ func TestEndsWhileAProfileRuns(t *testing.T) {
 	}
 }
 
-// A port in use is one line that names the setting and the address.
+// A port in use is an error of one line that names the setting and the address.
 func TestPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

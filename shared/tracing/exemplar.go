@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Observe measures value, in the unit of observer. Where ctx has a span that is
-// sampled, the id of its trace goes with it as an exemplar.
+// Observe measures value, in the unit of observer. If ctx has a sampled
+// span, its trace id is added as an exemplar.
 func Observe(ctx context.Context, observer prometheus.Observer, value float64) {
 	span := trace.SpanContextFromContext(ctx)
 	if with, can := observer.(prometheus.ExemplarObserver); can && span.IsSampled() {

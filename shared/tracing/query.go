@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Queries makes a span of each statement under a span, the commit among them.
+// Queries makes a span of each statement below a span, commits included.
 // It has the statement's first word: neither text nor arguments.
 type Queries struct{}
 
@@ -30,7 +30,7 @@ func (Queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQue
 	endStatement(ctx, data.CommandTag, data.Err)
 }
 
-// TraceBatchStart begins statements that are sent together: one span.
+// TraceBatchStart begins one span for statements sent together.
 func (Queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return startStatement(ctx, "batch")
 }
@@ -53,8 +53,8 @@ func (Queries) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 	endStatement(ctx, data.CommandTag, data.Err)
 }
 
-// startStatement always leaves a span in ctx that endStatement may end: its
-// own, or one that does not record.
+// startStatement always leaves a span in ctx that endStatement may end:
+// its own, or one that does not record.
 func startStatement(ctx context.Context, sql string) context.Context {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx
@@ -73,8 +73,8 @@ func endStatement(ctx context.Context, tag pgconn.CommandTag, err error) {
 	End(span, err)
 }
 
-// operations are the first words of statements; what else begins one is
-// named "query", for it might be anything.
+// operations are known first words of statements; any other is named
+// "query", as it might be anything.
 var operations = map[string]bool{
 	"begin": true, "commit": true, "rollback": true, "savepoint": true, "release": true, "set": true, "lock": true, "with": true,
 	"select": true, "insert": true, "update": true, "delete": true, "merge": true, "copy": true, "batch": true,

@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// none is no span, made once so that it costs nothing.
+// none is no span, created once so that it costs nothing.
 var none = trace.SpanFromContext(context.Background())
 
-// Start begins a span below the one of ctx. Where that has none, so has this.
+// Start begins a span below the one of ctx. Without that there is none.
 func Start(ctx context.Context, name string) (context.Context, trace.Span) {
 	return start(ctx, name, trace.SpanKindInternal)
 }
@@ -31,7 +31,7 @@ func start(ctx context.Context, name string, kind trace.SpanKind) (context.Conte
 
 const scope = "github.com/weirlog/weir/shared/tracing"
 
-// Publish begins the span of messages on their way to the brokers'
+// Publish begins the span from sending messages to the brokers'
 // acknowledgement.
 func Publish(ctx context.Context, topic string, messages int) (context.Context, trace.Span) {
 	ctx, span := start(ctx, "publish", trace.SpanKindProducer)
@@ -43,8 +43,8 @@ func Publish(ctx context.Context, topic string, messages int) (context.Context, 
 	return ctx, span
 }
 
-// End ends a span. Of an error it has the kind alone: a text may hold what a
-// client sent.
+// End ends a span. It records only the kind of an error: its text may
+// hold what a client sent.
 func End(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		span.SetStatus(codes.Error, "")
@@ -66,11 +66,11 @@ func kindOf(err error) string {
 	return "_OTHER"
 }
 
-// StatusKey is the attribute of a request's answer.
+// StatusKey is the attribute of an answer's status.
 const StatusKey = attribute.Key("http.response.status_code")
 
-// Answered names the span of ctx's request by its route's pattern, and by the
-// outcome. A route is "" where there is none.
+// Answered names the span of ctx's request by its route's pattern and
+// its outcome. route is "" without one.
 func Answered(ctx context.Context, method, route string, status int) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -87,15 +87,15 @@ func Answered(ctx context.Context, method, route string, status int) {
 	}
 }
 
-// SetOrganization notes whose request ctx's is; "": nobody's that is known.
+// SetOrganization records the organization of ctx's request; "": unknown.
 func SetOrganization(ctx context.Context, id string) {
 	if span := trace.SpanFromContext(ctx); id != "" && span.IsRecording() {
 		span.SetAttributes(attribute.String("weir.organization", id))
 	}
 }
 
-// Traceparent is what a record carries of ctx's request: its span where it is
-// sampled. Without traces it is what the client sent.
+// Traceparent returns what a record carries of ctx's request: its span
+// if it is sampled. Without tracing it is what the client sent.
 func Traceparent(ctx context.Context, sent string) string {
 	span := trace.SpanContextFromContext(ctx)
 	switch {
@@ -107,16 +107,16 @@ func Traceparent(ctx context.Context, sent string) string {
 	return "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-01"
 }
 
-// Propagate lets a request that is handed on belong to ctx's trace. Without
-// traces it keeps what the client sent.
+// Propagate passes ctx's trace on with a forwarded request. Without
+// tracing it keeps what the client sent.
 func Propagate(ctx context.Context, header http.Header) {
 	if trace.SpanContextFromContext(ctx).IsValid() {
-		header.Del("Tracestate") // of the client's trace, which this one is not
+		header.Del("Tracestate") // of the client's trace, not of this one
 		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 	}
 }
 
-// Logger is logger with the id of ctx's trace, if there is one.
+// Logger returns logger with the id of ctx's trace, if there is one.
 func Logger(ctx context.Context, logger *slog.Logger) *slog.Logger {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		return logger.With(slog.String("trace_id", span.TraceID().String()))

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/rate"
 )
 
-// MaxLinks is to how many requests a transaction is linked at most.
+// MaxLinks limits the requests that a transaction is linked to.
 const MaxLinks = 32
 
 // A Tracer begins the traces of a service. nil begins none.
@@ -26,23 +26,23 @@ type Tracer struct {
 	clock     func() time.Time
 }
 
-// A proxy may pass on what clients send: of its sampled traces so many a second
-// are followed as such, and so many at once.
+// A proxy may pass on what clients send: so many of its sampled traces
+// are followed a second, and so many at once.
 const (
 	followedPerSecond = 100
 	followedBurst     = 500
 )
 
-// New returns the tracer of a service, of a provider that keeps what is not
-// sampled until a request has ended. shutdown exports what is left; continues says
-// whether the traces of trusted proxies are continued.
+// New returns a service's tracer on a provider that keeps unsampled
+// spans until their request has ended. shutdown exports the rest;
+// continues says whether the traces of trusted proxies are continued.
 func New(service string, provider trace.TracerProvider, continues bool, shutdown func()) *Tracer {
 	clock := time.Now //nolint:forbidigo // OpenTelemetry stamps spans by the machine's clock
 	return &Tracer{tracer: provider.Tracer("github.com/weirlog/weir/" + service), shutdown: shutdown, continues: continues, clock: clock}
 }
 
-// Request begins the trace of an HTTP request. The client's own trace is
-// linked to, never continued: what is sampled costs us, so we decide.
+// Request begins the trace of an HTTP request. It links to the client's
+// own trace and never continues it: sampling costs us, so we decide.
 func (t *Tracer) Request(ctx context.Context, traceparent string) (context.Context, trace.Span) {
 	if t == nil {
 		return ctx, none
@@ -54,8 +54,8 @@ func (t *Tracer) Request(ctx context.Context, traceparent string) (context.Conte
 	return t.tracer.Start(ctx, "request", options...)
 }
 
-// Proxied is Request of a trusted proxy, whose trace is continued if so
-// configured: it decides what is sampled, within bounds.
+// Proxied is Request for a trusted proxy, whose trace is continued if
+// so configured: it decides about sampling, within limits.
 func (t *Tracer) Proxied(ctx context.Context, traceparent string) (context.Context, trace.Span) {
 	from := parse(traceparent)
 	if t == nil || !t.continues || !from.IsValid() {
@@ -74,7 +74,7 @@ func (t *Tracer) follows() bool {
 }
 
 // Transaction begins the trace of a transaction that applies records of topic,
-// where any of them is sampled: traceparents are theirs, at most MaxLinks.
+// if any of them is sampled: traceparents are theirs, at most MaxLinks.
 func (t *Tracer) Transaction(ctx context.Context, group, topic string, records int, traceparents []string) (context.Context, trace.Span) {
 	if t == nil || len(traceparents) == 0 {
 		return ctx, none
@@ -95,14 +95,14 @@ func (t *Tracer) Transaction(ctx context.Context, group, topic string, records i
 	))
 }
 
-// Close exports what is left, within seconds. Spans that end later are lost.
+// Close exports the rest, within seconds. Spans that end later are lost.
 func (t *Tracer) Close() {
 	if t != nil {
 		t.shutdown()
 	}
 }
 
-// IsSampled reports whether a traceparent says that its request is sampled.
+// IsSampled reports whether a traceparent is of a sampled request.
 func IsSampled(traceparent string) bool { return parse(traceparent).IsSampled() }
 
 func parse(traceparent string) trace.SpanContext {

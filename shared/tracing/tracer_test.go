@@ -9,8 +9,8 @@ import (
 
 const sampledClient = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// A proxy that has every trace sampled is followed within a rate; beyond it
-// requests go on, not sampled.
+// A proxy that samples every trace is followed within a rate; requests
+// beyond it continue unsampled.
 func TestFollowedIsBounded(t *testing.T) {
 	tracer := New("ingest", sdktrace.NewTracerProvider(), true, func() {})
 	now := time.Now()

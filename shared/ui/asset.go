@@ -18,18 +18,18 @@ var assetFiles embed.FS
 
 const assetsPath = "/console/assets/"
 
-// An asset is a file that pages refer to. Its address changes with its content,
-// so that browsers may keep it for ever.
+// An asset is a file of pages. Its address changes with its content, so
+// that browsers may keep it forever.
 type asset struct {
 	path        string
 	contentType string
 	content     []byte
 }
 
-// assets are all of them, by name.
+// assets are all assets, by name.
 var assets = readAssets()
 
-// contentTypes are those of assets, by the end of their names.
+// contentTypes are those of assets, by file extension.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -58,8 +58,7 @@ func readAsset(name string) asset {
 	return asset{path: assetsPath + hex.EncodeToString(sum[:8]) + "/" + name, contentType: contentType, content: content}
 }
 
-// assetPath is the address of the asset called name. One that
-// does not exist is a programmer's error.
+// assetPath returns the address of a named asset. A missing one is a bug.
 func assetPath(name string) (string, error) {
 	found, ok := assets[name]
 	if !ok {
@@ -68,14 +67,14 @@ func assetPath(name string) (string, error) {
 	return found.path, nil
 }
 
-// MountAssets serves what every page refers to. Every module mounts
-// it: any of them gives the same answers.
+// MountAssets serves the files of every page. Every module mounts it:
+// all give the same answers.
 func MountAssets(router chi.Router) {
 	router.With(httpapi.PublicFile).Get(assetsPath+"{version}/{name}", httpapi.Handle(serveAsset))
 }
 
-// serveAsset serves an asset for any version: during an upgrade a page may ask
-// for one that this process does not have. Only its own may be cached.
+// serveAsset serves an asset for any version: during an upgrade a page
+// may ask for one that this process lacks. Only its own may be cached.
 func serveAsset(w http.ResponseWriter, r *http.Request) error {
 	found, ok := assets[chi.URLParam(r, "name")]
 	if !ok {

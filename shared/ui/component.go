@@ -17,20 +17,21 @@ type Field struct {
 	Autocomplete string
 	Step         string   // of a number or a time; "any" allows seconds and fractions
 	MaxLength    int      // in characters; 0: none
-	Required     bool     // for the browser; the server decides anew
+	Required     bool     // for the browser; the server checks again
 	Optional     bool     // shown in the label
-	Choices      []Choice // one of these instead of a text
+	Choices      []Choice // offered instead of a text input
 	Code         bool     // gets the one-time code of the link that led here, by the script "code"
 }
 
-// A Choice is one of the values of a field.
+// A Choice is one of a field's values.
 type Choice struct {
 	Value    string
 	Text     string
 	Selected bool
 }
 
-// NewChoices makes choices of pairs of value and text; the one with value is selected.
+// NewChoices returns choices of pairs of value and text; the one with
+// value is selected.
 func NewChoices(value string, pairs ...[2]string) []Choice {
 	var choices []Choice
 	for _, pair := range pairs {
@@ -47,7 +48,7 @@ type Checks struct {
 	Choices []Choice
 }
 
-// An Empty is shown where a list has nothing: what would be here, and how to
+// An Empty is shown for an empty list: what would be here, and how to
 // get it. The template "empty" shows it.
 type Empty struct {
 	Title  string
@@ -58,16 +59,16 @@ type Empty struct {
 // A Code is a text to copy, such as a key, a link or a command, in a frame with
 // a button by the script "copy". The template "code" shows it.
 type Code struct {
-	ID     string // of the element that holds the text
-	Label  string // what the text is, for those who do not see where it stands
+	ID     string // of the element with the text
+	Label  string // what the text is, for screen readers
 	Text   string
 	Copy   string // the button's text, such as Copy key
-	Secret bool   // is shown this once: it stands out, and is selected as a whole
+	Secret bool   // shown only once: highlighted, and selected as a whole
 }
 
 // Variants are alternative codes, such as in several languages, of
-// which the reader sees one at a time. The template "variants"
-// shows them, without a script; at most four.
+// which the reader sees one at a time. The template "variants" shows
+// them, without a script; at most four.
 type Variants struct {
 	Label string // what the reader chooses between, such as Language
 	Of    []Variant
@@ -79,11 +80,10 @@ type Variant struct {
 	Code Code
 }
 
-// An Awaited is something expected while the reader looks. The
-// template "awaited" shows it, and the script "poll" asks until
-// it has happened: see WriteAwaited.
+// An Awaited is an event that the reader waits for. The template "awaited"
+// shows it, and the script "poll" asks until it has happened: see WriteAwaited.
 type Awaited struct {
-	Text string // how it stands
+	Text string // its state
 	Done bool
 	Poll string // the address to ask
 }
@@ -97,15 +97,14 @@ func WriteAwaited(w http.ResponseWriter, awaited Awaited) {
 	_, _ = w.Write([]byte(awaited.Text))
 }
 
-// A Pager leads through a list. The template "pager" shows it.
+// A Pager links the pages of a list. The template "pager" shows it.
 type Pager struct {
 	First string // address of the first page; empty on it
 	Next  string // address of the next page; empty on the last
 }
 
-// NewPager makes the pager of the page that r asks for;
-// nextCursor is that of the list, nil on the last page. The rest
-// of the address, such as filters, stays.
+// NewPager returns the pager of r's page; nextCursor is the list's, nil
+// on the last page. The rest of the address, such as filters, stays.
 func NewPager(r *http.Request, nextCursor *string) Pager {
 	var pager Pager
 	query := r.URL.Query()

@@ -8,11 +8,11 @@ import (
 // A Flash reports what just happened.
 type Flash struct {
 	Text  string
-	Fault bool // it did not work
+	Fault bool // it failed
 }
 
-// flashCookie carries the code of a flash over one redirect. It names one of
-// the program's own texts, so that no forged text can be shown.
+// flashCookie carries the code of a flash over one redirect. The code names
+// one of the program's own texts, so that no forged text can be shown.
 const flashCookie = "__Host-weir-flash"
 
 const flashLasts = time.Minute
@@ -22,8 +22,8 @@ func SetFlash(w http.ResponseWriter, code string) {
 	http.SetCookie(w, flash(code, int(flashLasts/time.Second)))
 }
 
-// TakeFlash returns the flash of the page before, once; nil
-// where it set none of texts.
+// TakeFlash returns the flash of the page before, once; nil if it set
+// none of texts.
 func TakeFlash(w http.ResponseWriter, r *http.Request, texts map[string]string) *Flash {
 	cookie, err := r.Cookie(flashCookie)
 	if err != nil {

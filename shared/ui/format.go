@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// functions are what templates may call.
+// functions are those of templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    assetPath,
@@ -21,7 +21,7 @@ func functions() template.FuncMap {
 	}
 }
 
-// Instant is an instant for people, to the second.
+// Instant formats a time for people, to the second.
 func Instant(at time.Time) string {
 	return day(at) + " " + clock(at)
 }
@@ -30,7 +30,7 @@ func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 func clock(at time.Time) string { return at.UTC().Format(time.TimeOnly) + " UTC" }
 
-// Count is a whole number with its thousands apart, such as 1,234,567.
+// Count formats a whole number with separate thousands, such as 1,234,567.
 func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -45,8 +45,9 @@ func Count(n int64) string {
 	return sign + strings.Join(append([]string{digits}, groups...), ",")
 }
 
-// Bytes is a size for people: exact below 1 KiB, else with one decimal place,
-// rounded down so that nothing looks used up or whole before it is.
+// Bytes formats a size for people: exact below 1 KiB, else with one
+// decimal place, rounded down so that nothing looks used up or whole
+// before it is.
 func Bytes(n int64) string {
 	if n > -1024 && n < 1024 {
 		return fmt.Sprintf("%d B", n)

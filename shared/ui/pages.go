@@ -18,11 +18,11 @@ import (
 //go:embed templates/*.html
 var shell embed.FS
 
-// A Link leads somewhere.
+// A Link leads to a page.
 type Link struct {
 	Text    string
 	Href    string
-	Current bool // leads to where the reader is
+	Current bool // leads to the current page
 }
 
 // Pages are the pages of one module. Safe for concurrent use.
@@ -48,8 +48,8 @@ func NewPages(section Section, files fs.FS) *Pages {
 	return pages
 }
 
-// Mount adds the pages' assets to router and, for signed-in people whose role
-// may read the section, a module's own pages.
+// Mount adds the pages' assets to router and, for signed-in people
+// whose role may read the section, a module's own pages.
 func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(signedIn chi.Router)) {
 	MountAssets(router)
 	router.Group(func(signedIn chi.Router) {
@@ -61,14 +61,14 @@ func (p *Pages) Mount(router chi.Router, guard *identity.Guard, routes func(sign
 // A View is what a page shows.
 type View struct {
 	Title string
-	Tabs  []Link // pages beside this one in the section
+	Tabs  []Link // other pages of the section
 	Flash *Flash // what just happened, shown once
 	Bare  bool   // without navigation: before sign-in
 	Data  any    // the page's own
 }
 
-// Write answers r with a page. It panics for a page that can't
-// be rendered, before anything is sent.
+// Write answers r with a page. If the page can't be rendered, it panics
+// before anything is sent.
 func (p *Pages) Write(w http.ResponseWriter, r *http.Request, status int, page string, view View) {
 	var rendered bytes.Buffer
 	data := struct {

@@ -8,8 +8,8 @@ import (
 
 const problemPage = "problem"
 
-// Handle makes a handler of a function whose error becomes a page: an
-// httpapi.Problem with its text, anything else without details.
+// Handle turns a function into a handler that shows its error as a page:
+// an httpapi.Problem with its text, anything else without details.
 func (p *Pages) Handle(handle func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := handle(w, r); err != nil {
@@ -27,7 +27,7 @@ func (p *Pages) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		Title: problemTitle(problem),
 		Data: struct {
 			Detail    string
-			RequestID string // empty where the reader can't gain anything from a report
+			RequestID string // empty if a report would not help the reader
 		}{problem.Detail, reportID(r, problem.Status)},
 	})
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/weirlog/weir/shared/identity"
 )
 
-// policy allows the console's own stylesheet, scripts, images and forms, and
-// nothing else: no inline or foreign script, no frame. So a client's text
-// that escaped the templates could not act.
+// policy allows only the console's own stylesheet, scripts, images and
+// forms: no inline or foreign script, no frame. So a client's text that
+// escaped the templates could not act.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Protect sets the headers that protect pages, and refuses changes that a
-// browser reports to come from another site (cross-site request forgery). Every
-// route of the console goes through it, the sign-in too.
+// browser reports as coming from another site (cross-site request
+// forgery). Every route of the console passes through it, the sign-in too.
 func (p *Pages) Protect(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(p.Handle(func(http.ResponseWriter, *http.Request) error {
@@ -32,18 +32,18 @@ func (p *Pages) RequireSession(guard *identity.Guard) func(http.Handler) http.Ha
 	return guard.RequireSession(p.refuse)
 }
 
-// RequireReady passes everybody once the guard can judge, and
-// shows others a page with the reason.
+// RequireReady passes all requests once the guard can judge, and else
+// shows a page with the reason.
 func (p *Pages) RequireReady(guard *identity.Guard) func(http.Handler) http.Handler {
 	return guard.RequireReady(p.refuse)
 }
 
-// lookAgain is after how many seconds a browser asks again for a
-// page of a process that is starting.
+// lookAgain is after how many seconds a browser reloads a page of
+// a starting process.
 const lookAgain = "3"
 
-// refuse answers those that a guard does not pass. The page of a
-// starting service reloads itself.
+// refuse answers requests that a guard refuses. The page of a starting
+// service reloads itself.
 func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var problem *httpapi.Problem
 	if errors.As(err, &problem) && problem.Code == httpapi.CodeUnavailable && r.Method == http.MethodGet {

@@ -19,12 +19,12 @@ const (
 	Settings Section = "Settings"
 )
 
-// sections are all of them, in the order of the navigation.
+// sections are all sections, in the order of the navigation.
 var sections = []struct {
 	section Section
 	path    string
-	read    identity.Read // "": the settings, where each page has a permission of its own
-	deed    string        // as it goes on after "may"
+	read    identity.Read // "": the settings, whose pages each have a permission
+	deed    string        // completes "may …"
 }{
 	{Logs, "/console/logs", identity.ReadLogs, "read the logs"},
 	{Errors, "/console/errors", identity.ReadErrors, "read the errors"},
@@ -32,7 +32,8 @@ var sections = []struct {
 	{Settings, "/console/settings", "", ""},
 }
 
-// navigation leads to the sections that the reader may see, who is in current.
+// navigation returns links to the sections that the reader may see;
+// current is the reader's.
 func navigation(r *http.Request, current Section) (links []Link) {
 	reader, known := identity.PrincipalOf(r.Context())
 	for _, s := range sections {
@@ -43,7 +44,7 @@ func navigation(r *http.Request, current Section) (links []Link) {
 	return links
 }
 
-// Home is where a member starts: the first section that the role may see.
+// Home returns a member's first page: the first section that the role may see.
 func Home(member identity.Principal) string {
 	for _, s := range sections {
 		if s.read == "" || member.MayRead(s.read) {
@@ -53,8 +54,8 @@ func Home(member identity.Principal) string {
 	panic("BUG: there is no section for everybody")
 }
 
-// permit refuses members whose role may not read the section,
-// and names the roles to ask.
+// permit refuses members whose role may not read the section, and names
+// the roles to ask.
 func (p *Pages) permit(next http.Handler) http.Handler {
 	return p.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		reader := identity.FromContext(r.Context())
@@ -69,7 +70,7 @@ func (p *Pages) permit(next http.Handler) http.Handler {
 	})
 }
 
-// whoMay names the members whose role may look at something.
+// whoMay names the members whose role may see something.
 func whoMay(read identity.Read) string {
 	roles := identity.RolesThatRead(read)
 	last := len(roles) - 1

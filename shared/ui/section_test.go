@@ -17,14 +17,14 @@ import (
 	"github.com/weirlog/weir/shared/ui"
 )
 
-// A role sees the sections that it may read and no others: neither in the
-// navigation nor by their addresses. A refusal names whom to ask.
+// A role sees only the sections that it may read, in the navigation and
+// by address. A refusal names whom to ask.
 func TestSectionsByRole(t *testing.T) {
 	for role, open := range map[string]map[ui.Section]bool{
 		"owner":   {ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},
 		"viewer":  {ui.Logs: true, ui.Errors: true, ui.Usage: true, ui.Settings: true},
 		"billing": {ui.Usage: true, ui.Settings: true},
-		"auditor": {ui.Settings: true}, // of a newer version: this one does not know what it may see
+		"auditor": {ui.Settings: true}, // of a newer version: this one does not know its rights
 	} {
 		for _, section := range []ui.Section{ui.Logs, ui.Errors, ui.Usage, ui.Settings} {
 			answer := visit(t, section, role)
@@ -47,7 +47,7 @@ func TestSectionsByRole(t *testing.T) {
 	}
 }
 
-// Everybody starts where they may be.
+// Every role starts on a page that it may see.
 func TestHome(t *testing.T) {
 	for role, want := range map[string]string{"owner": "/console/logs", "billing": "/console/usage", "auditor": "/console/settings"} {
 		if got := ui.Home(identity.Principal{Scopes: []string{identity.RoleScope(role)}}); got != want {

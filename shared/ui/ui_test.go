@@ -36,8 +36,8 @@ type formData struct {
 	Awaited  ui.Awaited
 }
 
-// serve answers a request by a router with one page of everything,
-// a form to submit, a fault and a panic.
+// serve answers a request by a router with one page of everything, a
+// form to submit, a fault and a panic.
 func serve(t *testing.T, request *http.Request, view ui.View) *httptest.ResponseRecorder {
 	t.Helper()
 	pages := ui.NewPages(ui.Logs, formPage)
@@ -84,7 +84,7 @@ func hostileView() ui.View {
 	}
 }
 
-// No text gets out of its place, whichever part of a page it stands in.
+// Text stays text in every part of a page.
 func TestTextsStayTexts(t *testing.T) {
 	body := get(t, "/console/form", hostileView()).Body.String()
 	for _, bad := range []string{"<script>", "<img src=x", "javascript:"} {
@@ -97,9 +97,8 @@ func TestTextsStayTexts(t *testing.T) {
 	}
 }
 
-// Every page, also one that reports what went wrong, allows no
-// script but the console's own, no markup made by a script, no
-// frame and nothing from elsewhere.
+// Every page, error pages included, allows no script but the console's
+// own, no markup made by a script, no frame and nothing from other sites.
 func TestPagesAreProtected(t *testing.T) {
 	for _, path := range []string{"/console/form", "/console/broken", "/console/none"} {
 		header := get(t, path, hostileView()).Header()

@@ -18,29 +18,29 @@ import (
 
 // Limits of one attempt.
 const (
-	attemptTimeout = 15 * time.Second // from the look-up of the name to the end of what is read of the answer
+	attemptTimeout = 15 * time.Second // from the look-up of the name to the end of the answer's read part
 	maxAnswer      = 1 << 10          // bytes of the answer that are read and kept
 	maxHeader      = 16 << 10
 )
 
-// ErrRedirect means that an endpoint sent the message elsewhere.
+// ErrRedirect means that an endpoint redirected the message.
 var ErrRedirect = errors.New("the endpoint answered with a redirect, which is not followed")
 
-// Config is what a Client may do beyond the public network.
+// Config is what a Client may reach beyond the public network.
 type Config struct {
-	Networks []netip.Prefix // of one's own that may be reached as well, on any port, and without TLS
+	Networks []netip.Prefix // own networks, reachable on any port, and without TLS
 	Roots    *x509.CertPool // authorities of certificates; nil: the system's
 }
 
-// A Client sends messages to whatever address people give it, and reaches only
-// the public network and the networks of its Config.
+// A Client sends messages to the addresses that people configure, and
+// reaches only the public network and the networks of its Config.
 type Client struct {
 	reach  reach
-	secure *sync.Pool // of *http.Client: each holds the address that it sent to last, and is let go by the second garbage collection
-	plain  *sync.Pool // of those that reach the networks of the Config alone
+	secure *sync.Pool // of *http.Client: each holds its last address, and the second garbage collection frees it
+	plain  *sync.Pool // of those that reach only the networks of the Config
 }
 
-// NewClient returns a client, to be used by all who send.
+// NewClient returns a client, shared by all senders.
 func NewClient(config Config) *Client {
 	r := newReach(config.Networks)
 	return &Client{r, newHTTPClients(r.public, config.Roots), newHTTPClients(r.own, nil)}
@@ -49,14 +49,14 @@ func NewClient(config Config) *Client {
 // An Answer is an endpoint's answer to a message.
 type Answer struct {
 	Status int    // 0: no answer
-	Text   string // how it begins
+	Text   string // its beginning
 }
 
-// OK reports whether the endpoint has taken the message.
+// OK reports whether the endpoint has accepted the message.
 func (a Answer) OK() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Send sends a message once. An error is why there is no answer, without the
-// URL, which may hold a secret; see Reason.
+// Send sends a message once. An error is why there is no answer,
+// without the URL, which may hold a secret; see Reason.
 func (c *Client) Send(ctx context.Context, m Message) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -95,8 +95,8 @@ func (c *Client) via(scheme string) *sync.Pool {
 	return c.secure
 }
 
-// read takes the beginning of an answer. One that ends in the
-// middle counts by its status.
+// read reads the beginning of an answer. A truncated answer counts
+// by its status.
 func read(response *http.Response) (Answer, error) {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	answer := Answer{response.StatusCode, strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")}
@@ -110,8 +110,8 @@ func newHTTPClients(control control, roots *x509.CertPool) *sync.Pool {
 	return &sync.Pool{New: func() any { return newHTTPClient(control, roots) }}
 }
 
-// newHTTPClient uses no proxy: that would look names up in our
-// stead, and connect to whatever they are.
+// newHTTPClient uses no proxy: that would look names up itself, and
+// connect to any address.
 func newHTTPClient(control control, roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		Timeout:       attemptTimeout,
@@ -119,7 +119,7 @@ func newHTTPClient(control control, roots *x509.CertPool) *http.Client {
 		Transport: &http.Transport{
 			DialContext:     newDialer(control).DialContext,
 			TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: attemptTimeout,
-			MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // what is read is what is bounded
+			MaxResponseHeaderBytes: maxHeader, DisableCompression: true, // a compressed answer would exceed the limit
 			MaxIdleConns:    2, // of each client in the pool
 			IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true,
 		},

@@ -20,7 +20,7 @@ import (
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// an endpoint answers on this machine.
+// endpoint answers on this machine.
 func endpoint(t *testing.T, handle http.HandlerFunc) (*httptest.Server, *webhook.Client) {
 	t.Helper()
 	server := httptest.NewTLSServer(handle)
@@ -34,8 +34,7 @@ func message(url string, with ...httpapi.Secret) webhook.Message {
 	return webhook.Message{ID: "msg_1", URL: url, Body: []byte(`{"type":"quota.exhausted"}`), At: time.Now(), With: with}
 }
 
-// Whoever has either secret finds its signature right, by the
-// library that receivers use.
+// With either secret the signature verifies, by the library that receivers use.
 func TestBothSecretsSign(t *testing.T) {
 	all := keys(t, first)
 	of := webhook.SecretName{Key: all.Current(), Endpoint: "whk_1", Generation: 2}
@@ -59,7 +58,7 @@ func TestBothSecretsSign(t *testing.T) {
 	}
 }
 
-// A redirect leads nowhere.
+// Redirects are not followed.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var followed atomic.Bool
 	server, client := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +71,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Headers without end are not read.
+// Endless headers are not read.
 func TestHeadersAreBounded(t *testing.T) {
 	server, client := endpoint(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 64<<10)) })
 	if answer, err := client.Send(t.Context(), message(server.URL)); err == nil || answer.Status != 0 {
@@ -80,8 +79,8 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// A name is judged by the address that it comes to when the connection is made:
-// one that leads home reaches nothing, with TLS and without.
+// A name is judged by its address when the connection is made: one that
+// leads to this network reaches nothing, with TLS and without.
 func TestNamesThatLeadHome(t *testing.T) {
 	var reached atomic.Bool
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) })
@@ -97,7 +96,7 @@ func TestNamesThatLeadHome(t *testing.T) {
 	}
 }
 
-// Without TLS only one's own networks are reached.
+// Without TLS only the configured networks are reached.
 func TestPlainTextStaysAtHome(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
@@ -109,17 +108,17 @@ func TestPlainTextStaysAtHome(t *testing.T) {
 	}
 }
 
-// What is not public is refused when it is written down, where that can be seen.
+// A URL that is visibly not public is refused when it is configured.
 func TestCheckURL(t *testing.T) {
 	public, home := webhook.NewClient(webhook.Config{}), webhook.NewClient(webhook.Config{Networks: []netip.Prefix{loopback}})
-	for address, want := range map[string][2]bool{ // by the one, by the other
+	for address, want := range map[string][2]bool{ // without networks, with networks
 		"https://hooks.example/weir":            {true, true},
 		"https://hooks.example:8443/weir":       {true, true},
 		"https://8.8.8.8/":                      {true, true},
 		"https://[2606:4700::1]:1024/":          {true, true},
 		"https://hooks.example:25/":             {false, false},
 		"https://hooks.example:80/":             {false, false},
-		"http://hooks.example/":                 {false, true}, // reaches nothing but 127.0.0.0/8
+		"http://hooks.example/":                 {false, true}, // reaches only 127.0.0.0/8
 		"http://127.0.0.1:80/":                  {false, true},
 		"https://127.0.0.1/":                    {false, true},
 		"https://[::ffff:127.0.0.1]/":           {false, true},

@@ -1,5 +1,5 @@
-// Package webhook sends messages to the endpoints of others by the convention
-// of Standard Webhooks: how they are signed, which addresses may be reached,
-// when they are sent again. It may open connections to anybody on the public
-// network; it keeps nothing, and knows no event.
+// Package webhook sends messages to foreign endpoints by the convention
+// of Standard Webhooks: how they are signed, which addresses may be
+// reached, when they are sent again. It may open connections to the
+// whole public network; it stores nothing, and knows no event.
 package webhook

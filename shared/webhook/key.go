@@ -12,27 +12,27 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// secretPrefix is how secrets begin by the convention.
+// secretPrefix begins secrets by the convention.
 const secretPrefix = "whsec_"
 
-// keyBytes is how long a key is, and each secret that follows from one.
+// keyBytes is the length of a key, and of each secret derived from one.
 const keyBytes = 32
 
-// Keys are what the secrets of endpoints follow from, so that no
-// secret is kept. The first makes new ones, the others those of
-// endpoints that were made while they were first.
+// Keys derive the secrets of endpoints, so that no secret is stored.
+// The first derives new ones, the others those of endpoints created
+// while they were first.
 type Keys struct{ all []masterKey }
 
 type masterKey struct {
-	id  string // identifies the key and reveals nothing of it
+	id  string // identifies the key without revealing it
 	raw []byte
 }
 
-// ErrUnknownKey means that the key of a secret is configured no more.
+// ErrUnknownKey means that the key of a secret is no longer configured.
 var ErrUnknownKey = errors.New("the key that the secret follows from is not configured")
 
-// ParseKeys reads keys of 64 hexadecimal characters each, with commas
-// between them; none from an empty text.
+// ParseKeys reads keys of 64 hexadecimal characters each, separated by
+// commas; none from an empty text.
 func ParseKeys(text httpapi.Secret) (Keys, error) {
 	var keys Keys
 	for field := range strings.FieldsFuncSeq(text.Reveal(), func(r rune) bool { return strings.ContainsRune(", \n\r\t", r) }) {
@@ -46,8 +46,7 @@ func ParseKeys(text httpapi.Secret) (Keys, error) {
 	return keys, nil
 }
 
-// Current is the id of the key that new secrets follow from; ""
-// where there is none.
+// Current returns the id of the key for new secrets; "" without one.
 func (k Keys) Current() string {
 	if len(k.all) == 0 {
 		return ""
@@ -62,7 +61,7 @@ type SecretName struct {
 	Generation int // grows with each rotation
 }
 
-// Secret is what an endpoint checks signatures with.
+// Secret returns the secret that an endpoint checks signatures with.
 func (k Keys) Secret(of SecretName) (httpapi.Secret, error) {
 	for _, key := range k.all {
 		if key.id != of.Key {

@@ -30,8 +30,8 @@ func secret(t *testing.T, from webhook.Keys, of webhook.SecretName) httpapi.Secr
 	return got
 }
 
-// A secret is the same whenever it is needed, and another one
-// for each endpoint, rotation and key.
+// A secret is always the same, and different for each endpoint,
+// rotation and key.
 func TestSecretsFollowFromKeys(t *testing.T) {
 	both := keys(t, second+", "+first)
 	old, current := keys(t, first).Current(), both.Current()
@@ -52,7 +52,7 @@ func TestSecretsFollowFromKeys(t *testing.T) {
 	}
 }
 
-// What is no key is refused, and not shown.
+// An invalid key is refused, and not shown.
 func TestParseKeys(t *testing.T) {
 	for _, text := range []string{"5eed", first + ",no key at all", first + "00"} {
 		if _, err := webhook.ParseKeys(httpapi.Secret(text)); err == nil || strings.Contains(err.Error(), "5eed") || strings.Contains(err.Error(), first) {

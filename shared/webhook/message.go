@@ -20,17 +20,17 @@ type Payload struct {
 	Data      json.RawMessage `json:"data"`
 }
 
-// A Message is one POST. Its id stays the same however often it is sent, so
-// that a receiver knows what it has had.
+// A Message is one POST. Its id is the same for every attempt, so that
+// a receiver recognizes repetitions.
 type Message struct {
 	ID   string
 	URL  string
 	Body []byte
-	At   time.Time        // of this attempt; receivers refuse what is minutes old
+	At   time.Time        // of this attempt; receivers refuse messages minutes old
 	With []httpapi.Secret // each signs, the newest first
 }
 
-// header is what the message is sent with.
+// header returns the headers of the message.
 func (m Message) header() (http.Header, error) {
 	signatures := make([]string, 0, len(m.With))
 	for _, secret := range m.With {

@@ -14,12 +14,11 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrUnreachable means that an address is none that messages are sent to.
+// ErrUnreachable means that no message is sent to an address.
 var ErrUnreachable = errors.New("webhooks reach the public network only, by port 443 or one from 1024")
 
-// A reach is which addresses may be connected to. It judges the
-// address to which a name resolves in the moment of connecting:
-// earlier and later ones do not matter.
+// A reach decides which addresses may be connected to. It judges a name's
+// address at the moment of connecting: earlier and later ones do not matter.
 type reach struct {
 	guard    *ssrf.Guardian
 	networks []netip.Prefix
@@ -34,7 +33,7 @@ func newDialer(control control) *net.Dialer {
 	return &net.Dialer{Timeout: 5 * time.Second, Control: control}
 }
 
-// public lets through what is on the public network, or in one of our own.
+// public allows addresses on the public network, or in one of our own.
 func (r reach) public(network, address string, connection syscall.RawConn) error {
 	if r.own(network, address, connection) == nil {
 		return nil
@@ -48,7 +47,7 @@ func (r reach) public(network, address string, connection syscall.RawConn) error
 	return nil
 }
 
-// own lets through what is in a network of our own.
+// own allows addresses in a network of our own.
 func (r reach) own(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !r.isOwn(at.Addr()) {
@@ -61,12 +60,12 @@ func (r reach) isOwn(address netip.Addr) bool {
 	return slices.ContainsFunc(r.networks, func(network netip.Prefix) bool { return network.Contains(address.Unmap()) })
 }
 
-// allowedPort keeps off the services that machines have for
-// themselves, such as mail and shells.
+// allowedPort excludes services that machines have for themselves, such
+// as mail and shells.
 func allowedPort(port int) bool { return port == 443 || port >= 1024 && port < 1<<16 }
 
-// CheckURL refuses an address that no message could reach, as far as that
-// can be seen without looking up its name.
+// CheckURL refuses an address that no message could reach, as far as it
+// shows without a look-up of its name.
 func (c *Client) CheckURL(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Hostname() == "" {
@@ -74,7 +73,7 @@ func (c *Client) CheckURL(address string) error {
 	}
 	port := 443
 	if parsed.Port() != "" {
-		port, _ = strconv.Atoi(parsed.Port()) // url.Parse has found digits
+		port, _ = strconv.Atoi(parsed.Port()) // url.Parse accepts only digits
 	}
 	ip, err := netip.ParseAddr(parsed.Hostname())
 	switch {

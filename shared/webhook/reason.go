@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Reason is why there was no answer, in fixed words for the receiver: an error
-// may have addresses, names and the resolver of this network. Names that nobody
-// has and those that lead home read alike.
+// Reason returns why there was no answer, in fixed words for the
+// receiver: an error may have addresses, names and the resolver of this
+// network. Names that do not exist and those of this network read alike.
 func Reason(err error) string {
 	var lookup *net.DNSError
 	var connection *net.OpError
@@ -32,14 +32,14 @@ func Reason(err error) string {
 	return "The endpoint gave no answer that can be read."
 }
 
-// LogReason is why there was no answer, for the log: a log outlives an endpoint
-// that is deleted, so it has neither names nor addresses of it.
+// LogReason returns why there was no answer, for the log: a log outlives
+// a deleted endpoint, so it has neither names nor addresses of it.
 func LogReason(err error) string {
 	var lookup *net.DNSError
 	var number syscall.Errno
 	switch {
 	case errors.Is(err, ErrUnknownKey):
-		return err.Error() // which has the key that is missing
+		return err.Error() // which names the missing key
 	case errors.Is(err, ErrUnreachable):
 		return ErrUnreachable.Error()
 	case errors.As(err, &lookup):

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/webhook"
 )
 
-// Reasons have nothing of a network, and don't show which of its names exist.
+// Reasons reveal nothing of a network, nor which of its names exist.
 func TestReason(t *testing.T) {
 	lookup := &net.DNSError{Err: "no such host", Name: "db.internal", Server: "10.0.0.2:53", IsNotFound: true}
 	home := fmt.Errorf("10.0.0.7:443: %w", webhook.ErrUnreachable)
@@ -43,7 +43,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// What is logged says more than a receiver is shown, and nothing of the endpoint.
+// The log says more than a receiver sees, and nothing of the endpoint.
 func TestCause(t *testing.T) {
 	at := &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 443}
 	for _, test := range []struct {
@@ -63,7 +63,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong on the way has its reason, and no error has the URL.
+// Every failure has a reason, and no error has the URL.
 func TestReasonsOfAttempts(t *testing.T) {
 	handle := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hidden-redirect" {

@@ -7,7 +7,7 @@ import (
 	"github.com/weirlog/weir/shared/webhook"
 )
 
-// A message is tried for three days: ever later, and never for longer.
+// A message is tried for three days, ever more rarely.
 func TestPauses(t *testing.T) {
 	var longest, shortest, before time.Duration
 	for failed := 1; failed < webhook.Attempts; failed++ {

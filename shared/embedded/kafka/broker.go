@@ -18,54 +18,55 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Config is a broker's place and behavior.
+// Config configures a broker.
 type Config struct {
-	Dir    string       // data directory, made when missing; "" keeps everything in memory until Close
+	Dir    string       // data directory, created if missing; "" keeps everything in memory until Close
 	Port   int          // TCP port on 127.0.0.1; 0 takes a free one
 	Logger *slog.Logger // required
 
-	Clock        func() time.Time // by which records age, where it runs ahead of the machine's; nil: the machine's
-	SegmentBytes int              // size at which a log file is closed and the next begun; 0: 32 MiB
+	Clock        func() time.Time // by which records age if it is ahead of the machine's; nil: the machine's
+	SegmentBytes int              // size of a log file; 0: 32 MiB
 
-	CompactBytes int64                 // size of the compacted topics' files below which they are not compacted; 0: 32 MiB
+	CompactBytes int64                 // size of the compacted topics' files from which on they are compacted; 0: 32 MiB
 	Metrics      prometheus.Registerer // nil: none
 
-	// Open admits every client: for tests. Else a client authenticates as User,
-	// with the password that the first start generates in PasswordFile: whoever
-	// writes to the log as a module could make himself an operator.
+	// Open admits every client: for tests. Otherwise a client
+	// authenticates as User, with the password that the first start
+	// generates in PasswordFile: a client that writes to the log as a
+	// module could make itself an operator.
 	Open bool
 
-	// RefuseDropped closes a connection that uses a protocol
-	// version which Apache Kafka 4 no longer serves, as Apache
-	// Kafka does. Tests set it: kfake still serves those versions
-	// and would hide the mistake. See Refused.
+	// RefuseDropped closes a connection that uses a protocol version
+	// which Apache Kafka 4 no longer serves, as Apache Kafka does.
+	// Tests set it: kfake still serves those versions and would hide
+	// the mistake. See Refused.
 	RefuseDropped bool
 }
 
-// Errors of Start. Each is wrapped with what to do about it.
+// Errors of Start, each wrapped with a remedy.
 var (
 	ErrPortInUse = errors.New("port in use")
 	ErrLocked    = errors.New("data directory in use")
 	ErrDamaged   = errors.New("data directory damaged")
 )
 
-// segmentBytes is the default of Config.SegmentBytes. A start reads one file at
-// a time into memory; 32 MiB is seconds of full load.
+// segmentBytes is the default of Config.SegmentBytes. A start reads one
+// file at a time into memory; 32 MiB is seconds of full load.
 const segmentBytes = 32 << 20
 
-// A Broker is a running broker. Its methods may be called from several goroutines.
+// A Broker is a running broker. Safe for concurrent use.
 type Broker struct {
 	cluster  *kfake.Cluster
 	listener *listener
 	lock     *dirLock
-	password string // "" where it is open
+	password string // "": an open broker
 	keeper   *housekeeper
 	closing  sync.Once
 	failures *failureLog
 }
 
-// Start opens the data directory and serves it. When it returns, everything
-// that was acknowledged before is there.
+// Start opens the data directory and serves it. When it returns, all
+// acknowledged records are there.
 func Start(cfg Config) (*Broker, error) {
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
@@ -104,7 +105,7 @@ func (b *Broker) start(cfg Config) (err error) {
 	return b.Compact(context.Background())
 }
 
-// open reads the log, while no client is let in yet.
+// open reads the log before any client is admitted.
 func (b *Broker) open(cfg Config) error {
 	if cfg.Dir == "" {
 		return b.load(cfg)
@@ -136,14 +137,14 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 	opts := []kfake.Opt{
 		kfake.NumBrokers(1),
 		kfake.DefaultNumPartitions(1),
-		kfake.GroupMinSessionTimeout(time.Second), // dead members are found as soon as a group wants
+		kfake.GroupMinSessionTimeout(time.Second), // dead members are found as fast as a group asks
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
 		kfake.WithLogger(failures),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(cmp.Or(cfg.SegmentBytes, segmentBytes)),
-			// kfake would drop records of compacted topics after a week, and
-			// loses a partition's end once all of it has expired. So it expires
-			// and compacts nothing by itself; the housekeeper does.
+			// kfake would drop records of compacted topics after a week,
+			// and lose a partition's end once all of it has expired. So it
+			// never expires or compacts by itself; the housekeeper does.
 			"log.retention.ms":           "-1",
 			"log.retention.bytes":        "-1",
 			"log.cleaner.backoff.ms":     strconv.FormatInt(never.Milliseconds(), 10),
@@ -156,15 +157,15 @@ func options(cfg Config, ln *listener, failures *failureLog) []kfake.Opt {
 	return opts
 }
 
-// Addr is the broker's address, host:port.
+// Addr returns the broker's address, host:port.
 func (b *Broker) Addr() string { return b.listener.Addr().String() }
 
-// Refused lists the requests that RefuseDropped turned away, in the
-// order they came, such as "JoinGroup v1".
+// Refused lists the requests refused by RefuseDropped, in order, such
+// as "JoinGroup v1".
 func (b *Broker) Refused() []string { return b.listener.refusals() }
 
-// Retain deletes at once what exceeds retention.ms and
-// retention.bytes. The broker does it every minute.
+// Retain deletes now what exceeds retention.ms and retention.bytes. The
+// broker does it every minute.
 func (b *Broker) Retain(ctx context.Context) error {
 	if b.keeper == nil {
 		return nil
@@ -172,8 +173,9 @@ func (b *Broker) Retain(ctx context.Context) error {
 	return b.keeper.runOnce(ctx, b.keeper.clock())
 }
 
-// Compact drops at once what newer records of the same key have replaced. The
-// broker does it at its start, and when compacted topics have doubled in size.
+// Compact drops now the records that newer ones of the same key have
+// replaced. The broker does it at its start, and when compacted topics
+// have doubled in size.
 func (b *Broker) Compact(ctx context.Context) error {
 	if b.keeper == nil {
 		return nil
@@ -181,7 +183,7 @@ func (b *Broker) Compact(ctx context.Context) error {
 	return b.keeper.compactor.always(ctx)
 }
 
-// Close admits no more clients, saves the state and frees port and directory.
+// Close refuses new clients, saves the state and frees port and directory.
 // It returns what could not be saved. Further calls do nothing.
 func (b *Broker) Close() error {
 	var err error
@@ -211,8 +213,8 @@ func listen(cfg Config) (*listener, error) {
 	return newListener(ln, cfg), nil
 }
 
-// A dirLock is the exclusive right to a data directory. The
-// kernel releases it with the process.
+// A dirLock is an exclusive lock of a data directory. The kernel
+// releases it with the process.
 type dirLock struct{ file *os.File }
 
 func lockDir(dir string) (*dirLock, error) {
@@ -240,14 +242,14 @@ func (l *dirLock) release() error {
 	return l.file.Close()
 }
 
-// A failureLog passes kfake's complaints on and keeps the first error for Close.
+// A failureLog logs kfake's errors and keeps the first one for Close.
 type failureLog struct {
 	logger *slog.Logger
 	mu     sync.Mutex
 	first  error
 }
 
-// Logf is kfake's logger.
+// Logf implements kfake's logger.
 func (f *failureLog) Logf(level kfake.LogLevel, format string, args ...any) {
 	switch level {
 	case kfake.LogLevelError:

@@ -47,7 +47,7 @@ func client(t *testing.T, addr string, opts ...kgo.Opt) *kgo.Client {
 	return c
 }
 
-// create makes a topic of one partition; configs are pairs of name and value.
+// create creates a topic of one partition; configs are pairs of name and value.
 func create(t *testing.T, addr, name string, configs ...string) {
 	t.Helper()
 	topic := kmsg.NewCreateTopicsRequestTopic()
@@ -65,7 +65,7 @@ func create(t *testing.T, addr, name string, configs ...string) {
 	}
 }
 
-// produce writes records one request each, as separate batches.
+// produce writes each record in its own request, as a separate batch.
 func produce(t *testing.T, addr, topic string, records ...*kgo.Record) {
 	t.Helper()
 	c := client(t, addr, kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()))
@@ -101,8 +101,8 @@ func values(n int) []*kgo.Record {
 	return records
 }
 
-// What was written before an orderly stop is there after it, and
-// offsets go on where they were.
+// Records written before an orderly stop are there after it,
+// and offsets continue.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -119,7 +119,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Every way in which a start can fail is one line that reports what to do.
+// Every failure of a start is one line with a remedy.
 func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -141,8 +141,8 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// A request of a version that Apache Kafka 4 dropped ends the
-// connection, as there, and is remembered.
+// A request in a version that Apache Kafka 4 dropped ends the
+// connection, as there, and is listed.
 func TestRefusesDroppedVersions(t *testing.T) {
 	for _, test := range []struct {
 		key     kmsg.Key
@@ -200,8 +200,8 @@ func ask(t *testing.T, addr string, key kmsg.Key, version int16) bool {
 	return binary.Read(conn, binary.BigEndian, &size) == nil
 }
 
-// A browser, or anything else that does not speak Kafka, is
-// turned away and harms nobody.
+// A client that does not speak Kafka, such as a browser, is
+// refused without harm.
 func TestStrangers(t *testing.T) {
 	b := start(t, Config{})
 	if _, err := http.Get("http://" + b.Addr()); err == nil {
@@ -212,15 +212,15 @@ func TestStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.Write([]byte{0, 0, 0, 8, 0x7f, 0xff, 0, 0, 0, 0, 0, 0}) // a request that does not exist
+	conn.Write([]byte{0, 0, 0, 8, 0x7f, 0xff, 0, 0, 0, 0, 0, 0}) // an unknown request
 	if _, err := io.ReadAll(conn); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 		t.Error(err)
 	}
 	create(t, b.Addr(), "test.alive")
 }
 
-// A record from more than an hour ahead is refused, as Apache Kafka does, and
-// leaves no trace: who stamps in earnest goes on.
+// A record more than an hour ahead is refused, as by Apache Kafka,
+// without effect: records with right times are still accepted.
 func TestRefusesTheFuture(t *testing.T) {
 	b := start(t, Config{})
 	create(t, b.Addr(), "test.future")

@@ -8,14 +8,14 @@ import (
 )
 
 // kfake compacts a partition by deleting its files and writing them
-// anew: a crash between would lose the newest state of every key. So
+// again: a crash between would lose the newest state of every key. So
 // before compaction the old files get hard links, from which the next
 // start restores a half compacted partition. Nothing is appended
 // meanwhile: the restored files would lack it.
 
 const (
 	compactionDir  = "compaction"      // links to the files of compacted partitions, complete
-	compactionNext = "compaction.new"  // the same, being made
+	compactionNext = "compaction.new"  // the same, incomplete
 	compactionPast = "compaction.past" // the same, no longer needed
 )
 
@@ -29,7 +29,7 @@ func compactSafely(dir string, compact func()) error {
 		return err
 	}
 	compact()
-	for _, p := range partitions { // they describe the files before
+	for _, p := range partitions { // they describe the old files
 		if err := os.Remove(filepath.Join(p, snapshotFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -37,8 +37,8 @@ func compactSafely(dir string, compact func()) error {
 	return dropLinks(dir)
 }
 
-// dropLinks removes compactionDir, atomically: of half of it a
-// start would restore half a log.
+// dropLinks removes compactionDir, atomically: from half of it a start
+// would restore half a log.
 func dropLinks(dir string) error {
 	past := filepath.Join(dir, compactionPast)
 	err := os.Rename(filepath.Join(dir, compactionDir), past)
@@ -62,7 +62,7 @@ func compactedPartitions(dir string) ([]string, error) {
 	return partitions, err
 }
 
-// keepLinks makes compactionDir, atomically, even across a crash.
+// keepLinks creates compactionDir, atomically, even across a crash.
 func keepLinks(dir string, partitions []string) error {
 	next := filepath.Join(dir, compactionNext)
 	if err := os.RemoveAll(next); err != nil {
@@ -92,8 +92,8 @@ func linkFiles(from, to string) error {
 	return nil
 }
 
-// restoreCompaction puts back what a crash left half compacted.
-// It can be interrupted and run again.
+// restoreCompaction restores what a crash left half compacted. It may
+// be interrupted and run again.
 func restoreCompaction(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, compactionPast)); err != nil {
 		return err

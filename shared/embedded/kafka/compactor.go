@@ -26,7 +26,7 @@ type compactor struct {
 	client  *kgo.Client
 	beyond  int64
 
-	mu   sync.Mutex         // held by who compacts
+	mu   sync.Mutex         // held during a compaction
 	left int64              // bytes after the last compaction
 	hold *kfake.FaultHandle // on producers; nil: none
 
@@ -48,8 +48,8 @@ func newCompactor(cfg Config, cluster *kfake.Cluster, client *kgo.Client) *compa
 	return c
 }
 
-// runOnce compacts where the files have become twice as large as the last
-// compaction left them, and larger than small ones.
+// runOnce compacts if the files are twice as large as after the last
+// compaction, and not small.
 func (c *compactor) runOnce(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *compactor) runOnce(ctx context.Context) error {
 	return c.compact(ctx)
 }
 
-// always compacts whatever the size.
+// always compacts at any size.
 func (c *compactor) always(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,15 +70,15 @@ func (c *compactor) always(ctx context.Context) error {
 	return c.compact(ctx)
 }
 
-// compact has producers try again later meanwhile, which is how Apache
-// Kafka answers while replicas are missing.
+// compact makes producers retry meanwhile, with Apache Kafka's answer
+// while replicas are missing.
 func (c *compactor) compact(ctx context.Context) error {
 	topics, err := readTopics(c.dir)
 	if err != nil {
 		return err
 	}
 	c.hold = c.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1, When: toOthersThan(uncompacted(topics))})
-	c.cluster.CoordinatorFor("") // answered when what was being appended is
+	c.cluster.CoordinatorFor("") // answered after all current appends
 	err = suspendRetention(ctx, c.client, c.dir, topics)
 	if err == nil {
 		err = compactSafely(c.dir, c.cluster.Compact)
@@ -91,10 +91,10 @@ func (c *compactor) compact(ctx context.Context) error {
 	return err
 }
 
-// release ends a compaction, also one that the process before has not
-// ended. Should the links to the old files not go away, producers
-// have to wait until a later call has removed them: a start would
-// restore a log without what was appended since.
+// release ends a compaction, also one that the process before did not
+// end. If the links to the old files can't be removed, producers wait
+// until a later call has removed them: a start would restore a log
+// without newer records.
 func (c *compactor) release(ctx context.Context) error {
 	if err := errors.Join(dropLinks(c.dir), resumeRetention(ctx, c.client, c.dir)); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *compactor) release(ctx context.Context) error {
 	return nil
 }
 
-// uncompacted are the names of the topics that are not compacted.
+// uncompacted returns the names of the topics that are not compacted.
 func uncompacted(topics []topic) map[string]bool {
 	names := map[string]bool{}
 	for _, t := range topics {
@@ -115,8 +115,8 @@ func uncompacted(topics []topic) map[string]bool {
 	return names
 }
 
-// toOthersThan reports whether requests append to a topic that is
-// not named: a new one may be compacted.
+// toOthersThan reports whether requests append to a topic outside
+// names: a new one may be compacted.
 func toOthersThan(names map[string]bool) func(kmsg.Request) bool {
 	return func(request kmsg.Request) bool {
 		for _, topic := range request.(*kmsg.ProduceRequest).Topics {

@@ -19,8 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// envServe makes this test program a broker for its parent, which kills it;
-// with envCompact one that compacts all the time.
+// envServe turns this test program into a broker for its parent, which
+// kills it; with envCompact into one that compacts all the time.
 const (
 	envServe   = "WEIR_TEST_SERVE_DIR"
 	envCompact = "WEIR_TEST_COMPACT"
@@ -54,7 +54,7 @@ func compactForEver(b *Broker) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		time.Sleep(20 * time.Millisecond) // producers have to get in between
+		time.Sleep(20 * time.Millisecond) // lets producers in between
 	}
 }
 
@@ -81,8 +81,7 @@ func startChild(t *testing.T, dir string, env ...string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSpace(addr)
 }
 
-// SIGKILL in the middle of a load loses no record that was
-// acknowledged, round after round.
+// SIGKILL under load loses no acknowledged record, in many rounds.
 func TestKillLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	acked := map[string]bool{}
@@ -105,8 +104,8 @@ func TestKillLosesNothing(t *testing.T) {
 	}
 }
 
-// produceUntilKilled kills the broker after a few hundred acknowledgements
-// while more is on its way, and returns what was acknowledged.
+// produceUntilKilled kills the broker after a few hundred acknowledgements,
+// with more in flight, and returns what was acknowledged.
 func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) []string {
 	t.Helper()
 	c := client(t, addr, kgo.DefaultProduceTopic("test.kill"), kgo.RecordRetries(0), kgo.ProducerLinger(0))
@@ -137,8 +136,8 @@ func produceUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int) [
 	return acked
 }
 
-// SIGKILL of a broker that compacts all the time leaves the newest
-// acknowledged value of each key, round after round.
+// SIGKILL of a broker that compacts all the time keeps each key's
+// newest acknowledged value, in many rounds.
 func TestKillInCompactionLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	acked := map[string]int{}
@@ -157,8 +156,8 @@ func TestKillInCompactionLosesNothing(t *testing.T) {
 	}
 }
 
-// updateUntilKilled sets keys to larger and larger numbers, kills the broker
-// after some, and notes in acked what was acknowledged of each.
+// updateUntilKilled sets keys to ever larger numbers, kills the broker
+// after some, and notes each key's acknowledged value in acked.
 func updateUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int, acked map[string]int) {
 	t.Helper()
 	const keys, enough = 7, 40
@@ -177,7 +176,7 @@ func updateUntilKilled(t *testing.T, child *exec.Cmd, addr string, round int, ac
 	c.Close()
 }
 
-// Damage is found and named; what a crash leaves behind is not damage.
+// Damage is found and named; the traces of a crash are not damage.
 func TestDamage(t *testing.T) {
 	for name, test := range map[string]struct {
 		harm func(t *testing.T, dir string)

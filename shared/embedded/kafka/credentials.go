@@ -14,25 +14,26 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// The broker's one user, who may do everything, and its SASL
-// mechanism, which never sends the password.
+// The broker's only user, with all rights, and its SASL mechanism,
+// which never sends the password.
 const (
 	User      = "weir"
 	Mechanism = "SCRAM-SHA-512"
 )
 
-// PasswordFile is where the broker of a data directory keeps its user's
-// password. Without it the next start makes another.
+// PasswordFile returns the path of a data directory's password. If it
+// is missing, the next start generates another.
 func PasswordFile(dir string) string { return filepath.Join(dir, "password") }
 
 // ErrNotRunning means that no broker serves a data directory.
 var ErrNotRunning = errors.New("no broker runs on the data directory")
 
-// addressFile is where a broker that serves a data directory leaves its address.
+// addressFile returns the path in which a broker on a data directory
+// stores its address.
 func addressFile(dir string) string { return filepath.Join(dir, "address") }
 
-// keepAddress lets programs of the same user find the broker,
-// whose port is another after each start.
+// keepAddress lets programs of the same user find the broker, whose
+// port changes with each start.
 func keepAddress(cfg Config, address string) error {
 	if cfg.Dir == "" {
 		return nil
@@ -43,9 +44,9 @@ func keepAddress(cfg Config, address string) error {
 	return nil
 }
 
-// Running is the address of the broker that serves a data directory.
+// Running returns the address of the broker on a data directory.
 func Running(dir string) (string, error) {
-	if _, err := os.Stat(dir); err != nil { // to lock it would make it
+	if _, err := os.Stat(dir); err != nil { // locking would create it
 		return "", fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
 	lock, err := lockDir(dir)
@@ -64,8 +65,8 @@ func Running(dir string) (string, error) {
 
 var errNoPlace = errors.New("an embedded broker that keeps nothing has no place for a password: it has to be Open")
 
-// ensurePassword reads the password, or makes one up where there
-// is none; "" of a broker that is open.
+// ensurePassword reads the password, or generates a missing one; "" for
+// an open broker.
 func ensurePassword(cfg Config) (string, error) {
 	if cfg.Open {
 		return "", nil
@@ -100,7 +101,8 @@ func makePassword(path string) (string, error) {
 	return password, nil
 }
 
-// restrict lets in the one user. Users in kfake's own files would take precedence.
+// restrict admits the only user. Users in kfake's own files
+// would take precedence.
 func restrict(cfg Config, password string) ([]kfake.Opt, error) {
 	if cfg.Dir != "" {
 		if err := os.Remove(filepath.Join(cfg.Dir, "sasl.json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +115,7 @@ func restrict(cfg Config, password string) ([]kfake.Opt, error) {
 	return []kfake.Opt{kfake.EnableSASL(), kfake.Superuser(Mechanism, User, password)}, nil
 }
 
-// signingIn is how the broker's own client does.
+// signingIn returns how the broker's own client signs in.
 func signingIn(password string) []kgo.Opt {
 	if password == "" {
 		return nil

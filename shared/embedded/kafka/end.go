@@ -12,15 +12,17 @@ import (
 	"strconv"
 )
 
-// Apache Kafka begins an empty file where all of a log has expired. kfake has
-// no such file: its next start would begin the partition at offset 0, before
-// where its readers are. So the end of such a partition is noted, and a start
-// makes a file of it: one batch without records, which no reader gets.
+// Apache Kafka begins an empty file once a whole log has expired. kfake
+// has no such file: its next start would begin the partition at offset
+// 0, before its readers' positions. So the end of such a partition is
+// stored, and a start makes a file of it: one batch without records,
+// which no reader gets.
 
-// endFile has the offset after the last record of a partition that expired whole.
+// endFile stores the offset after the last record of a partition
+// that expired whole.
 const endFile = "end"
 
-// noteEnd keeps the end of a partition before its last file goes.
+// noteEnd stores the end of a partition before its last file is deleted.
 func noteEnd(partitionDir string, end int64) error {
 	place := filepath.Join(partitionDir, endFile)
 	if err := os.WriteFile(place+".new", []byte(strconv.FormatInt(end, 10)), 0o600); err != nil {
@@ -29,7 +31,7 @@ func noteEnd(partitionDir string, end int64) error {
 	return os.Rename(place+".new", place)
 }
 
-// restoreEnds prepares what has expired whole to be loaded.
+// restoreEnds prepares expired partitions for loading.
 func restoreEnds(dir string) error {
 	topics, err := readTopics(dir)
 	if err != nil {
@@ -68,7 +70,8 @@ func restoreEnd(partitionDir string) error {
 	return writeEmpty(partitionDir, end)
 }
 
-// removeEmpty removes a file that a start before has made: the log goes on without it.
+// removeEmpty removes a file that an earlier start made: the log
+// continues without it.
 func removeEmpty(s segment) error {
 	info, err := os.Stat(s.path)
 	if err != nil || info.Size() > batchHeaderBytes {
@@ -77,8 +80,8 @@ func removeEmpty(s segment) error {
 	return os.Remove(s.path)
 }
 
-// writeEmpty makes a log of one batch without records that ends at an offset,
-// and says that it begins there.
+// writeEmpty writes a log of one batch without records that ends at an
+// offset, and declares that offset its start.
 func writeEmpty(partitionDir string, end int64) error {
 	file := segmentState{Base: end - 1, Size: batchHeaderBytes}
 	state, err := json.Marshal(struct {
@@ -98,7 +101,7 @@ func writeEmpty(partitionDir string, end int64) error {
 	return os.WriteFile(filepath.Join(partitionDir, fmt.Sprintf("%d.dat", file.Base)), emptyBatch(file.Base), 0o600)
 }
 
-// emptyBatch takes one offset, and has no producer and no record.
+// emptyBatch returns a batch of one offset, without producer and records.
 func emptyBatch(at int64) []byte {
 	batch := binary.BigEndian.AppendUint64(nil, uint64(at)) //nolint:gosec // offsets are positive
 	batch = binary.BigEndian.AppendUint32(batch, batchHeaderBytes-batchPrefixBytes)

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A client that is killed while it joins a group leaves it when its session
+// A client killed while it joins a group leaves it when its session
 // ends, so that others get its partitions.
 func TestKilledWhileJoining(t *testing.T) {
 	b := start(t, Config{})
@@ -27,7 +27,7 @@ func TestKilledWhileJoining(t *testing.T) {
 	awaitMembers(t, b.Addr(), 1)
 }
 
-// joinAndDie asks to join the group and is gone before the answer.
+// joinAndDie sends a join request and disconnects before the answer.
 func joinAndDie(t *testing.T, addr string) {
 	t.Helper()
 	metadata := kmsg.NewConsumerMemberMetadata()
@@ -48,7 +48,7 @@ func joinAndDie(t *testing.T, addr string) {
 	}
 }
 
-// awaitMembers waits until the group has so many members and is at rest.
+// awaitMembers waits until the group is stable with so many members.
 func awaitMembers(t *testing.T, addr string, want int) {
 	t.Helper()
 	c := client(t, addr)

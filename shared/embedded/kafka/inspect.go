@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// wayOut is what a person can do about a damaged directory.
+// wayOut is the remedy for a damaged directory.
 const wayOut = "restore the directory from a copy, or move it away to start with an empty log"
 
 func damaged(path, format string, args ...any) error {
@@ -41,8 +41,8 @@ func inspect(dir string) error {
 	return nil
 }
 
-// inspectRoot finds logs without the files that name them: kfake
-// would take the directory for a new one.
+// inspectRoot finds logs without the files that name them: kfake would
+// take the directory for a new one.
 func inspectRoot(dir string, named bool) error {
 	partitions, _ := os.ReadDir(filepath.Join(dir, "partitions"))
 	if len(partitions) > 0 && !named {
@@ -79,7 +79,7 @@ func inspectPartition(partitionDir string, compacted bool) error {
 // snapshotFile is what kfake calls a snapshot.
 const snapshotFile = "snapshot.json"
 
-// A snapshot is how a partition stood at the last orderly stop.
+// A snapshot is a partition's state at the last orderly stop.
 type snapshot struct {
 	Segments []segmentState `json:"segments"`
 }
@@ -89,8 +89,8 @@ type segmentState struct {
 	Size int64 `json:"size"`
 }
 
-// readSnapshot returns an empty one where there is none to be
-// read: kfake then goes by the log itself.
+// readSnapshot returns an empty one if none can be read: kfake then
+// reads the log itself.
 func readSnapshot(partitionDir string) (s snapshot) {
 	raw, err := os.ReadFile(filepath.Join(partitionDir, snapshotFile))
 	if err != nil || json.Unmarshal(raw, &s) != nil {
@@ -99,7 +99,7 @@ func readSnapshot(partitionDir string) (s snapshot) {
 	return s
 }
 
-// inspectSnapshot detects a missing end of a log: files only grow after an
+// inspectSnapshot detects a truncated log: files only grow after an
 // orderly stop. A compacted log is rewritten and can't be checked.
 func inspectSnapshot(partitionDir string, segments []segment, compacted bool) error {
 	known := readSnapshot(partitionDir).Segments
@@ -123,7 +123,7 @@ const (
 	batchLengthAt    = 8  // int32: bytes after it
 	batchPrefixBytes = 12 // base offset and length
 	batchCRCAt       = 17 // uint32, CRC-32C of all that follows
-	batchLastDeltaAt = 23 // int32: offset of the last record less the base offset
+	batchLastDeltaAt = 23 // int32: the last record's offset minus the base offset
 	batchNewestAt    = 35 // int64: time of the newest record, in milliseconds
 	batchHeaderBytes = 61
 )
@@ -153,8 +153,8 @@ func inspectSegment(s segment, last bool) (end int64, err error) {
 
 var errShort = errors.New("it is cut off")
 
-// readBatch reads the next batch into buf, or returns what there is with
-// an error; io.EOF at the end of the file.
+// readBatch reads the next batch into buf, or returns a partial one
+// with an error; io.EOF at the end of the file.
 func readBatch(in io.Reader, buf []byte) ([]byte, error) {
 	buf = append(buf[:0], make([]byte, batchPrefixBytes)...)
 	n, err := io.ReadFull(in, buf)
@@ -181,8 +181,8 @@ func readBatch(in io.Reader, buf []byte) ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// onlyZeros reports whether a bad batch is followed by nothing but zeros, which
-// a file system leaves where data never reached the disk.
+// onlyZeros reports whether only zeros follow a bad batch, which a file
+// system leaves for data that never reached the disk.
 func onlyZeros(rest io.Reader) bool {
 	tail, err := io.ReadAll(rest)
 	return err == nil && len(bytes.TrimLeft(tail, "\x00")) == 0

@@ -16,9 +16,9 @@ import (
 
 // The directory as kfake lays it out:
 //
-//	meta.json, topics.json                      what there is
-//	partitions/<topic>-<n>/<first offset>.dat   batches as they came over the wire, one after the other
-//	partitions/<topic>-<n>/snapshot.json        how the partition stood at the last orderly stop
+//	meta.json, topics.json                      the broker and its topics
+//	partitions/<topic>-<n>/<first offset>.dat   batches as received, in order
+//	partitions/<topic>-<n>/snapshot.json        the partition's state at the last orderly stop
 
 // A topic is an entry of topics.json.
 type topic struct {
@@ -42,7 +42,7 @@ func (t topic) partitionDir(dir string, partition int) string {
 	return filepath.Join(dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(t.Name), partition))
 }
 
-// readTopics lists the topics in a data directory, none when it is new.
+// readTopics lists the topics in a data directory, none in a new one.
 func readTopics(dir string) ([]topic, error) {
 	var list struct {
 		Topics []topic `json:"topics"`
@@ -67,8 +67,8 @@ type segment struct {
 	base int64 // offset of its first record
 }
 
-// readSegments lists a partition's files by offset, none when
-// nothing was written yet.
+// readSegments lists a partition's files by offset, none before
+// the first write.
 func readSegments(partitionDir string) ([]segment, error) {
 	entries, err := os.ReadDir(partitionDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,14 +13,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxRequestBytes is the largest request taken, Apache Kafka's
-// socket.request.max.bytes.
+// maxRequestBytes is the largest accepted request,
+// Apache Kafka's socket.request.max.bytes.
 const maxRequestBytes = 100 << 20
 
-// oldestServed is the oldest version of a request that Apache Kafka 4.0 serves,
-// where that is not version 0 (KIP-896). Its answer to ApiVersions lists these,
-// except Produce with version 0, for an old library. Metadata, FindCoordinator,
-// Heartbeat, SyncGroup, LeaveGroup, ApiVersions and SASL lost nothing.
+// oldestServed is the oldest version of a request that Apache Kafka 4.0
+// serves, if that is not version 0 (KIP-896). Its answer to ApiVersions
+// lists these, except Produce with version 0, for an old library.
+// Metadata, FindCoordinator, Heartbeat, SyncGroup, LeaveGroup,
+// ApiVersions and SASL lost nothing.
 var oldestServed = map[kmsg.Key]int16{
 	kmsg.Produce:              3,
 	kmsg.Fetch:                4,
@@ -45,14 +46,13 @@ var oldestServed = map[kmsg.Key]int16{
 	kmsg.DescribeDelegationToken: 1,
 }
 
-// A listener admits clients once it is open, and checks the head
-// of each request: kfake trusts what it reads, so a stray
-// browser would end the process.
+// A listener admits clients once it is open, and checks the head of each
+// request: kfake trusts its input, so a stray browser would end the process.
 type listener struct {
 	net.Listener
 	logger        *slog.Logger
 	refuseDropped bool
-	everybody     bool // need not sign in
+	everybody     bool // no authentication
 	opened        chan struct{}
 	closed        chan struct{}
 	openOnce      sync.Once
@@ -94,7 +94,7 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// check reports why a request must not reach the broker, nil when it may.
+// check returns why a request must not reach the broker, nil if it may.
 func (l *listener) check(size uint32, key kmsg.Key, version int16) error {
 	request := kmsg.RequestForKey(int16(key))
 	if request == nil || size > maxRequestBytes {
@@ -124,29 +124,30 @@ func (l *listener) refusals() []string {
 	return slices.Clone(l.refused)
 }
 
-// headBytes is the head of every request: size, key, version and correlation id.
+// headBytes is the length of every request's head: size, key, version
+// and correlation id.
 const headBytes = 12
 
-// A requestConn passes the head of each request to check before
-// the reader sees it.
+// A requestConn passes the head of each request to check before the
+// reader sees it.
 //
-// It also hides that a client is gone while the client's JoinGroup or SyncGroup
-// is unanswered: kfake watches a group member only after its answer, so a
-// client killed before would stay a member for ever, with unread partitions.
-// Apache Kafka does not look at the connection either.
+// It also hides that a client is gone while the client's JoinGroup or
+// SyncGroup is unanswered: kfake watches a group member only after its
+// answer, so a client killed before would stay a member forever, with
+// unread partitions. Apache Kafka does not watch the connection either.
 type requestConn struct {
 	net.Conn
 	check  func(size uint32, key kmsg.Key, version int16) error
 	closed <-chan struct{} // when the broker stops
 	logger *slog.Logger
-	signIn *signIn // nil where none is needed
+	signIn *signIn // nil: not needed
 	gone   atomic.Bool
-	head   []byte // of the head just read, what the reader has not taken yet
-	left   uint32 // bytes of the request still to come after the head
+	head   []byte // of the current head, what the reader has not read
+	left   uint32 // bytes of the request after the head, not read yet
 
 	mu       sync.Mutex
-	number   uint32        // of the JoinGroup or SyncGroup that is not answered yet
-	answered chan struct{} // closed when it is; nil when there is none
+	number   uint32        // of the unanswered JoinGroup or SyncGroup
+	answered chan struct{} // closed by its answer; nil: none is expected
 }
 
 // Read passes requests on, never more than the rest of one.
@@ -191,7 +192,7 @@ func (c *requestConn) readHead() error {
 	return nil
 }
 
-// checkSignIn keeps from the broker what only a client may ask that has signed in.
+// checkSignIn refuses requests that need authentication.
 func (c *requestConn) checkSignIn(size uint32, key kmsg.Key, number uint32) error {
 	if c.signIn == nil {
 		return nil
@@ -206,8 +207,8 @@ func (c *requestConn) checkSignIn(size uint32, key kmsg.Key, number uint32) erro
 	return nil
 }
 
-// Close logs a sign-in that failed: the broker hangs up then,
-// while the client is still there.
+// Close logs a failed sign-in: the broker closes the connection while
+// the client is still there.
 func (c *requestConn) Close() error {
 	if c.signIn != nil && c.signIn.refused() && !c.gone.Swap(true) {
 		select {
@@ -225,7 +226,7 @@ func (c *requestConn) expectAnswer(number uint32) {
 	c.number, c.answered = number, make(chan struct{})
 }
 
-// awaitAnswer waits until what was expected has been answered.
+// awaitAnswer waits for an expected answer.
 func (c *requestConn) awaitAnswer() {
 	c.mu.Lock()
 	answered := c.answered
@@ -242,7 +243,7 @@ func (c *requestConn) awaitAnswer() {
 // Write sends an answer; kfake writes each with one call.
 func (c *requestConn) Write(p []byte) (int, error) {
 	if c.signIn != nil && len(p) >= 8 {
-		c.signIn.answer(binary.BigEndian.Uint32(p[4:])) // before the client has it, and goes on
+		c.signIn.answer(binary.BigEndian.Uint32(p[4:])) // before the client can read it and continue
 	}
 	n, err := c.Conn.Write(p)
 	c.mu.Lock()

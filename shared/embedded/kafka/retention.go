@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	housekeeping = time.Minute                // how often expired files are looked for
+	housekeeping = time.Minute                // between searches for expired files
 	never        = 100 * 365 * 24 * time.Hour // for timers that must not fire
 )
 
-// A housekeeper deletes a log's files beyond retention.ms and retention.bytes,
-// and has compacted topics compacted. Like Apache Kafka it deletes whole files,
-// the one being written only when it has expired, and a partition keeps its end.
+// A housekeeper deletes a log's files beyond retention.ms and
+// retention.bytes, and has compacted topics compacted. Like Apache
+// Kafka it deletes whole files, the current one only if it has expired,
+// and a partition keeps its end.
 type housekeeper struct {
 	compactor *compactor
 
 	dir    string
 	clock  func() time.Time
-	ahead  bool // the clock is another one than the machine's, by which files are stamped
+	ahead  bool // the clock is not the machine's, which stamps files
 	client *kgo.Client
 	logger *slog.Logger
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// startHousekeeper starts one for the broker at addr; nil when
-// there is no directory to keep.
+// startHousekeeper starts one for the broker at addr; nil without a directory.
 func startHousekeeper(cfg Config, cluster *kfake.Cluster, addr, password string) (*housekeeper, error) {
 	if cfg.Dir == "" {
 		return nil, nil
@@ -118,8 +118,8 @@ func (h *housekeeper) keepPartition(ctx context.Context, t topic, partition int,
 	return h.deleteBefore(ctx, t.Name, partition, segments[first].base)
 }
 
-// deleteAll deletes a log to the end of its last file. What is written
-// meanwhile keeps that file.
+// deleteAll deletes a log to the end of its last file. Concurrent
+// writes keep that file.
 func (h *housekeeper) deleteAll(ctx context.Context, t topic, partition int, last segment) error {
 	end, err := inspectSegment(last, true)
 	if err != nil || end == 0 {
@@ -131,9 +131,9 @@ func (h *housekeeper) deleteAll(ctx context.Context, t topic, partition int, las
 	return h.deleteBefore(ctx, t.Name, partition, end)
 }
 
-// restamp gives files written since the last look the time of a
-// clock that runs ahead of the machine's. A stamp later than the
-// machine's time is from an earlier look.
+// restamp gives files written since the last look the time of a clock
+// ahead of the machine's. A stamp later than the machine's time is from
+// an earlier look.
 func restamp(segments []segment, now time.Time) error {
 	machine := time.Now() //nolint:forbidigo // as files are stamped
 	for _, s := range segments {
@@ -151,8 +151,8 @@ func restamp(segments []segment, now time.Time) error {
 	return nil
 }
 
-// firstKept is the index of the oldest file to keep, given limits of which -1
-// means none. It is that of none where the last file has expired.
+// firstKept returns the index of the oldest file to keep, given limits of
+// which -1 means none; the number of files if the last one has expired.
 func firstKept(segments []segment, now time.Time, retentionMillis, retentionBytes int64) int {
 	first, kept := len(segments), int64(0)
 	for i := len(segments) - 1; i >= 0; i-- {

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// endOffset is where the next record of a topic's first partition will go.
+// endOffset returns the next offset of a topic's first partition.
 func endOffset(t *testing.T, addr, topic string) int64 {
 	t.Helper()
 	p := kmsg.NewListOffsetsRequestTopicPartition()
@@ -33,9 +33,9 @@ func endOffset(t *testing.T, addr, topic string) int64 {
 	return resp.Topics[0].Partitions[0].Offset
 }
 
-// Retention deletes whole files that are too old or too many, also the one in
-// use: when all has expired and the process is killed, the partition goes on
-// where it ended.
+// Retention deletes whole files that are too old or too many, also the
+// current one: if all have expired and the process is killed, the
+// partition continues at its end.
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -61,8 +61,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Records age by a clock that runs ahead of the machine's: those of an hour ago
-// go, those of just now stay, also after a start.
+// Records age by a clock ahead of the machine's: those of an hour ago
+// are deleted, new ones stay, also after a start.
 func TestRetentionByAClockAhead(t *testing.T) {
 	dir, ahead := t.TempDir(), 30*24*time.Hour
 	config := Config{Dir: dir, SegmentBytes: 100, Clock: func() time.Time { return time.Now().Add(ahead) }}
@@ -98,8 +98,8 @@ func TestRetentionByAClockAhead(t *testing.T) {
 	}
 }
 
-// A topic that is quiet loses what has expired, as often as that is, and keeps
-// its end over stops and crashes. Readers get what came later, and nothing else.
+// A quiet topic loses its expired records each time, and keeps its end
+// over stops and crashes. Readers get only later records.
 func TestRetentionOfAQuietTopic(t *testing.T) {
 	dir, ahead := t.TempDir(), 24*time.Hour
 	config := Config{Dir: dir, Clock: func() time.Time { return time.Now().Add(ahead) }}
@@ -133,7 +133,7 @@ func TestRetentionOfAQuietTopic(t *testing.T) {
 	}
 }
 
-// grep is a file in a directory that has a text.
+// grep returns a file of a directory that contains a text.
 func grep(t *testing.T, dir, text string) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -161,7 +161,7 @@ func files(t *testing.T, dir, topic string) int {
 	return len(segments)
 }
 
-// crashed is a copy of a data directory as a crash would leave it now.
+// crashed returns a copy of a data directory as a crash would leave it now.
 func crashed(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -171,8 +171,7 @@ func crashed(t *testing.T, dir string) string {
 	return to
 }
 
-// A start drops what newer records of the same key have
-// replaced, and keeps the newest of each.
+// A start drops replaced records, and keeps the newest of each key.
 func TestCompaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -190,8 +189,8 @@ func TestCompaction(t *testing.T) {
 	checkState(t, b)
 }
 
-// A crash in the middle of compaction, when kfake has deleted
-// the old files, loses nothing.
+// A crash within compaction, after kfake has deleted the old
+// files, loses nothing.
 func TestInterruptedCompaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -208,7 +207,7 @@ func TestInterruptedCompaction(t *testing.T) {
 	checkState(t, start(t, Config{Dir: dir}))
 }
 
-// updates are n values of two keys each.
+// updates returns n values of each of two keys.
 func updates(n int) []*kgo.Record {
 	var records []*kgo.Record
 	for i := range n {
@@ -227,7 +226,7 @@ func checkState(t *testing.T, b *Broker) {
 	}
 }
 
-// stateOf reads the newest value of each key, and how many records there are.
+// stateOf reads the newest value of each key, and the number of records.
 func stateOf(t *testing.T, b *Broker, topic string) (state map[string]string, records int) {
 	t.Helper()
 	produce(t, b.Addr(), topic, kgo.KeyStringRecord("end", "end"))
@@ -248,8 +247,8 @@ func stateOf(t *testing.T, b *Broker, topic string) (state map[string]string, re
 	}
 }
 
-// While it serves, a broker compacts where the files have become twice as
-// large, and not before; nothing is lost, readers go on.
+// A serving broker compacts once the files are twice as large, and not
+// before; nothing is lost, readers continue.
 func TestCompactionWhileServing(t *testing.T) {
 	dir, metrics := t.TempDir(), prometheus.NewRegistry()
 	b := start(t, Config{Dir: dir, CompactBytes: 20_000, Metrics: metrics})
@@ -276,8 +275,8 @@ func TestCompactionWhileServing(t *testing.T) {
 	checkState(t, b)
 }
 
-// A partition of which all has expired when another one is compacted goes on
-// where it ended, also after a crash, and keeps no longer than before.
+// A partition that has expired whole when another one is compacted
+// continues at its end, also after a crash, and keeps its retention.
 func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
 	for _, atStart := range []bool{true, false} {
 		dir := t.TempDir()
@@ -302,8 +301,7 @@ func TestCompactionKeepsTheEndOfWhatHasExpired(t *testing.T) {
 	}
 }
 
-// A broker that was killed in the middle of a compaction gives
-// topics their retention back.
+// After a kill within a compaction, topics get their retention back.
 func TestSuspendedRetentionIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -328,8 +326,7 @@ func TestSuspendedRetentionIsResumed(t *testing.T) {
 	}
 }
 
-// A crash while the links to the files before a compaction are
-// removed restores none of them.
+// A crash while the links to the old files are removed restores none of them.
 func TestCrashAfterCompaction(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A broker is found by its directory for as long as it serves
-// that, and looking makes none.
+// A broker is found by its directory while it serves that, and
+// looking creates none.
 func TestRunning(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kafka")
 	if _, err := Running(dir); !errors.Is(err, ErrNotRunning) {

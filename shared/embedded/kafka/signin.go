@@ -7,22 +7,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// unauthenticatedBytes is the largest request taken from a
-// client that has not signed in.
+// unauthenticatedBytes is the largest request accepted from
+// an unauthenticated client.
 const unauthenticatedBytes = 64 << 10
 
-// unauthenticatedRequests are all that an unauthenticated client may send. kfake
-// refuses the others too, but only after reading them.
+// unauthenticatedRequests are all that an unauthenticated client may
+// send. kfake refuses the others too, but only after reading them.
 var unauthenticatedRequests = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
-// signInSteps is how many answers a sign-in takes. kfake sends the last only
-// for a right proof, and hangs up otherwise.
+// signInSteps is how many answers a sign-in takes. kfake sends the last
+// only for a right proof, and otherwise closes the connection.
 const signInSteps = 2
 
-// A signIn is how far a connection has come with it.
+// A signIn is a connection's progress in signing in.
 type signIn struct {
 	mu       sync.Mutex
-	number   uint32 // of the step that is not answered yet
+	number   uint32 // of the unanswered step
 	asked    bool   // there is one
 	answered int
 }
@@ -53,7 +53,7 @@ func (s *signIn) answer(number uint32) {
 	}
 }
 
-// refused reports whether the broker hangs up instead of an answer.
+// refused reports whether the broker closes the connection without an answer.
 func (s *signIn) refused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

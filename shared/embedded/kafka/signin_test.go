@@ -20,7 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// A recorded log is what was logged.
+// A logBuffer collects logged lines.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -38,7 +38,7 @@ func (h *logBuffer) String() string {
 	return h.text.String()
 }
 
-// guarded starts a broker that wants a password, and returns the password.
+// guarded starts a broker with a password, and returns the password.
 func guarded(t *testing.T, dir string) (b *Broker, password string, log *logBuffer) {
 	t.Helper()
 	log = &logBuffer{}
@@ -76,8 +76,8 @@ func secret(user, password string) sasl.Mechanism {
 	return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
 }
 
-// An unauthenticated client gets no answer to anything: else it could write
-// itself an operator's credentials, and read everybody's logs.
+// An unauthenticated client gets no answers: else it could write itself
+// an operator's credentials, and read all logs.
 func TestStrangersAreTurnedAway(t *testing.T) {
 	b, _, log := guarded(t, t.TempDir())
 	for key := range int16(kmsg.MaxKey + 1) {
@@ -99,8 +99,8 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	}
 }
 
-// askRaw sends one request on a connection of its own and waits
-// for the first byte of an answer.
+// askRaw sends one request on its own connection and waits for the
+// first byte of an answer.
 func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -122,7 +122,7 @@ func askRaw(t *testing.T, addr string, request kmsg.Request) error {
 	return err
 }
 
-// An unauthenticated client makes the broker keep no large request in
+// The broker keeps no large request of an unauthenticated client in
 // memory: it closes the connection at the head.
 func TestStrangersSendNothingLarge(t *testing.T) {
 	b, _, _ := guarded(t, t.TempDir())
@@ -176,8 +176,8 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// The password outlives the process, and is its owner's alone. Another
-// one takes its place where it was removed.
+// The password outlives the process, and only its owner can read it. If
+// it is removed, another one is generated.
 func TestPasswordIsKept(t *testing.T) {
 	dir := t.TempDir()
 	b, first, _ := guarded(t, dir)
@@ -213,8 +213,8 @@ func TestListensToThisMachineAlone(t *testing.T) {
 	}
 }
 
-// A broker that can keep no password does not run without one
-// unless a setting allows it.
+// A broker that can't store a password runs without one only if a
+// setting allows it.
 func TestOpenIsSaid(t *testing.T) {
 	if _, err := Start(Config{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, errNoPlace) {
 		t.Errorf("%v, want %v", err, errNoPlace)

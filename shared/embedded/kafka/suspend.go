@@ -14,17 +14,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// When kfake compacts, it also drops what has expired of all topics. Where that
-// is all of a partition, the next start would begin it at offset 0, before
-// where its readers are. So no topic has a retention meanwhile.
+// When kfake compacts, it also drops expired records of all topics. If a
+// whole partition has expired, the next start would begin it at offset 0,
+// before its readers' positions. So meanwhile no topic has a retention.
 
 const (
-	suspendedFile = "retention.suspended" // what each topic's retention.ms was
+	suspendedFile = "retention.suspended" // each topic's former retention.ms
 	retentionName = "retention.ms"
 	noRetention   = "-1"
 )
 
-// suspendRetention notes what topics keep how long, and has them keep everything.
+// suspendRetention stores the topics' retention, and makes
+// them keep everything.
 func suspendRetention(ctx context.Context, client *kgo.Client, dir string, topics []topic) error {
 	was, is := map[string]string{}, map[string]string{}
 	for _, t := range topics {
@@ -46,7 +47,7 @@ func suspendRetention(ctx context.Context, client *kgo.Client, dir string, topic
 	return setRetention(ctx, client, is)
 }
 
-// resumeRetention gives topics back what was noted, if anything is.
+// resumeRetention restores the topics' stored retention, if any.
 func resumeRetention(ctx context.Context, client *kgo.Client, dir string) error {
 	place := filepath.Join(dir, suspendedFile)
 	text, err := os.ReadFile(place)
@@ -66,7 +67,7 @@ func resumeRetention(ctx context.Context, client *kgo.Client, dir string) error 
 	return os.Remove(place)
 }
 
-// setRetention sets retention.ms of topics; one that is deleted by now is left out.
+// setRetention sets retention.ms of topics; it skips deleted ones.
 func setRetention(ctx context.Context, client *kgo.Client, values map[string]string) error {
 	if len(values) == 0 {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// mostAhead is how far ahead of this machine's clock a record may be, Apache
-// Kafka's default of message.timestamp.after.max.ms.
+// mostAhead is how far a record may be ahead of this machine's clock,
+// Apache Kafka's default of message.timestamp.after.max.ms.
 const mostAhead = time.Hour
 
-// refuseAhead refuses records that are further ahead; kfake takes any time.
-// Apache Kafka refuses only the batch with one; here the whole request,
-// which one client has stamped by one clock.
+// refuseAhead refuses records further ahead; kfake takes any time.
+// Apache Kafka refuses only the batch with one; this refuses the whole
+// request, which one client has stamped by one clock.
 func refuseAhead(cluster *kfake.Cluster) {
 	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidTimestamp, Count: -1, When: isAhead})
 }
@@ -32,7 +32,8 @@ func isAhead(request kmsg.Request) bool {
 	return false
 }
 
-// newest is the time of a batch's newest record, from its header, in milliseconds.
+// newest returns the time of a batch's newest record, from its
+// header, in milliseconds.
 func newest(batch []byte) int64 {
 	if len(batch) < batchNewestAt+8 {
 		return 0

@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// An account is the user that the server runs as, because
-// PostgreSQL refuses to run as root.
+// An account is the user of the server's processes, because PostgreSQL
+// refuses to run as root.
 type account struct {
 	name     string
 	uid, gid uint32
-	borrowed bool // the caller is root and the server is not
+	borrowed bool // the caller is root, the server is not
 }
 
-// lenders are the users that root runs the server as, the first that exists.
+// lenders are the users for root's servers; the first that exists is used.
 var lenders = []string{"postgres", "nobody"}
 
 func serverAccount() (account, error) {
@@ -41,9 +41,9 @@ func serverAccount() (account, error) {
 	return account{}, fmt.Errorf("PostgreSQL refuses to run as root, and there is none of the users %v to run it as: run as an ordinary user", lenders)
 }
 
-// command is a program that runs as the account, in dir, outside the
-// caller's terminal session: Ctrl-C must reach the caller alone, who stops
-// the server when it is no longer needed.
+// command returns a program that runs as the account, in dir, outside
+// the caller's terminal session: Ctrl-C must reach only the caller, who
+// stops the server after use.
 func (a account) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -55,7 +55,7 @@ func (a account) command(ctx context.Context, dir, program string, args ...strin
 	return cmd
 }
 
-// own makes a directory, private to the account.
+// own creates a directory, private to the account.
 func (a account) own(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (a account) own(dir string) error {
 	return a.give(dir)
 }
 
-// give hands a file or directory over to the account.
+// give makes the account the owner of a file or directory.
 func (a account) give(path string) error {
 	if !a.borrowed {
 		return nil
@@ -71,7 +71,7 @@ func (a account) give(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// giveAll hands a whole tree over.
+// giveAll does so for a whole tree.
 func (a account) giveAll(root string) error {
 	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !a.borrowed {
@@ -81,8 +81,8 @@ func (a account) giveAll(root string) error {
 	})
 }
 
-// reaches reports whether the account can work in dir: every
-// folder above must let it through.
+// reaches reports whether the account can work in dir: all its parents
+// must allow it.
 func (a account) reaches(dir string) bool {
 	if !a.borrowed {
 		return true

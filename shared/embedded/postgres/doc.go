@@ -1,7 +1,7 @@
-// Package postgres runs a PostgreSQL server for the process, for development
-// and tests: it finds or fetches the binaries, makes a database under a
-// directory, and starts it as an ordinary user, on 127.0.0.1, with a
-// password in a file that only the caller can read. It touches that
-// directory alone; the server outlives a killed caller, and the next start
-// takes it over.
+// Package postgres runs a PostgreSQL server for the process, for
+// development and tests: it finds or fetches the binaries, creates a
+// database in a directory, and starts it as an ordinary user, on
+// 127.0.0.1, with a password in a file that only the caller can read.
+// It uses only that directory; the server outlives a killed caller, and
+// the next start takes it over.
 package postgres

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Faults of a server, for tests: of the process that listens and
-// of those of its clients.
+// Faults of a server, for tests: of its main process and of those
+// for its clients.
 
 // Pause stops the processes (SIGSTOP).
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 
-// Resume lets them go on.
+// Resume continues them.
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
 
-// Kill ends them without a warning, and returns when they are gone.
+// Kill kills them, and returns when they are gone.
 func (s *Server) Kill() error {
 	file, found := s.cluster.readPid()
 	if !found {
@@ -39,12 +39,13 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// Start starts the server again, at the same address, and returns when it answers.
+// Start starts the server again, at the same address, and returns
+// when it answers.
 func (s *Server) Start() error {
 	return s.cluster.start(context.Background(), s.port, s.settings)
 }
 
-// Restart is an immediate shutdown, as by a crash, and a start.
+// Restart shuts the server down immediately, as a crash does, and starts it.
 func (s *Server) Restart() error {
 	out, err := s.cluster.run(context.Background(), "pg_ctl", "stop", "-m", "immediate", "-w", "-t", "60", "-s", "-D", s.cluster.home.data())
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Server) signal(signal syscall.Signal) error {
 	if !found {
 		return errors.New("PostgreSQL does not run")
 	}
-	// The first one at once: it starts no more of them then.
+	// The main process first: then it starts no more of them.
 	if err := syscall.Kill(file.pid, signal); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (s *Server) signal(signal syscall.Signal) error {
 	return err
 }
 
-// family is a process and its children.
+// family returns a process and its children.
 func family(parent int) ([]int, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err == nil && len(stats) == 0 {

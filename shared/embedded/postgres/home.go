@@ -20,12 +20,12 @@ type home struct {
 	lock *os.File
 }
 
-// elsewhere is where servers live whose account can't reach the
-// given folder, as below /root. Their names follow from that
+// elsewhere is the folder of servers whose account can't reach the
+// given one, such as below /root. Names in it derive from the given
 // folder, so that the next start finds them.
 const elsewhere = "/var/lib/weir"
 
-// openHome makes or finds the home for dir and locks it.
+// openHome creates or finds the home for dir and locks it.
 func openHome(dir string, a account) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -84,8 +84,8 @@ func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
 func (h *home) data() string            { return h.path("data") }
 func (h *home) log() string             { return h.path("server.log") }
 
-// password reads the password, or generates it the first time. It belongs to
-// the caller; the server does not read it.
+// password reads the password, or generates it the first time. It
+// belongs to the caller; the server does not read it.
 func (h *home) password() (string, error) {
 	raw, err := os.ReadFile(h.path("password"))
 	if err == nil && len(raw) > 0 {

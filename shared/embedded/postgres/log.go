@@ -12,8 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
-// The bound of a log: this many bytes, and what the server writes
-// in between two looks; so has the former log beside it.
+// The limit of a log: this many bytes, and those written between two
+// looks. The former log beside it has the same.
 const (
 	maxLog      = 10 << 20
 	logInterval = 10 * time.Second // between looks
@@ -25,11 +25,10 @@ type serverLog struct {
 	account account
 }
 
-// former is where the log goes that was rotated last.
+// former returns the path of the log rotated last.
 func (l serverLog) former() string { return l.path + ".1" }
 
-// open makes the log when there is none, rotates a long one, and
-// returns its length.
+// open creates a missing log, rotates a long one, and returns its length.
 func (l serverLog) open(most int64) (int64, error) {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -45,13 +44,12 @@ func (l serverLog) open(most int64) (int64, error) {
 	return info.Size(), nil
 }
 
-// rotate copies a log of more than most bytes to former and empties it. The
-// server goes on with the file that it has open: lines that it writes
-// in between may be lost.
+// rotate copies a log longer than most bytes to former and empties it.
+// The server keeps its open file: lines written meanwhile may be lost.
 func (l serverLog) rotate(most int64) error {
 	info, err := os.Stat(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // somebody has removed it
+		return nil // it was removed
 	}
 	if err != nil || info.Size() <= most {
 		return err
@@ -76,7 +74,7 @@ func (l serverLog) copy() error {
 	return errors.Join(err, to.Close())
 }
 
-// since reads what was logged from an offset on, as far as it matters.
+// since reads the log from an offset on, up to a limit.
 func (l serverLog) since(from int64) (string, error) {
 	file, err := os.Open(l.path)
 	if err != nil {
@@ -87,8 +85,8 @@ func (l serverLog) since(from int64) (string, error) {
 	return string(raw), err
 }
 
-// keep rotates the log, each time that it is longer than most,
-// until the returned function is called.
+// keep rotates the log whenever it is longer than most, until the
+// returned function is called.
 func (l serverLog) keep(most int64, interval time.Duration, logger logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

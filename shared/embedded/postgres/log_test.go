@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fail has the server log that a value is no number.
+// fail makes the server log that a value is not a number.
 func fail(t *testing.T, s *Server, value string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.URL())
@@ -33,8 +33,8 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// A long log begins anew while the server runs, with the one before
-// beside it; a short one goes on.
+// A long log is rotated while the server runs, and the former one kept;
+// a short one continues.
 func TestLogIsRotated(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Dir: made(t), Throwaway: true})
@@ -55,8 +55,7 @@ func TestLogIsRotated(t *testing.T) {
 	}
 }
 
-// At a start a long log begins anew too, and what is read of it is
-// what that start has added.
+// A start rotates a long log too, and reads only the lines that it has added.
 func TestLogIsRotatedAtAStart(t *testing.T) {
 	t.Parallel()
 	log := serverLog{path: dir(t) + "/server.log"}

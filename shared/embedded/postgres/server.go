@@ -16,12 +16,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Config is a server's place and behavior.
+// Config configures a server.
 type Config struct {
-	Dir      string       // its data, password and log; made when missing
+	Dir      string       // its data, password and log; created if missing
 	Port     int          // TCP port on 127.0.0.1; 0 takes a free one
-	Binaries string       // folder of the server binaries; "" looks for them, then fetches them
-	Cache    string       // where fetched binaries are kept; "" means a folder of Dir
+	Binaries string       // folder of the server binaries; "": find or fetch them
+	Cache    string       // for fetched binaries; "": a folder of Dir
 	Logger   *slog.Logger // required
 
 	// Throwaway is for tests: nothing is flushed to disk, and when this
@@ -29,16 +29,16 @@ type Config struct {
 	// killed server may lose the last commits.
 	Throwaway bool
 
-	// Killable keeps what was committed when a Throwaway server is
-	// killed: the operating system has it.
+	// Killable keeps commits when a Throwaway server is killed: the
+	// operating system has them.
 	Killable bool
 
-	// CountStatements has the extension pg_stat_statements say what each
-	// statement took, where the server's binaries come with it.
+	// CountStatements makes the extension pg_stat_statements measure
+	// each statement, if the server's binaries include it.
 	CountStatements bool
 }
 
-// Errors of Start. Each is wrapped with what to do about it; so is ErrNoBinaries.
+// Errors of Start, each wrapped with a remedy; so is ErrNoBinaries.
 var (
 	ErrPortInUse = errors.New("port in use")
 	ErrLocked    = errors.New("data directory in use")
@@ -51,8 +51,8 @@ func damaged(dir, why string) error {
 
 type logger = *slog.Logger
 
-// Role and Database are what the server offers: an ordinary role that owns one
-// database. Row level security binds it.
+// Role and Database are the server's: an ordinary role that owns one
+// database. Row level security applies to it.
 const (
 	Role     = "weir"
 	Database = "weir"
@@ -65,10 +65,10 @@ type Server struct {
 	port     int
 	password string
 	guard    *watchdog
-	endLog   func() // ends its rotation
+	endLog   func() // ends the rotation of its log
 }
 
-// Start makes a missing database, starts the server or takes over a
+// Start creates a missing database, starts the server or takes over a
 // running one, and returns when it answers.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	account, err := serverAccount()
@@ -108,7 +108,7 @@ func (s *Server) start(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// prepare finds the binaries and makes the data directory.
+// prepare finds the binaries and creates the data directory.
 func (s *Server) prepare(ctx context.Context, cfg Config) error {
 	major, err := s.cluster.home.major()
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Server) prepare(ctx context.Context, cfg Config) error {
 	return s.cluster.initialize(ctx, s.password, cfg.Throwaway)
 }
 
-// findBinaries keeps fetched ones beside the data unless a directory is given:
-// the server's account can reach that place.
+// findBinaries keeps fetched binaries beside the data unless a
+// directory is given: the server's account can reach them.
 func (s *Server) findBinaries(cfg Config, major int) error {
 	cache := cmp.Or(cfg.Cache, filepath.Join(s.cluster.home.dir, "binaries"))
 	bin, err := binaries(cfg, cache, major)
@@ -141,7 +141,7 @@ func (s *Server) findBinaries(cfg Config, major int) error {
 	return nil
 }
 
-// serve takes over the server that runs, or starts one.
+// serve takes over a running server, or starts one.
 func (s *Server) serve(ctx context.Context, cfg Config) error {
 	port := s.cluster.runningPort()
 	if port != 0 && cfg.Port != 0 && cfg.Port != port {
@@ -156,12 +156,11 @@ func (s *Server) serve(ctx context.Context, cfg Config) error {
 	return s.launch(ctx, cfg)
 }
 
-// takeOverTime bounds how long a server that is starting or
-// stopping may take to decide.
+// takeOverTime limits how long a running server may take to start or stop.
 const takeOverTime = 30 * time.Second
 
-// takeOver waits until a running server answers, and reports
-// whether it does: it may be about to end.
+// takeOver waits until a running server answers, and reports whether it
+// does: it may be stopping.
 func (s *Server) takeOver(ctx context.Context, port int) bool {
 	ctx, cancel := context.WithTimeout(ctx, takeOverTime)
 	defer cancel()
@@ -179,8 +178,8 @@ func (s *Server) takeOver(ctx context.Context, port int) bool {
 	return false
 }
 
-// launchTries is how often a free port is chosen anew when
-// another program was faster to take it.
+// launchTries is how often a free port is chosen, as another program
+// may take it first.
 const launchTries = 5
 
 func (s *Server) launch(ctx context.Context, cfg Config) (err error) {
@@ -207,13 +206,13 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// settings are those that differ from PostgreSQL's defaults, which
+// settings returns those that differ from PostgreSQL's defaults, which
 // are for a machine with 128 MB to spare.
 func settings(cfg Config) map[string]string {
 	s := map[string]string{
 		"max_connections": "200",
 		"shared_buffers":  "256MB",
-		"max_wal_size":    "4GB", // else a full load writes checkpoints all the time
+		"max_wal_size":    "4GB", // else full load would cause checkpoints all the time
 		"jit":             "off", // compiling costs more than the short queries of a service
 	}
 	if cfg.Throwaway {
@@ -227,11 +226,11 @@ func settings(cfg Config) map[string]string {
 	return s
 }
 
-// URL is the address of Database for Role, password included.
+// URL returns the address of Database for Role, with the password.
 func (s *Server) URL() string { return s.url(Role, Database) }
 
-// AdminURL is the address of the database postgres for the superuser
-// postgres: only to make databases and roles.
+// AdminURL returns the address of the database postgres for the
+// superuser postgres: only to create databases and roles.
 func (s *Server) AdminURL() string { return s.url("postgres", "postgres") }
 
 func (s *Server) url(role, database string) string {
@@ -243,15 +242,15 @@ func (s *Server) url(role, database string) string {
 	return u.String()
 }
 
-// LogFile is where the server writes its log, of 10 MiB at most; the one
-// before is beside it, as .1.
+// LogFile returns the path of the server's log, about 10 MiB at most;
+// the former one is beside it, as .1.
 func (s *Server) LogFile() string { return s.cluster.home.log() }
 
-// Binaries is the folder that the server was started from.
+// Binaries returns the folder that the server was started from.
 func (s *Server) Binaries() string { return s.cluster.bin }
 
-// Stop disconnects all clients, flushes to disk and ends the server. With
-// Throwaway it also removes the directory.
+// Stop disconnects all clients, flushes to disk and ends the server.
+// With Throwaway it also removes the directory.
 func (s *Server) Stop(ctx context.Context) error {
 	s.endLog()
 	err := s.cluster.stop(ctx)
@@ -261,8 +260,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(err, s.cluster.home.close())
 }
 
-// ensureDatabase makes the role and the database that are missing;
-// a crash may have come between the two.
+// ensureDatabase creates the missing role and database; a crash may
+// have separated the two.
 func (s *Server) ensureDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.AdminURL())
 	if err != nil {
@@ -297,7 +296,7 @@ func createMissing(ctx context.Context, conn *pgx.Conn, query, name, create stri
 // ErrNotRunning means that no server runs in a directory.
 var ErrNotRunning = errors.New("no database server runs there")
 
-// Running returns the URL, password included, of the server that
+// Running returns the URL, with the password, of the server that
 // another process runs in dir.
 func Running(dir string) (string, error) {
 	if _, err := os.Stat(dir); err != nil {

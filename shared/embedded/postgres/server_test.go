@@ -23,7 +23,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/port"
 )
 
-// dir is a directory that the server's account can reach, unlike
+// dir returns a directory that the server's account can reach, unlike
 // t.TempDir when the tests run as root.
 func dir(t *testing.T) string {
 	t.Helper()
@@ -35,8 +35,8 @@ func dir(t *testing.T) string {
 	return d
 }
 
-// original is the directory of a server that has run before. TestMain makes
-// and removes it.
+// original is the directory of a server that has run before. TestMain
+// creates and removes it.
 var original string
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,8 @@ var runOriginal = sync.OnceValue(func() error {
 	return s.Stop(context.Background())
 })
 
-// made is a copy of the original: initdb would take a second for each test.
+// made returns a copy of the original: initdb would take a second
+// for each test.
 func made(t *testing.T) string {
 	t.Helper()
 	if err := runOriginal(); err != nil {
@@ -97,8 +98,8 @@ func query[T any](t *testing.T, url, sql string) T {
 	return v
 }
 
-// The role that services log in with is not a superuser and may
-// not pass row level security.
+// The role of services is not a superuser and may not bypass
+// row level security.
 func TestRoleIsOrdinary(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Dir: dir(t), Throwaway: true})
@@ -123,7 +124,7 @@ func insert(t *testing.T, url, sql string) {
 	query[int](t, url, sql+" RETURNING 1")
 }
 
-// What was committed is there after an orderly stop, behind the same address.
+// Commits are there after an orderly stop, at the same address.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	home := made(t)
@@ -157,7 +158,7 @@ func create(t *testing.T, url string) {
 	}
 }
 
-// A server that outlived its caller is taken over as it is.
+// A server that outlived its caller is taken over.
 func TestTakesOverAnOrphan(t *testing.T) {
 	t.Parallel()
 	home := made(t)
@@ -172,8 +173,8 @@ func TestTakesOverAnOrphan(t *testing.T) {
 	query[int](t, s.URL(), "SELECT count(*) FROM kept")
 }
 
-// A server that was killed together with its caller is started anew: its pid
-// file means nothing, whoever has the process id by now.
+// A server killed together with its caller is started again: its pid
+// file is ignored, even if another process has that id now.
 func TestStalePid(t *testing.T) {
 	t.Parallel()
 	for name, pid := range map[string]int{"nobody's": 0, "another program's": os.Getpid()} {
@@ -191,7 +192,7 @@ func TestStalePid(t *testing.T) {
 	}
 }
 
-// kill ends a server the hard way and waits until it is gone.
+// kill kills a server and waits until it is gone.
 func kill(t *testing.T, s *Server) {
 	t.Helper()
 	file, _ := s.cluster.readPid()
@@ -199,13 +200,13 @@ func kill(t *testing.T, s *Server) {
 		t.Fatal(err)
 	}
 	s.cluster.home.close()
-	for isPostgres(file.pid) { // a moment, while the kernel takes it down
+	for isPostgres(file.pid) { // the kernel needs a moment
 		runtime.Gosched()
 	}
 }
 
-// Processes of a killed server that have not ended yet delay the start of the
-// next one, and do not fail it.
+// Running processes of a killed server delay the next start, and do
+// not fail it.
 func TestWaitsForOrphans(t *testing.T) {
 	t.Parallel()
 	home := made(t)
@@ -257,7 +258,7 @@ func reuse(t *testing.T, s *Server, pid int) {
 	}
 }
 
-// Every way in which a start can fail is one line that reports what to do.
+// Every failure of a start is one line with a remedy.
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	held := start(t, Config{Dir: made(t), Throwaway: true})
@@ -292,7 +293,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// harmed is the directory of a stopped server of which one file has been spoilt.
+// harmed returns the directory of a stopped server with one damaged file.
 func harmed(t *testing.T, file string) string {
 	t.Helper()
 	home := made(t)
@@ -330,8 +331,8 @@ func TestPasswordStaysPrivate(t *testing.T) {
 	}
 }
 
-// A folder that the server's account cannot reach, as below /root, is no
-// obstacle: the data goes elsewhere, and the next start finds it there.
+// If the server's account can't reach a folder, as below /root, the
+// data goes elsewhere, and the next start finds it there.
 func TestUnreachableFolder(t *testing.T) {
 	t.Parallel()
 	closed := dir(t)

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// statementCounter is the extension that counts what statements
-// take. It works only where the server has loaded it at its start.
+// statementCounter is the extension that measures statements. It works
+// only if the server has loaded it at its start.
 const (
 	statementCounter = "pg_stat_statements"
 	preloaded        = "shared_preload_libraries"
 )
 
-// comeWithCounter reports whether the extension's library lies beside
-// server binaries.
+// comeWithCounter reports whether server binaries include
+// the extension's library.
 func comeWithCounter(bin string) bool {
 	for _, libraries := range []string{"lib", "lib/postgresql"} {
 		if found, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), libraries, statementCounter+".*")); len(found) > 0 {
@@ -26,7 +26,7 @@ func comeWithCounter(bin string) bool {
 	return false
 }
 
-// countStatements makes the extension in Database, where it is loaded.
+// countStatements creates the extension in Database, if it is loaded.
 func (s *Server) countStatements(ctx context.Context) error {
 	if s.settings[preloaded] != statementCounter {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Statements are counted wherever the binaries come with the extension.
+// Statements are counted if the binaries include the extension.
 func TestStatementsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Dir: dir(t), Throwaway: true, CountStatements: true})

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// A watchdog ends a throwaway server with the process that
-// started it: it waits for the end of a pipe that this process
-// holds open, which the kernel closes in any case.
+// A watchdog ends a throwaway server with the process that started it:
+// it waits for the end of a pipe that this process holds open, which
+// the kernel closes in any case.
 type watchdog struct {
 	cmd  *exec.Cmd
 	pipe io.Closer

@@ -19,20 +19,20 @@ import (
 	"github.com/weirlog/weir/shared/mail"
 )
 
-// Password is that of Server.
+// Password is Server's.
 const Password = "sesame"
 
-// An Server is a mail server that keeps what it takes. It refuses nobody@
-// and verbose@ for good, and busy@ for now.
+// A Server is a mail server that keeps what it accepts. It refuses
+// nobody@ and verbose@ permanently, and busy@ temporarily.
 type Server struct {
 	Address string      // host:port
-	Trust   *tls.Config // has its authority; nil: it has no TLS
+	Trust   *tls.Config // with its authority; nil: no TLS
 
 	mu    sync.Mutex
 	taken []string
 }
 
-// Open starts a server that has TLS, and asks for Password.
+// Open starts a server with TLS that demands Password.
 func Open(t testing.TB) *Server {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
@@ -44,8 +44,8 @@ func Open(t testing.TB) *Server {
 	return server
 }
 
-// OpenPlain starts a server without TLS, and for everybody, as
-// one on the machine itself may be.
+// OpenPlain starts a server without TLS and password, like one on
+// the machine itself.
 func OpenPlain(t testing.TB) *Server {
 	t.Helper()
 	server := &Server{}
@@ -118,21 +118,21 @@ func (v *visit) Reset() {}
 
 func (v *visit) Logout() error { return nil }
 
-// Taken lists the messages that were taken, as they were sent.
+// Taken lists the accepted messages, as they were sent.
 func (o *Server) Taken() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.taken)
 }
 
-// Forget drops the messages that were taken.
+// Forget drops the accepted messages.
 func (o *Server) Forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.taken = nil
 }
 
-// Server is the server for whoever has a password.
+// Server returns a client of the server with a password.
 func (o *Server) Server(t testing.TB, password string) *mail.Server {
 	t.Helper()
 	server, err := mail.ParseServer(httpapi.Secret("smtp://weir:"+password+"@"+o.Address), "Weir <weir@example.com>", o.Trust)

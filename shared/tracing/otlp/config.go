@@ -19,8 +19,9 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Config sets where spans go. Embed it in a service's configuration. The names
-// are OpenTelemetry's; its exporter reads more of them by itself.
+// Config sets where spans are exported. Embed it in a service's
+// configuration. The names are OpenTelemetry's; its exporter itself
+// reads more of them.
 type Config struct {
 	Exporter       string  `name:"traces-exporter" help:"Whether traces are exported where an endpoint is set: otlp or none." env:"OTEL_TRACES_EXPORTER" default:"otlp"`
 	Endpoint       string  `name:"otlp-endpoint" help:"OTLP/HTTP collector, such as http://collector:4318; traces go to /v1/traces below it. Empty: no spans are made. The exporter reads OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE, _CLIENT_CERTIFICATE and _CLIENT_KEY, too, and OTEL_RESOURCE_ATTRIBUTES holds." env:"OTEL_EXPORTER_OTLP_ENDPOINT"`
@@ -33,8 +34,8 @@ type Config struct {
 	FromProxies    bool    `name:"traces-from-proxies" help:"Continue the traces of trusted proxies, who then decide what is sampled. Set it where these replace the traceparent that a client sends, as the gateway does while it makes spans itself." env:"WEIR_TRACES_FROM_PROXIES"`
 }
 
-// Open returns the tracer of a service; nil, which makes no spans, where no
-// endpoint is set. It connects to nothing.
+// Open returns the tracer of a service; nil, which makes no spans, if
+// no endpoint is set. It connects to nothing.
 func (c Config) Open(service string, metrics prometheus.Registerer, logger *slog.Logger) (*tracing.Tracer, error) {
 	counted := newCounts(metrics)
 	endpoint := c.endpoint()
@@ -56,7 +57,7 @@ func (c Config) Open(service string, metrics prometheus.Registerer, logger *slog
 	return newTracer(service, provider, c.FromProxies), nil
 }
 
-// endpoint is the URL that spans are sent to; "": none are made.
+// endpoint returns the URL that spans are sent to; "": none.
 func (c Config) endpoint() string {
 	switch {
 	case c.Exporter == "none":
@@ -69,7 +70,7 @@ func (c Config) endpoint() string {
 	return ""
 }
 
-// onlyProtocol is the one by which Weir exports.
+// onlyProtocol is Weir's only export protocol.
 const onlyProtocol = "http/protobuf"
 
 func (c Config) validate(endpoint string) error {
@@ -105,7 +106,7 @@ func (c Config) resource(service string) *resource.Resource {
 	named := resource.NewSchemaless(attribute.String("service.name", cmp.Or(c.ServiceName, "weir-"+service)))
 	given, err := resource.New(context.Background(), resource.WithFromEnv())
 	if err != nil {
-		return named // what can't be read describes nothing
+		return named // unreadable attributes are left out
 	}
 	merged, err := resource.Merge(given, named)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// counts are what became of spans.
+// counts are the outcomes of spans.
 type counts struct {
 	exported, queueFull, notTaken, notHeld, tooMany prometheus.Counter
 }

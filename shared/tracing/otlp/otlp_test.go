@@ -49,7 +49,7 @@ func answer(tracer *tracing.Tracer, traceparent string, status int) context.Cont
 
 var neverSampled = sdktrace.NeverSample()
 
-// tailed is a tracer whose tail the test sees.
+// tailed returns a tracer, and its tail for the test.
 func tailed(t *testing.T, config Config, sampler sdktrace.Sampler) (*tail, *tracing.Tracer) {
 	t.Helper()
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(config.endpoint()))
@@ -70,7 +70,7 @@ func names(spans []tracingtest.Span) (found []string) {
 	return found
 }
 
-// Without an endpoint nothing is made, and nothing allocated.
+// Without an endpoint nothing is made or allocated.
 func TestOff(t *testing.T) {
 	for _, config := range []Config{{}, {Exporter: "none", Endpoint: "http://127.0.0.1:1"}} {
 		tracer, err := config.Open("ingest", nil, testenv.Logger(t))
@@ -104,7 +104,7 @@ func TestOff(t *testing.T) {
 }
 
 // A sampled request is exported, linked to its client's trace, and its
-// record carries where it is; no text of a statement or error is.
+// record carries its span; no text of a statement or error is exported.
 func TestSampled(t *testing.T) {
 	collector := tracingtest.New(t)
 	tracer, registry := open(t, Config{Endpoint: collector.URL, Ratio: 1})
@@ -136,8 +136,8 @@ weir_tracing_exported_spans_total 2
 	}
 }
 
-// Of what is not sampled, a failure and what is slow are kept whole. No
-// client decides that it is sampled.
+// Unsampled requests that fail or are slow are kept whole. Clients do
+// not decide about sampling.
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -175,8 +175,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// A trusted proxy's trace is continued if so configured, and what it has not
-// sampled is kept whole where it fails here.
+// A trusted proxy's trace is continued if so configured, and an
+// unsampled request of it is kept whole if it fails here.
 func TestProxied(t *testing.T) {
 	notSampled := sampledClient[:53] + "00"
 	for _, c := range []struct {
@@ -211,7 +211,7 @@ func TestProxied(t *testing.T) {
 	}
 }
 
-// Requests of one trace that are under way at once each keep their own spans.
+// Concurrent requests of one trace each keep their own spans.
 func TestSharedTrace(t *testing.T) {
 	collector := tracingtest.New(t)
 	tail, tracer := tailed(t, Config{Endpoint: collector.URL, FromProxies: true}, sampler{neverSampled})
@@ -236,8 +236,8 @@ func TestSharedTrace(t *testing.T) {
 	}
 }
 
-// Slow clients push out nothing that is sampled: what is kept at its end is
-// bounded by its rate, and what is beyond is counted.
+// Slow clients displace no sampled span: requests kept at their end are
+// limited by rate, and the rest is counted.
 func TestKeptIsBounded(t *testing.T) {
 	collector := tracingtest.New(t)
 	tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
@@ -256,13 +256,13 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
-// What is held is bounded, in requests and in spans of each, and what is
-// beyond is counted.
+// Held spans are bounded, in requests and in spans of each, and the
+// rest is counted.
 func TestHeldIsBounded(t *testing.T) {
 	collector := tracingtest.New(t)
 	tail, tracer := tailed(t, Config{Endpoint: collector.URL}, sampler{neverSampled})
 	for range maxHeld + 10 {
-		ctx, _ := tracer.Request(t.Context(), "") // goes on
+		ctx, _ := tracer.Request(t.Context(), "") // never ends
 		for range maxHeldSpans + 1 {
 			_, span := tracing.Start(ctx, "authenticate")
 			tracing.End(span, nil)
@@ -280,8 +280,8 @@ func TestHeldIsBounded(t *testing.T) {
 	}
 }
 
-// A collector that hangs keeps nobody waiting: what does not fit is counted,
-// and the end is soon.
+// A hanging collector delays nobody: what does not fit is counted, and
+// the end is soon.
 func TestCollectorHangs(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -296,7 +296,7 @@ func TestCollectorHangs(t *testing.T) {
 	tracer, registry := open(t, Config{Endpoint: server.URL, Ratio: 1})
 	_, first := tracer.Request(t.Context(), "")
 	first.End()
-	<-asked // with it alone
+	<-asked // with only that span
 	const more = 100
 	for range maxQueued + more {
 		_, span := tracer.Request(t.Context(), "")
@@ -321,8 +321,8 @@ weir_tracing_dropped_spans_total{reason="rate"} 0
 	}
 }
 
-// A transaction is linked to the sampled requests of its records, and there is
-// none without.
+// A transaction is linked to the sampled requests of its records;
+// without any it is not traced.
 func TestTransaction(t *testing.T) {
 	collector := tracingtest.New(t)
 	tracer, _ := open(t, Config{Endpoint: collector.URL})
@@ -338,7 +338,7 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// A log line has the trace's id, also once the span has ended.
+// A log line has the trace's id, even after the span has ended.
 func TestLogged(t *testing.T) {
 	tracer, _ := open(t, Config{Endpoint: "http://127.0.0.1:1"})
 	ctx, span := tracer.Request(t.Context(), "")
@@ -350,7 +350,7 @@ func TestLogged(t *testing.T) {
 	}
 }
 
-// What can't be is one line that names the variable.
+// An invalid setting is an error of one line that names the variable.
 func TestConfigIsRefused(t *testing.T) {
 	for variable, config := range map[string]Config{
 		"OTEL_TRACES_EXPORTER":        {Endpoint: "http://127.0.0.1:1", Exporter: "console"},

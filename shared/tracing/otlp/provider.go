@@ -9,7 +9,7 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Limits of a span, whatever is put on it.
+// Limits of a span.
 const (
 	maxAttributes = 16
 	maxText       = 128
@@ -27,6 +27,6 @@ func newProvider(described *resource.Resource, sampler sdktrace.Sampler, tail *t
 
 func newTracer(service string, provider *sdktrace.TracerProvider, continues bool) *tracing.Tracer {
 	return tracing.New(service, provider, continues, func() {
-		_ = provider.Shutdown(context.Background()) // spans may be lost, nothing else
+		_ = provider.Shutdown(context.Background()) // only spans may be lost
 	})
 }

@@ -10,8 +10,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Bounds of the export. OpenTelemetry's own batching counts what it drops
-// nowhere that could be read.
+// Limits of the export. OpenTelemetry's own batching has no readable
+// count of what it drops.
 const (
 	maxQueued     = 2048
 	batchSpans    = 512
@@ -20,8 +20,8 @@ const (
 	closeTimeout  = 2 * time.Second
 )
 
-// A queue exports spans in batches, behind the back of who ended them: what
-// does not fit is dropped and counted.
+// A queue exports spans in batches in the background: what does not fit
+// is dropped and counted.
 type queue struct {
 	exporter sdktrace.SpanExporter
 	counted  counts
@@ -76,7 +76,7 @@ func (q *queue) run() {
 	}
 }
 
-// drain exports what is left.
+// drain exports the rest.
 func (q *queue) drain(batch []sdktrace.ReadOnlySpan) {
 	for {
 		select {
@@ -112,7 +112,7 @@ func (q *queue) send(batch []sdktrace.ReadOnlySpan) []sdktrace.ReadOnlySpan {
 	return batch[:0]
 }
 
-// close exports what is left, within closeTimeout.
+// close exports the rest, within closeTimeout.
 func (q *queue) close() (err error) {
 	q.once.Do(func() {
 		close(q.stop)

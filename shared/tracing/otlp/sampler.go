@@ -5,11 +5,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A sampler decides at the start of a trace. What it does not take is recorded
-// all the same: the end of the request may want it (see tail).
+// A sampler decides at the start of a trace. Unsampled requests are
+// recorded too: their end may keep them (see tail).
 type sampler struct{ head sdktrace.Sampler }
 
-// ShouldSample keeps a parent's decision. A transaction is begun only where
+// ShouldSample keeps a parent's decision. A transaction begins only if
 // one of its records is sampled.
 func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
 	parent := trace.SpanContextFromContext(p.ParentContext)

@@ -14,37 +14,37 @@ import (
 	"github.com/weirlog/weir/shared/tracing"
 )
 
-// Bounds of what is held of requests under way that are not sampled, about
-// 16 MB. A request ends by its own limits, and with it what is held.
+// Limits of spans held for unsampled running requests, about 16 MB. A
+// request ends by its own limits, and with it its held spans.
 const (
 	maxHeld      = 1024 // requests
 	maxHeldSpans = 16   // of each
 )
 
-// slow is how long a request may take without being kept.
+// slow is the duration from which on a request is kept.
 const slow = time.Second
 
-// Clients can be slow, and make requests fail: of what is kept at its end so
-// much a second is, and a hundred at once.
+// Clients can be slow, and make requests fail: so many kept requests
+// are allowed a second, and a hundred at once.
 const (
 	keptPerSecond = 20
 	keptBurst     = 100
 )
 
-// A tail passes on what is sampled, and decides about every other request at
-// its end: one that failed by our fault, or was slow, is kept.
+// A tail passes on sampled spans, and decides about every other request
+// at its end: one that failed by our fault, or was slow, is kept.
 type tail struct {
 	queue *queue
 	slow  time.Duration
 
 	mu   sync.Mutex
 	held map[trace.SpanID]*held // by requests' spans; bounded by maxHeld
-	of   map[trace.SpanID]*held // by spans under these; bounded by maxHeldSpans of each
+	of   map[trace.SpanID]*held // by their child spans; bounded by maxHeldSpans of each
 	kept rate.Bucket
 }
 
-// held is what is held of a request. Its trace may have others: a client can
-// give many requests the same one.
+// held is a request's held spans. Its trace may have others: a client
+// can give many requests the same one.
 type held struct {
 	begun []trace.SpanID // bounded by maxHeldSpans
 	spans []sdktrace.ReadOnlySpan
@@ -54,7 +54,7 @@ func newTail(queue *queue) *tail {
 	return &tail{queue: queue, slow: slow, held: map[trace.SpanID]*held{}, of: map[trace.SpanID]*held{}}
 }
 
-// OnStart makes room for a request, or for a span under one.
+// OnStart makes room for a request, or for a span below one.
 func (t *tail) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 	if span.SpanContext().IsSampled() {
 		return
@@ -68,7 +68,7 @@ func (t *tail) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 	}
 }
 
-// begin notes which request a span is under. The caller holds the lock.
+// begin notes the request of a span. The caller holds the lock.
 func (t *tail) begin(id, parent trace.SpanID) {
 	request := cmp.Or(t.held[parent], t.of[parent])
 	if request == nil || len(request.begun) == maxHeldSpans {
@@ -106,8 +106,8 @@ func (t *tail) hold(span sdktrace.ReadOnlySpan) {
 	request.spans = append(request.spans, span)
 }
 
-// release returns what is held of a request, and drops it. The caller holds
-// the lock.
+// release returns a request's held spans, and drops them. The caller
+// holds the lock.
 func (t *tail) release(id trace.SpanID) []sdktrace.ReadOnlySpan {
 	request := t.held[id]
 	if request == nil {
@@ -120,7 +120,7 @@ func (t *tail) release(id trace.SpanID) []sdktrace.ReadOnlySpan {
 	return request.spans
 }
 
-// settle decides about a request that has ended.
+// settle decides about an ended request.
 func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	t.mu.Lock()
 	spans := t.release(request.SpanContext().SpanID())
@@ -134,8 +134,8 @@ func (t *tail) settle(request sdktrace.ReadOnlySpan) {
 	}
 }
 
-// isWorth reports whether a request failed by our fault or was slow; what was
-// refused may have waited for its pace.
+// isWorth reports whether a request failed by our fault or was slow; a
+// refused one may only have waited for its pace.
 func (t *tail) isWorth(request sdktrace.ReadOnlySpan) bool {
 	return request.Status().Code == codes.Error || request.EndTime().Sub(request.StartTime()) >= t.slow && !isRefused(request)
 }
@@ -149,8 +149,8 @@ func isRefused(request sdktrace.ReadOnlySpan) bool {
 	return false
 }
 
-// Shutdown ends the export of what is queued.
+// Shutdown ends the export of queued spans.
 func (t *tail) Shutdown(context.Context) error { return t.queue.close() }
 
-// ForceFlush is for OpenTelemetry, which asks for it; nothing of Weir does.
+// ForceFlush is required by OpenTelemetry; Weir never calls it.
 func (t *tail) ForceFlush(context.Context) error { return nil }

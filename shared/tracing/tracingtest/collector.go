@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Span is one that was exported.
+// A Span is an exported span.
 type Span struct {
 	Service string
 	Name    string
@@ -29,7 +29,7 @@ type Span struct {
 	Attributes map[string]string // texts and numbers
 }
 
-// A Collector keeps the spans that it gets.
+// A Collector keeps the spans that it receives.
 type Collector struct {
 	URL string
 
@@ -47,14 +47,14 @@ func New(t testing.TB) *Collector {
 	return c
 }
 
-// Spans are those that have come, in order.
+// Spans returns the received spans, in order.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Span(nil), c.spans...)
 }
 
-// Raw is all that has come, as it came.
+// Raw returns all that was received, unchanged.
 func (c *Collector) Raw() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"regexp"
 )
 
-// Exemplars are the ids of the traces that a handler of metrics shows beside
-// the buckets of a histogram, to who asks for OpenMetrics.
+// Exemplars returns the trace ids that a handler of metrics shows
+// beside a histogram's buckets in OpenMetrics.
 func Exemplars(metrics http.Handler, histogram string) (traces []string) {
 	scrape := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	scrape.Header.Set("Accept", "application/openmetrics-text")

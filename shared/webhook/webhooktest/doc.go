@@ -1,4 +1,4 @@
-// Package webhooktest is an endpoint that tests have messages sent to. It
-// verifies them by the library of Standard Webhooks, as receivers do, and
-// listens on this machine alone.
+// Package webhooktest is an endpoint for the messages of tests. It
+// verifies them by the library of Standard Webhooks, as receivers do,
+// and listens only on this machine.
 package webhooktest

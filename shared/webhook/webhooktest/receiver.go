@@ -29,8 +29,8 @@ type Receiver struct {
 	wrong    error
 }
 
-// New starts a receiver for the time of the test. It refuses each message so
-// many times, and takes it then.
+// New starts a receiver until the test ends. It refuses each message so
+// many times, and then accepts it.
 func New(t testing.TB, refusals int) *Receiver {
 	t.Helper()
 	r := &Receiver{refusals: refusals, seen: map[string]int{}, types: map[string]string{}}
@@ -38,7 +38,7 @@ func New(t testing.TB, refusals int) *Receiver {
 	return r
 }
 
-// Serve has a handler receive over TLS for the time of the test. Its own
+// Serve receives by a handler over TLS until the test ends. Its own
 // certificate is signed by the one in the file authority.
 func Serve(t testing.TB, handler http.Handler) (url, authority string) {
 	t.Helper()
@@ -52,14 +52,14 @@ func Serve(t testing.TB, handler http.Handler) (url, authority string) {
 	return server.URL, authority
 }
 
-// Trust has messages verified by a webhook's secret.
+// Trust sets a webhook's secret to verify messages by.
 func (r *Receiver) Trust(secret string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.secret = secret
 }
 
-// ServeHTTP takes or refuses a message.
+// ServeHTTP accepts or refuses a message.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	var payload struct{ Type string }
@@ -82,8 +82,8 @@ func (r *Receiver) verify(body []byte, header http.Header) error {
 	return verifier.Verify(body, header)
 }
 
-// Types are those of the messages that have come, by id, and how often each has.
-// It fails where the signature or the body of any was wrong.
+// Types returns the types of the received messages, by id, and how
+// often each came. It fails if any signature or body was wrong.
 func (r *Receiver) Types() (types map[string]string, seen map[string]int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
