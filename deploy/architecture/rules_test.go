@@ -137,7 +137,6 @@ func heavy(p goPackage) (found []string) {
 // that stand on such a package are linked with them.
 var servers = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kfake": {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
-	"github.com/alicebob/miniredis/v2":   {"shared/testenv/redistest", "shared/testenv/redis"},
 }
 
 // serverless finds packages for tests that bring a server nobody expects of them: with PostgreSQL,
