@@ -3,9 +3,5 @@
 // (see internal/postgres). Each is a package of its own that imports none of
 // today's and never changes, and is deleted as a whole, in a release of its
 // own, when no installation comes from it any more: 30 days after the release
-// with the next version.
-//
-//	v2  with the first  replaced on 2026-11-22
-//	v3                  replaced on 2026-11-22
-//	v4                  replaced by the release after 2026-11-23
+// with the next version, and 90 days after it was replaced at the latest.
 package former
