@@ -34,16 +34,16 @@ func checkText(field, text string, limit int) Invalid {
 	if n := utf8.RuneCountInString(text); n > limit {
 		return Invalid{{field, fmt.Sprintf("%s has %d characters.", field, n), fmt.Sprintf("Use at most %d.", limit)}}
 	}
-	if strings.ContainsFunc(text, isControl) {
-		return Invalid{{field, fmt.Sprintf("%s %q has a control character.", field, text), "Leave it out."}}
+	if strings.ContainsFunc(text, isHidden) {
+		return Invalid{{field, fmt.Sprintf("%s %q has a character that shows nothing.", field, text), "Leave it out."}}
 	}
 	return nil
 }
 
-// isControl reports whether a character shows nothing but breaks lines or
-// turns their direction: by it a name could pass for another.
-func isControl(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+// isHidden reports whether a character is no UTF-8, or shows nothing but breaks
+// lines or turns their direction: by it a name could pass for another.
+func isHidden(r rune) bool {
+	return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
 
 // checkGiven returns the fault of a missing id.

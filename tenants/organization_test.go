@@ -32,6 +32,7 @@ func TestOrganizationDecisions(t *testing.T) {
 		"no name":                      {when: create(" ", tenants.Scale), faults: []string{"name"}},
 		"a name of 201":                {when: create(strings.Repeat("ä", 201), tenants.Scale), faults: []string{"name"}},
 		"a control character":          {when: create("Ac\x00me", tenants.Scale), faults: []string{"name"}},
+		"a byte that is no UTF-8":      {when: create("Ac\xffme", tenants.Scale), faults: []string{"name"}},
 		"a line separator":             {when: create("Ac\u2028me", tenants.Scale), faults: []string{"name"}},
 		"a turn of direction":          {when: create("Ac\u202eme", tenants.Scale), faults: []string{"name"}},
 		"letters that are joined":      {when: create("می\u200cخواهم", tenants.Scale), then: []tenants.Event{joined}},

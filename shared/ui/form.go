@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weirlog/weir/shared/httpapi"
 )
@@ -13,18 +15,29 @@ import (
 // maxForm is the largest form, in bytes.
 const maxForm = 64 << 10
 
-// ReadForm reads a small form into r.PostForm.
+// ReadForm reads a small form of UTF-8 into r.PostForm.
 func ReadForm(w http.ResponseWriter, r *http.Request) error {
 	body, err := httpapi.ReadBody(w, r, maxForm)
 	if err == nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		err = r.ParseForm()
 	}
-	if err != nil {
+	if err != nil || !isText(r.PostForm) {
 		return httpapi.NewProblem(http.StatusBadRequest, httpapi.CodeInvalidRequest,
 			"The form could not be read. Go back, reload the page and send it again.")
 	}
 	return nil
+}
+
+// isText reports whether a form is UTF-8: a browser sends
+// no other, and a database takes none.
+func isText(form url.Values) bool {
+	for name, values := range form {
+		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
+			return false
+		}
+	}
+	return true
 }
 
 // IsFiltered reports whether the query of r has a value beside a cursor.

@@ -161,6 +161,22 @@ func setIfAny(header http.Header, name, value string) {
 	}
 }
 
+// A form that is no UTF-8 is the client's fault, before anything is done.
+func TestReadForm(t *testing.T) {
+	for body, want := range map[string]string{"name=%C3%A9": "é", "name=%ff": "", "%ff=name": "", "name=%zz": "", "name=" + strings.Repeat("a", 64<<10): ""} {
+		r := httptest.NewRequest(http.MethodPost, "/console/do", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		err := ui.ReadForm(httptest.NewRecorder(), r)
+		if want != "" && (err != nil || r.PostForm.Get("name") != want) {
+			t.Errorf("%s: %q, %v", body, r.PostForm.Get("name"), err)
+		}
+		var problem *httpapi.Problem
+		if want == "" && (!errors.As(err, &problem) || problem.Status != http.StatusBadRequest) {
+			t.Errorf("%.20s: %v", body, err)
+		}
+	}
+}
+
 // A failure shows nothing of the inside, only what it takes to report it.
 func TestFailuresShowNothingInside(t *testing.T) {
 	answer := get(t, "/console/broken", ui.View{})
