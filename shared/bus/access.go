@@ -94,10 +94,11 @@ func (a Access) Dialer() (*Dialer, error) {
 		dialer.DialFunc = a.dialEncrypted
 	}
 	if a.SignsIn() {
-		if _, err := a.current(); err != nil {
+		mechanism := &rereading{access: a}
+		if _, err := mechanism.current(); err != nil {
 			return nil, err
 		}
-		dialer.SASLMechanism = rereading{a}
+		dialer.SASLMechanism = mechanism
 	}
 	return dialer, nil
 }

@@ -5,21 +5,30 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// rereading signs in with the secret that the file holds then.
-type rereading struct{ access Access }
+// rereading signs in with the secret that the file holds then. As long as that
+// stays, the mechanism does: SCRAM's derives its keys from a password once,
+// which takes milliseconds.
+type rereading struct {
+	access Access
+
+	mu     sync.Mutex
+	secret string
+	last   sasl.Mechanism // of that secret
+}
 
 // Name implements sasl.Mechanism.
-func (r rereading) Name() string { return r.access.mechanismName() }
+func (r *rereading) Name() string { return r.access.mechanismName() }
 
 // Start implements sasl.Mechanism.
-func (r rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
-	mechanism, err := r.access.current()
+func (r *rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	mechanism, err := r.current()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,16 +36,29 @@ func (r rereading) Start(ctx context.Context) (sasl.StateMachine, []byte, error)
 }
 
 // current returns how to sign in now.
-func (a Access) current() (sasl.Mechanism, error) {
-	if a.TokenFile != "" {
-		token, err := secretIn(a.TokenFile, "token", "WEIR_BROKERS_TOKEN_FILE")
-		return bearer{token}, err
-	}
-	password, err := secretIn(a.PasswordFile, fmt.Sprintf("password of user %q", a.User), "WEIR_BROKERS_PASSWORD_FILE")
+func (r *rereading) current() (sasl.Mechanism, error) {
+	secret, err := r.access.secret()
 	if err != nil {
 		return nil, err
 	}
-	return a.mechanism(password)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil && r.secret == secret {
+		return r.last, nil
+	}
+	mechanism, err := r.access.mechanism(secret)
+	if err == nil {
+		r.secret, r.last = secret, mechanism
+	}
+	return mechanism, err
+}
+
+// secret is what the file holds.
+func (a Access) secret() (string, error) {
+	if a.TokenFile != "" {
+		return secretIn(a.TokenFile, "token", "WEIR_BROKERS_TOKEN_FILE")
+	}
+	return secretIn(a.PasswordFile, fmt.Sprintf("password of user %q", a.User), "WEIR_BROKERS_PASSWORD_FILE")
 }
 
 func secretIn(file, what, setting string) (string, error) {
@@ -52,14 +74,16 @@ func secretIn(file, what, setting string) (string, error) {
 	return secret, nil
 }
 
-func (a Access) mechanism(password string) (sasl.Mechanism, error) {
+func (a Access) mechanism(secret string) (sasl.Mechanism, error) {
 	switch a.mechanismName() {
+	case bearerMechanism:
+		return bearer{secret}, nil
 	case defaultMechanism:
-		return scram.Mechanism(scram.SHA512, a.User, password)
+		return scram.Mechanism(scram.SHA512, a.User, secret)
 	case "SCRAM-SHA-256":
-		return scram.Mechanism(scram.SHA256, a.User, password)
+		return scram.Mechanism(scram.SHA256, a.User, secret)
 	case "PLAIN":
-		return plain.Mechanism{Username: a.User, Password: password}, nil
+		return plain.Mechanism{Username: a.User, Password: secret}, nil
 	}
 	return nil, fmt.Errorf("WEIR_BROKERS_MECHANISM is %q: it can be SCRAM-SHA-512, SCRAM-SHA-256, PLAIN or OAUTHBEARER", a.Mechanism)
 }
