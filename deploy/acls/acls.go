@@ -8,25 +8,24 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Programs beside the modules that are users of the brokers.
+// Programs besides the modules that are users of the brokers.
 const (
-	Topics = "topics" // weir topics: makes what is missing
-	Doctor = "doctor" // weir doctor: looks at everything, changes nothing; and weir backup, which looks where logs begin and end
-	Resume = "resume" // weir resume: has logs begin behind positions, while everything else is stopped
+	Topics = "topics" // weir topics: creates missing topics
+	Doctor = "doctor" // weir doctor: reads everything, changes nothing; and weir backup, which reads where logs begin and end
+	Resume = "resume" // weir resume: makes logs begin after positions, while all else is stopped
 )
 
-// Programs are all that are users of the brokers.
+// Programs returns all users of the brokers.
 func Programs() []string { return append(contract.Modules(), Topics, Doctor, Resume) }
 
-// placeholder is where the pattern of a principal has the program's name.
+// placeholder stands for the program's name in the pattern of a principal.
 const placeholder = "{program}"
 
-// Names of topics and groups are all that matters here, and not
-// how many partitions there are.
+// Only the names of topics and groups matter here, not their partitions.
 var topics = contract.Topics(0, 0)
 
-// Permissions are those of every program, whose principals a
-// pattern such as User:CN={program} names.
+// Permissions returns those of every program; a pattern such as
+// User:CN={program} names the principals.
 func Permissions(pattern string) (all []cluster.Permission) {
 	for _, module := range contract.Modules() {
 		all = append(all, permissions(module)...)
@@ -44,8 +43,8 @@ func Permissions(pattern string) (all []cluster.Permission) {
 	return all
 }
 
-// ofResume are rights to move records of any topic, and to see whether a group
-// still works at it.
+// ofResume returns rights to move records of any topic, and to see
+// whether a group still works on it.
 func ofResume() (all []cluster.Permission) {
 	const move = cluster.Read | cluster.Write | cluster.Delete | cluster.Describe | cluster.DescribeConfigs
 	for _, topic := range topics {
@@ -57,8 +56,8 @@ func ofResume() (all []cluster.Permission) {
 	return all
 }
 
-// permissions are those of a module: it reads and writes its
-// topics, and shares work in its groups.
+// permissions returns a module's: it reads and writes its topics, and
+// consumes in its groups.
 func permissions(module string) (all []cluster.Permission) {
 	for _, topic := range topics {
 		var operations cluster.Operations
@@ -69,7 +68,7 @@ func permissions(module string) (all []cluster.Permission) {
 			operations |= cluster.Write | cluster.Describe
 		}
 		if topic.Owner == module {
-			operations |= cluster.Describe // it looks whether it has to make the topic
+			operations |= cluster.Describe // it looks whether the topic exists
 		}
 		if operations != 0 {
 			all = append(all, cluster.Permission{Principal: module, Name: topic.Name, Operations: operations})

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Only the writers of a topic may write it, only its readers
-// read it; groups are of one module.
+// Only a topic's writers may write it, only its readers read it; groups
+// belong to one module.
 func TestPermissions(t *testing.T) {
 	may := map[string]map[string]cluster.Operations{}
 	for _, p := range acls.Permissions("User:CN={program}") {
@@ -55,7 +55,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A line for each principal and what it may do alike, as Kafka's tool takes it.
+// Each principal's equal rights share a line, in the form of Kafka's tool.
 func TestCommands(t *testing.T) {
 	lines := acls.Commands([]cluster.Permission{
 		{Principal: "User:ledger", Name: "a", Operations: cluster.Read | cluster.DescribeConfigs},

@@ -7,8 +7,8 @@ import (
 	"github.com/weirlog/weir/shared/bus/cluster"
 )
 
-// Commands are the lines for Kafka's own tool that allow the same, one
-// for all that a principal may do alike.
+// Commands returns lines for Kafka's own tool that grant the
+// permissions, one for all equal rights of a principal.
 func Commands(permissions []cluster.Permission) (lines []string) {
 	at := map[string]int{}
 	for _, p := range permissions {

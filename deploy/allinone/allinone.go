@@ -17,7 +17,7 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
-// An App is all of Weir in this process. It belongs to one Run.
+// An App is all of Weir in this process, for one Run.
 type App struct {
 	config   Config
 	logger   *slog.Logger
@@ -29,12 +29,12 @@ type App struct {
 	modules  map[gateway.Module]module
 	env      DevEnv
 	started  chan struct{}
-	ends     []func() error // in the order in which things were opened
+	ends     []func() error // in the order of opening
 }
 
 // New locks the data directory and the address, starts what is not
-// given, and builds the modules. When it fails nothing is left
-// running; its error is one line with a remedy.
+// given, and builds the modules. If it fails nothing is left running;
+// its error is one line with a remedy.
 func New(ctx context.Context, config Config, logger *slog.Logger) (*App, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (a *App) open(ctx context.Context) (err error) {
 	return a.openModules(ctx)
 }
 
-// openServer makes certificate and server; what it serves comes later.
+// openServer creates certificate and server; the handler comes later.
 func (a *App) openServer() error {
 	files, err := localca.Ensure(a.dir.tls(), time.Now(), a.config.host())
 	if err != nil {
@@ -115,10 +115,10 @@ func (a *App) openModules(ctx context.Context) error {
 	return err
 }
 
-// atEnd remembers how to close what was just opened.
+// atEnd adds a function that closes what was just opened.
 func (a *App) atEnd(end func() error) { a.ends = append(a.ends, end) }
 
-// close closes everything in the order opposite to that in which it was opened.
+// close closes everything in reverse order.
 func (a *App) close() (err error) {
 	for _, end := range slices.Backward(a.ends) {
 		err = errors.Join(err, end())
@@ -134,11 +134,11 @@ func (a *App) closeListener() error {
 	return nil
 }
 
-// Started is closed once everything is ready and the demo
-// organization is there; then Env may be called.
+// Started is closed once everything is ready and the demo organization
+// exists; then Env may be called.
 func (a *App) Started() <-chan struct{} { return a.started }
 
-// Prune removes what is past from all modules at once; Run does it all the time.
+// Prune prunes all modules at once; Run does it periodically.
 func (a *App) Prune(ctx context.Context) (err error) {
 	for name, module := range a.modules {
 		if failed := module.Prune(ctx); failed != nil {
@@ -148,12 +148,12 @@ func (a *App) Prune(ctx context.Context) (err error) {
 	return err
 }
 
-// Env describes how to reach the demo organization.
+// Env returns how to reach the demo organization.
 func (a *App) Env() DevEnv { return a.env }
 
-// Run serves until ctx ends or something fails. It stops in the order in which
-// nothing can be lost: current requests are answered, the modules commit what
-// they have taken, then broker and database stop.
+// Run serves until ctx ends or something fails. It stops without loss:
+// current requests are answered, the modules commit what they have
+// accepted, then broker and database stop.
 func (a *App) Run(ctx context.Context) error {
 	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -192,7 +192,7 @@ func (a *App) work(ctx context.Context) error {
 	return lifecycle.Run(ctx, runs...)
 }
 
-// Bounds of a start.
+// Limits of a start.
 const (
 	startTimeout = 60 * time.Second
 	readyPoll    = 20 * time.Millisecond

@@ -13,14 +13,14 @@ import (
 	"github.com/weirlog/weir/shared/embedded/postgres"
 )
 
-// Bounds of what the backends may take.
+// Limits of the backends.
 const (
 	topicsTimeout   = 15 * time.Second
 	databaseTimeout = 30 * time.Second // to stop
 )
 
-// database returns the URL of the given Postgres, or of one that
-// it starts in the data directory.
+// database returns the URL of the given PostgreSQL, or of one that it
+// starts in the data directory.
 func (a *App) database(ctx context.Context) (url string, err error) {
 	if given := a.config.DatabaseURL.Reveal(); given != "" {
 		return given, nil
@@ -37,8 +37,8 @@ func (a *App) database(ctx context.Context) (url string, err error) {
 	return server.URL(), nil
 }
 
-// broker returns the addresses of the given brokers, or of one in this process,
-// with all topics made, and how the modules authenticate there.
+// broker returns the addresses of the given brokers, or of one in this
+// process, with all topics created, and how the modules authenticate there.
 func (a *App) broker(ctx context.Context) (brokers []string, access bus.Access, err error) {
 	brokers, access = a.config.Brokers, a.config.BrokerAccess
 	if len(brokers) == 0 {

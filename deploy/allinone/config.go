@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/telemetry"
 )
 
-// Config is where the process keeps its data and what it is given.
+// Config holds the settings of the process.
 type Config struct {
 	Listen         string         `help:"Address to serve HTTPS on. The certificate is for localhost and for the host named here." env:"WEIR_LISTEN" default:"localhost:8443"`
 	DataDir        string         `help:"Directory of everything that is kept: certificates, dev.env, database, broker." env:"WEIR_DATA_DIR" default:".weir"`
@@ -54,8 +54,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, err, c.Connections.Validate())...)
 }
 
-// host is the name under which clients on this machine reach the
-// listener at address.
+// host returns the listener's name for clients on this machine.
 func (c Config) host() string {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {

@@ -11,16 +11,16 @@ import (
 // ErrLocked means that another process uses the data directory.
 var ErrLocked = errors.New("data directory in use")
 
-// A dataDir is the directory of all data. One process at a time holds it;
-// the kernel releases it with the process.
+// A dataDir is the directory of all data. One process at a time holds
+// it; the kernel releases it with the process.
 type dataDir struct {
 	path string // absolute
 	lock *os.File
 }
 
-// openDataDir makes a missing directory, and locks it. Others may pass
-// through it, since the database runs as another user where the caller is
-// root; secrets inside are closed to them.
+// openDataDir creates a missing directory, and locks it. Other users
+// may pass through it, since the database runs as another user if the
+// caller is root; they can't read the secrets in it.
 func openDataDir(path string) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

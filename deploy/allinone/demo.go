@@ -21,8 +21,8 @@ const (
 	demoEmail = "owner@demo.weir.example"
 )
 
-// openEnv reads an earlier start's file, and sets what this one decides. The
-// operator's token is written before its first use.
+// openEnv reads an earlier start's file, and adds the values of this
+// one. The operator's token is written before its first use.
 func (a *App) openEnv() (err error) {
 	if a.env, err = ReadDevEnv(a.dir.env()); err != nil {
 		return err
@@ -51,9 +51,9 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(random)
 }
 
-// ensureDemo creates, through the public API, what is missing of the
-// demo organization. Each step is written before the next, so that the
-// next start continues an interrupted one.
+// ensureDemo creates the missing parts of the demo organization by the
+// public API. Each is written before the next, so that the next start
+// continues an interrupted one.
 func (a *App) ensureDemo(ctx context.Context) error {
 	api, err := client.New(a.env.BaseURL, a.env.CAFile, 1)
 	if err != nil {
@@ -77,8 +77,8 @@ func (a *App) ensureDemo(ctx context.Context) error {
 	return nil
 }
 
-// dropForeignDemo drops an organization in dev.env that this installation does
-// not have, after a change of database or broker.
+// dropForeignDemo drops an organization in dev.env that this
+// installation does not have, after a change of database or broker.
 func (a *App) dropForeignDemo(ctx context.Context, api *client.Client) error {
 	if a.env.Organization == "" || a.env.ServiceToken == "" {
 		return nil
@@ -123,8 +123,9 @@ func (a *App) demoSteps(api *client.Client) []demoStep {
 	}
 }
 
-// createOwner makes the person who signs in to the console. An address belongs
-// to one person, so if an earlier demo organization has it, another is made up.
+// createOwner creates the person who signs in to the console. An
+// address belongs to one person, so if an earlier demo organization has
+// it, another one is generated.
 func (a *App) createOwner(ctx context.Context, api *client.Client) (password string, err error) {
 	password = randomHex(12)
 	a.env.ConsoleEmail = demoEmail

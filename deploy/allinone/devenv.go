@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// EnvFile is the name of the file, in the data directory, with shell
-// variables that reach the demo organization.
+// EnvFile is the name of the data directory's file with shell variables
+// that reach the demo organization.
 const EnvFile = "dev.env"
 
-// A DevEnv is what a client on this machine needs. It is also
-// where the credentials of the demo organization are kept:
-// everywhere else only their hashes are.
+// A DevEnv is what a client on this machine needs. It is also the only store
+// of the demo organization's credentials: all others keep only hashes.
 type DevEnv struct {
 	BaseURL         string // ends in /v1
 	CAFile          string // absolute
@@ -27,7 +26,7 @@ type DevEnv struct {
 	ConsoleURL      string
 	ConsoleEmail    string
 	ConsolePassword string
-	WebhookKeys     string // that the secrets of webhooks follow from
+	WebhookKeys     string // the secrets of webhooks derive from them
 }
 
 type variable struct {
@@ -51,8 +50,7 @@ func (e *DevEnv) variables() []variable {
 	}
 }
 
-// ReadDevEnv reads the file at path; where there is none, it
-// returns the zero value.
+// ReadDevEnv reads the file at path; without one it returns the zero value.
 func ReadDevEnv(path string) (env DevEnv, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +86,7 @@ func (e *DevEnv) read(line string) error {
 	return nil
 }
 
-// Write replaces the file at path in one step. Its owner alone may read it.
+// Write replaces the file at path atomically. Only its owner may read it.
 func (e *DevEnv) Write(path string) error {
 	text := "# How to reach the demo organization: . " + quote(path) + "\n"
 	for _, v := range e.variables() {

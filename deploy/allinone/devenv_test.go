@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is written is read back, by us and by a shell, whatever the
-// path holds; nobody else may read the file.
+// A written file is read back by us and by a shell, with any text in
+// its path; nobody else may read it.
 func TestDevEnvRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "it's a dir.env")
 	env := DevEnv{BaseURL: "https://localhost:8443/v1", CAFile: "/home/o'neil/$x/ca.pem", APIKey: "weir_1", ConsolePassword: `a"b\c`}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteHints writes what runs where, with commands to paste into any POSIX
-// shell, in one write: a reader of the first line has the rest.
+// WriteHints writes what runs where, with commands to paste into any
+// POSIX shell, in one write: a reader of the first line has the rest.
 func (a *App) WriteHints(out io.Writer, took time.Duration) {
 	var text bytes.Buffer
 	a.compose(&text, took)
@@ -32,7 +32,7 @@ Data in %s. Ctrl-C stops in order; the next start finds everything as it was.
 	fmt.Fprintf(text, hints, quote(a.dir.env()))
 }
 
-// demoHints are what to try with the demo organization.
+// demoHints are commands to try with the demo organization.
 const demoHints = `
 Post a batch:
   . %[1]s; curl --cacert "$WEIR_CA_FILE" "$WEIR_BASE_URL/logs" -H "x-api-key: $WEIR_API_KEY" -H "Content-Type: application/json" -d '{"logs": [
@@ -53,8 +53,8 @@ A minute of believable traffic: make demo
 
 `
 
-// firstHints are for an installation without a demo organization: what
-// is surely there is the operator's token.
+// firstHints are for an installation without a demo organization: it
+// always has the operator's token.
 const firstHints = `
 There is no demo organization here. Who has signed in to the console creates a project and an API key there, and is shown a command that
 sends the first log. Whoever runs Weir does the same over the API:

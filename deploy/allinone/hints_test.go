@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// writes keeps what is written, each time apart.
+// writes collects writes, each separately.
 type writes []string
 
 func (w *writes) Write(p []byte) (int, error) {
@@ -14,8 +14,8 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Who waits for the line that Weir is ready finds the commands as well: a
-// program that reads the output meanwhile sees all or nothing.
+// A reader that waits for the line that Weir is ready finds the
+// commands too: all or nothing is written.
 func TestHintsAreWrittenAtOnce(t *testing.T) {
 	for _, env := range []DevEnv{{}, {APIKey: "weir_1", ConsolePassword: "secret"}} {
 		var got writes

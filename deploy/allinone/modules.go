@@ -22,8 +22,7 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// Modules are the modules' own settings, the same as where each
-// is a process of its own.
+// Modules are the modules' own settings, as if each ran in its own process.
 type Modules struct {
 	Ingest   ingest.Config
 	Ledger   ledger.Config
@@ -37,8 +36,8 @@ func ModulesFromEnvironment() (m Modules, err error) {
 	return m, errors.Join(fromEnvironment(&m.Ingest), fromEnvironment(&m.Ledger), fromEnvironment(&m.Grouping), fromEnvironment(&m.Tenants))
 }
 
-// fromEnvironment fills a configuration from its tags. It is not checked yet:
-// what the process provides is still missing.
+// fromEnvironment fills a configuration by its tags. It is checked
+// later: the process's own values are still missing.
 func fromEnvironment(config any) error {
 	parser, err := kong.New(config, process.SecretFiles())
 	if err != nil {
@@ -51,7 +50,7 @@ func fromEnvironment(config any) error {
 	return errors.Join(read.Resolve(), read.ApplyDefaults())
 }
 
-// A module is what all four have in common.
+// A module is the common part of all four.
 type module interface {
 	Handler() http.Handler
 	Ready() error
@@ -60,28 +59,29 @@ type module interface {
 	Close() // instead of Run
 }
 
-// given is what the process provides and the modules share.
+// given is what the process provides to all modules.
 type given struct {
 	databaseURL httpapi.Secret
 	brokers     []string
-	access      bus.Access // to them
+	access      bus.Access // for the brokers
 	proxies     []string
 	stateDir    string
 	drain       time.Duration
 	operator    httpapi.Secret
-	origin      string         // under which people reach the console
-	webhookKeys httpapi.Secret // where the module has none of its own
+	origin      string         // where people reach the console
+	webhookKeys httpapi.Secret // if the module has none of its own
 	metrics     *telemetry.Registry
 }
 
-// apply sets what all services share. Metrics are shown by the process, not by each.
+// apply sets what all services share. The process shows the metrics,
+// not each service.
 func (g given) apply(config *service.Config) {
 	config.ServerConfig = httpapi.ServerConfig{TrustedProxies: g.proxies, Drain: g.drain}
 	config.Brokers, config.BrokerAccess, config.DatabaseURL = g.brokers, g.access, g.databaseURL
 	config.StateDir, config.Telemetry = g.stateDir, telemetry.Config{Registry: g.metrics}
 }
 
-// build makes the modules, all or none.
+// build builds the modules, all or none.
 func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[gateway.Module]module, error) {
 	makers, modules := m.makers(ctx, g, logger), map[gateway.Module]module{}
 	for _, name := range gateway.Modules() {
@@ -95,8 +95,8 @@ func (m Modules) build(ctx context.Context, g given, logger *slog.Logger) (map[g
 	return modules, nil
 }
 
-// makers make one module each. It gets no listener of its own:
-// the gateway calls its handler.
+// makers build one module each. It gets no listener: the gateway
+// calls its handler.
 func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[gateway.Module]func() (module, error) {
 	for _, config := range []*service.Config{&m.Ingest.Config, &m.Ledger.Config, &m.Grouping.Config, &m.Tenants.Config} {
 		g.apply(config)
@@ -114,8 +114,8 @@ func (m Modules) makers(ctx context.Context, g given, logger *slog.Logger) map[g
 	}
 }
 
-// plaintextReports passes requests that came over plain HTTP to
-// every module that handles them.
+// plaintextReports passes requests over plain HTTP to every module
+// that handles them.
 func plaintextReports(modules map[gateway.Module]module) func(httpapi.PlaintextRequest) {
 	return func(request httpapi.PlaintextRequest) {
 		for _, m := range modules {
@@ -128,7 +128,7 @@ func plaintextReports(modules map[gateway.Module]module) func(httpapi.PlaintextR
 	}
 }
 
-// closeAll gives back what modules took that will not run.
+// closeAll closes modules that will not run.
 func closeAll(modules map[gateway.Module]module) {
 	for _, module := range modules {
 		module.Close()

@@ -17,11 +17,11 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// closeTimeout is how long Postgres may take to notice that connections are gone.
+// closeTimeout limits how long PostgreSQL may take to
+// notice closed connections.
 const closeTimeout = 30 * time.Second
 
-// on is what modules are given that find nobody at their broker:
-// New waits for none.
+// on is given to modules whose broker does not answer: New waits for none.
 func on(databaseURL string) given {
 	return given{
 		databaseURL: httpapi.Secret(databaseURL), brokers: []string{"127.0.0.1:1"}, metrics: telemetry.New(),
@@ -38,8 +38,8 @@ func modules(t *testing.T) Modules {
 	return read
 }
 
-// Where the last module can't start, the ones before it keep no
-// connection to a database that is about to stop.
+// If the last module can't start, the ones before it keep no connection
+// to a database that is about to stop.
 func TestBuildLeavesNothingBehind(t *testing.T) {
 	database := postgrestest.URL(t)
 	shared := on(database)
@@ -68,9 +68,9 @@ func TestBuildLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// Every module, and the whole process, refuses a role that bypasses row level
-// security, in one line that names the role and the remedy: with it, one
-// forgotten condition would show one tenant's rows to another.
+// Every module, and the whole process, refuses a role that bypasses row
+// level security, in one line that names the role and the remedy: with
+// it, one forgotten condition would show one tenant's rows to another.
 func TestSuperuserIsRefused(t *testing.T) {
 	server, err := postgrestest.Start(t.Context())
 	if err != nil {

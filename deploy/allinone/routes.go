@@ -8,7 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Routes are the routes of all modules, such as "GET
+// Routes returns the routes of all modules, such as "GET
 // /console/errors/{group}", sorted, each once.
 func (a *App) Routes() (routes []string, err error) {
 	for name, module := range a.modules {

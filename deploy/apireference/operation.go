@@ -17,7 +17,7 @@ type Operation struct {
 	Module, Method, Path string
 
 	Summary     string
-	Security    []map[string][]string // one of these: scopes by the name of a scheme
+	Security    []map[string][]string // alternatives: scopes by the name of a scheme
 	Parameters  []Parameter
 	RequestBody json.RawMessage            // nil: none
 	Responses   map[string]json.RawMessage // by status
@@ -29,11 +29,11 @@ type Parameter struct {
 	Required              bool
 }
 
-// modules are those that have a part, in the order in which they are shown.
+// modules are those with a part, in the order of the page.
 var modules = []string{"ingest", "grouping", "ledger", "tenants"}
 
-// Scan reads the parts below the root of the repository; operations are in the
-// order of modules, paths and methods.
+// Scan reads the parts below the root of the repository; operations are
+// in the order of modules, paths and methods.
 func Scan(root string) (found []Operation, err error) {
 	for _, module := range modules {
 		parts, err := partsOf(os.DirFS(root), module)
@@ -50,7 +50,7 @@ func Scan(root string) (found []Operation, err error) {
 	return found, nil
 }
 
-// A part is as much of an OpenAPI document as is listed.
+// A part is the listed part of an OpenAPI document.
 type part struct {
 	Paths map[string]map[string]Operation
 }

@@ -48,7 +48,7 @@ func (o Operation) write(page *strings.Builder) {
 	}
 }
 
-// credentials says who may call an operation.
+// credentials names who may call an operation.
 func (o Operation) credentials() string {
 	var ways []string
 	for _, way := range o.Security {
@@ -72,13 +72,13 @@ func credential(scheme string, scopes []string) string {
 	return "a service token with `" + strings.Join(scopes, "`, `") + "`"
 }
 
-// answers are the statuses beside those that every operation has.
+// answers returns the statuses that not every operation has.
 func (o Operation) answers() string {
 	own := slices.DeleteFunc(slices.Sorted(maps.Keys(o.Responses)), func(status string) bool { return slices.Contains(everywhere, status) })
 	return strings.Join(own, ", ")
 }
 
-// text is a description that fits into a cell.
+// text fits a description into a table's cell.
 func text(description string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(strings.TrimSuffix(description, "."))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Operations of all modules are found, with what a caller needs of each.
+// Operations of all modules are found, with what a caller needs for each.
 func TestScan(t *testing.T) {
 	operations, err := Scan("../..")
 	if err != nil {

@@ -26,8 +26,8 @@ func all(t *testing.T) []goPackage {
 	return packages
 }
 
-// list lists the packages of one module. That each also builds by its
-// own go.mod is checked by `make verify`.
+// list lists the packages of one module. `make verify` checks that each
+// also builds by its own go.mod.
 func list(t *testing.T, room string) []goPackage {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(all(t)), func(p goPackage) bool { return module(p.ImportPath) != room })
@@ -58,7 +58,7 @@ var workspace = sync.OnceValues(func() ([]goPackage, error) {
 	return packages, nil
 })
 
-// The house keeps its rules.
+// The source obeys the rules.
 func TestRules(t *testing.T) {
 	packages := all(t)
 	if domains := slices.DeleteFunc(slices.Clone(packages), func(p goPackage) bool { return !isDomain(p) }); len(domains) != len(middle) {
@@ -74,8 +74,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// calls finds a domain that looks at the clock or writes to the
-// log behind its caller's back.
+// calls finds a domain that reads the clock or writes to the default log.
 func calls(t *testing.T, p goPackage) (found []string) {
 	t.Helper()
 	if !isPure(p) {
@@ -130,7 +129,7 @@ func longMain(t *testing.T, p goPackage) []string {
 	return nil
 }
 
-// A breach of each rule is found, and what is allowed is not.
+// A breach of each rule is found, and allowed imports are not.
 func TestBreachesAreFound(t *testing.T) {
 	for name, test := range map[string]struct {
 		p    goPackage
@@ -170,7 +169,7 @@ func TestBreachesAreFound(t *testing.T) {
 	}
 }
 
-// A look at the clock is found, the name of a type is not taken for one.
+// A reading of the clock is found, the name of a type is not taken for one.
 func TestClockCallsAreFound(t *testing.T) {
 	const source = `package p
 import "time"

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// Who has one of these is in a transaction, and may write.
+// A function with one of these is in a transaction, and may write.
 var transactional = []string{"Tx", "Unit"}
 
-// nestingAllowed names the functions of which a transaction may hold a further
-// closure, with the reason.
+// nestingAllowed names the functions to which a transaction may pass
+// another closure, with the reason.
 var nestingAllowed = map[string]string{
 	"ForEachRow": "reads rows in place",
 }
@@ -25,7 +25,8 @@ func runsInTransaction(closure *ast.FuncLit) bool {
 	})
 }
 
-// lastName is the name of a type or function without its package or receiver.
+// lastName returns the name of a type or function without its
+// package or receiver.
 func lastName(of ast.Expr) string {
 	switch of := of.(type) {
 	case *ast.SelectorExpr:
@@ -49,7 +50,7 @@ func isCondition(call *ast.CallExpr) bool {
 }
 
 // nestedClosures finds the functions, or "", to which a closure in a
-// transaction passes a further one.
+// transaction passes another one.
 func nestedClosures(file *ast.File) (found []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if closure, ok := n.(*ast.FuncLit); ok && runsInTransaction(closure) {
@@ -62,7 +63,7 @@ func nestedClosures(file *ast.File) (found []string) {
 
 func closuresIn(body *ast.BlockStmt) (found []string) {
 	passedTo := map[ast.Expr]string{}
-	called := map[ast.Expr]bool{} // where they stand, such as what is deferred
+	called := map[ast.Expr]bool{} // on the spot, such as deferred ones
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
@@ -81,8 +82,8 @@ func closuresIn(body *ast.BlockStmt) (found []string) {
 	return found
 }
 
-// What is written in which transaction can be read from top to bottom: no
-// closure in a transaction holds another one.
+// A transaction's writes can be read from top to bottom: no closure in
+// a transaction contains another one.
 func TestTransactionsHoldNoClosures(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range all(t) {
@@ -104,7 +105,7 @@ func TestTransactionsHoldNoClosures(t *testing.T) {
 	}
 }
 
-// A closure within one that writes is found; one that compares is none, nor is
+// A closure within one that writes is found; not one that compares, nor
 // one outside of a transaction.
 func TestNestedClosuresAreFound(t *testing.T) {
 	for body, want := range map[string]int{

@@ -14,11 +14,11 @@ var (
 	commands = regexp.MustCompile("(?ms)^(?:<!-- ([^\n]+) -->\n)?( *)```sh\n(.*?)^ *```$")
 )
 
-// Commands on the pages for operators are run by a test that names the page
-// and the section. Else the page says where the same commands are, word by
-// word, or why nothing can run them.
+// Each command on the pages for operators is run by a test that names
+// the page and the section. Otherwise the page says where the same
+// commands are, word by word, or why nothing can run them.
 func TestCommandsAreRun(t *testing.T) {
-	var tests strings.Builder // that follow pages
+	var tests strings.Builder // those that follow pages
 	for _, pattern := range []string{"../e2e/*_test.go", "../kubernetes/*_test.go", "../bench/*_test.go"} {
 		for _, source := range textsOf(t, pattern) {
 			tests.WriteString(source)
@@ -45,7 +45,7 @@ func TestCommandsAreRun(t *testing.T) {
 	}
 }
 
-// textsOf are the texts of files, by their base names.
+// textsOf returns the texts of files, by their base names.
 func textsOf(t *testing.T, pattern string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -63,7 +63,7 @@ func textsOf(t *testing.T, pattern string) map[string]string {
 	return texts
 }
 
-// headingOf is the section that a page is in where a text of it ends.
+// headingOf returns the section in which a page's text ends.
 func headingOf(text string) string {
 	found := section.FindAllStringSubmatch(text, -1)
 	if found == nil {
@@ -72,7 +72,7 @@ func headingOf(text string) string {
 	return found[len(found)-1][1]
 }
 
-// standsIn wants a file to have all lines of a block.
+// standsIn checks that a file has all lines of a block.
 func standsIn(t *testing.T, page, file, block string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", file))

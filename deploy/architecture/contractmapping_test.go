@@ -13,9 +13,8 @@ import (
 
 const contractPath = prefix + "shared/contract"
 
-// contractWords are what a module may use of the contract
-// outside of internal/bus and its wiring: no event, no
-// attribute, nothing that encodes or decodes one.
+// contractWords are what a module may use of the contract outside of
+// internal/bus and its wiring: no event, no attribute, no encoding or decoding.
 var contractWords = map[string]string{
 	"Positions":            "offsets by partition, as answers and account states have them",
 	"GroupLedger":          "names the rows of the ledger's positions",
@@ -35,8 +34,8 @@ var contractWords = map[string]string{
 	"ErasingModules":       "who has to report a deletion",
 }
 
-// mapsContract reports whether a package may use all of the
-// contract: the adapter, and what wires it.
+// mapsContract reports whether a package may use the whole contract:
+// the adapter, and its wiring.
 func mapsContract(importPath string) bool {
 	rest := strings.TrimPrefix(importPath, prefix+module(importPath)+"/")
 	return rest == "internal/bus" || rest == "app" || strings.HasPrefix(rest, "app/")
@@ -57,7 +56,7 @@ func contractUses(files []*ast.File) (names []string) {
 	return names
 }
 
-// mappedElsewhere finds uses of the contract that belong into
+// mappedElsewhere finds uses of the contract that belong in
 // internal/bus, and notes the words used.
 func mappedElsewhere(p goPackage, files []*ast.File, used map[string]bool) (found []string) {
 	if !slices.Contains(middle, module(p.ImportPath)) || mapsContract(p.ImportPath) || isForTests(p.ImportPath) {
@@ -111,8 +110,8 @@ func TestContractIsMappedInTheBus(t *testing.T) {
 	}
 }
 
-// An event in a store is found; in internal/bus, in the wiring and in tests
-// it may be, and words may be everywhere.
+// An event in a store is found; it is allowed in internal/bus, in the
+// wiring and in tests, and words are allowed everywhere.
 func TestMappingElsewhereIsFound(t *testing.T) {
 	const event = "package p\nimport \"" + contractPath + "\"\nvar e contract.LogsAccepted"
 	const word = "package p\nimport \"" + contractPath + "\"\nvar p contract.Positions"

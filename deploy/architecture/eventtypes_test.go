@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// eventConsumers are the packages that look for an event type, by its constant
-// in shared/contract. All others pass over it.
+// eventConsumers are the packages that handle an event type, by its
+// constant in shared/contract. All others ignore it.
 var eventConsumers = map[string][]string{
-	"TypeLogsAccepted":           {"shared/contract"}, // ParseLogsAccepted, which ingest, ledger and grouping call
+	"TypeLogsAccepted":           {"shared/contract"}, // by ParseLogsAccepted, which ingest, ledger and grouping call
 	"TypeCredentialChanged":      {"shared/identity", "tenants/internal/bus"},
 	"TypeAccountChanged":         {"ingest/internal/bus", "tenants/internal/bus"},
 	"TypeAccountsCounted":        {"ingest/internal/bus"},
@@ -50,8 +50,8 @@ var eventConsumers = map[string][]string{
 	"TypeQuotaRefused":           {"ledger/internal/bus"},
 }
 
-// Each event type is consumed exactly where eventConsumers lists
-// it: a new type has to be decided upon.
+// Each event type is consumed exactly where eventConsumers lists it: a
+// new type needs a decision.
 func TestEventTypesHaveTheirConsumers(t *testing.T) {
 	declared, found := map[string]bool{}, map[string][]string{}
 	for _, p := range all(t) {
@@ -84,7 +84,7 @@ func TestEventTypesHaveTheirConsumers(t *testing.T) {
 	}
 }
 
-// declaredTypes are the constants of a file whose names begin with Type.
+// declaredTypes returns the constants of a file whose names begin with Type.
 func declaredTypes(file *ast.File) map[string]bool {
 	types := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -96,7 +96,7 @@ func declaredTypes(file *ast.File) map[string]bool {
 	return types
 }
 
-// comparedIn are the names beginning with Type that a file compares
+// comparedIn returns the names beginning with Type that a file compares
 // something with, in a case or by an operator.
 func comparedIn(file *ast.File) (names []string) {
 	ast.Inspect(file, func(n ast.Node) bool {

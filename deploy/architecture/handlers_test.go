@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// givenRoutes is the type whose Mount adds no handlers of its own, but those
-// that it is given.
+// givenRoutes is the type whose Mount only mounts handlers given to it.
 const givenRoutes = "Kit"
 
 // mounts reports whether files hold handlers: a function or method mounts them.
@@ -26,8 +25,8 @@ func mounts(files []*ast.File) bool {
 	})
 }
 
-// triesRoutes reports whether the main of a package's tests fails
-// where a route isn't tried.
+// triesRoutes reports whether a package's TestMain fails if a
+// route isn't tried.
 func triesRoutes(t *testing.T, p goPackage) bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.Dir, "main_test.go"))
@@ -45,8 +44,8 @@ func untriedHandlers(p goPackage, files []*ast.File, tries bool) (found []string
 	return found
 }
 
-// Each route of a concept is tried by tests beside it, not
-// through the whole service alone.
+// Each route of a concept is tried by tests beside it, not only through
+// the whole service.
 func TestHandlersAreTriedBesideThem(t *testing.T) {
 	serves := 0
 	for _, p := range all(t) {
@@ -63,7 +62,7 @@ func TestHandlersAreTriedBesideThem(t *testing.T) {
 	}
 }
 
-// A package whose tests need not try its handlers is found.
+// A package whose tests may leave its handlers untried is found.
 func TestUntriedHandlersAreFound(t *testing.T) {
 	room := goPackage{ImportPath: prefix + "tenants/internal/keys"}
 	for text, want := range map[string]int{

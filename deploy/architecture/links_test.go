@@ -16,7 +16,7 @@ var (
 	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// links are where a page leads to, without what is shown as it is.
+// links returns the targets of a page's links, without quoted code.
 func links(page string) (found []string) {
 	for _, match := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
 		found = append(found, match[1])
@@ -24,7 +24,7 @@ func links(page string) (found []string) {
 	return found
 }
 
-// slugs are the headings of a page, as addresses name them.
+// slugs returns the anchors of a page's headings.
 func slugs(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(page, -1) {
@@ -42,8 +42,7 @@ func pages(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(listed), "\x00"), "\x00")
 }
 
-// Every link within the repository leads to a file, and to a
-// heading that this has.
+// Every link within the repository leads to an existing file and heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	followed := 0
 	for _, page := range pages(t) {
@@ -67,7 +66,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// follow says why a link of a file leads nowhere.
+// follow returns why a file's link leads nowhere.
 func follow(file, link string) string {
 	target, anchor, _ := strings.Cut(link, "#")
 	if target != "" {
@@ -87,7 +86,7 @@ func follow(file, link string) string {
 	return ""
 }
 
-// The index of the pages for operators leads to each of them.
+// The index of the pages for operators links to each of them.
 func TestPagesAreIndexed(t *testing.T) {
 	const dir = "../docs"
 	index, err := os.ReadFile(filepath.Join(dir, "README.md"))

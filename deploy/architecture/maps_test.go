@@ -17,7 +17,7 @@ const bounded = "bounded by "
 // A map of a struct or package that is written to, or that goroutines
 // share (beside a lock, or a sync.Map), may live as long as the
 // process: its comment names its bound. Maps by number have partitions
-// or brokers as keys, of which there are few.
+// or brokers as keys, which are few.
 func TestMapsSayTheirBound(t *testing.T) {
 	found := 0
 	for _, p := range all(t) {
@@ -44,15 +44,15 @@ func TestMapsSayTheirBound(t *testing.T) {
 	}
 }
 
-// growingMap is a field of a struct, or a variable of a package.
+// growingMap is a struct's field, or a package's variable.
 type growingMap struct {
 	name    string
 	at      token.Pos
 	bounded bool
 }
 
-// growingMaps finds the maps of a package that may grow. A field goes by its
-// name, whatever struct something is put into.
+// growingMaps finds the maps of a package that may grow. A field is
+// matched by its name, in any struct.
 func growingMaps(files []*ast.File) (found []growingMap) {
 	written := map[string]bool{}
 	for _, file := range files {
@@ -80,7 +80,7 @@ func growingMaps(files []*ast.File) (found []growingMap) {
 	return found
 }
 
-// noteWritten notes the name of what an element is assigned of.
+// noteWritten notes the name of the map to which an element is assigned.
 func noteWritten(written map[string]bool, left ast.Expr) {
 	for element, ok := left.(*ast.IndexExpr); ok; element, ok = left.(*ast.IndexExpr) {
 		switch of := element.X.(type) {
@@ -122,7 +122,7 @@ func variables(file *ast.File, written map[string]bool) (found []growingMap) {
 	return found
 }
 
-// makesMap reports whether a value is a map that is made there.
+// makesMap reports whether a value is a new map.
 func makesMap(value ast.Expr) bool {
 	switch value := value.(type) {
 	case *ast.CompositeLit:
@@ -133,7 +133,8 @@ func makesMap(value ast.Expr) bool {
 	return false
 }
 
-// saysBound reports whether a comment names a bound. What there ever was is none.
+// saysBound reports whether a comment names a bound. All there ever was
+// is no bound.
 func saysBound(comments ...*ast.CommentGroup) bool {
 	return slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool {
 		_, bound, found := strings.Cut(c.Text(), bounded)
@@ -150,15 +151,15 @@ func isOfSync(of ast.Expr, name string) bool {
 	return ok && nameOf(selector.X) == "sync" && selector.Sel.Name == name
 }
 
-// isMapByName reports whether a type is a map by something else than
-// numbers, or one that holds such a map.
+// isMapByName reports whether a type is a map with keys other than
+// numbers, or contains such a map.
 func isMapByName(of ast.Expr) bool {
 	m, ok := of.(*ast.MapType)
 	return ok && (!slices.Contains([]string{"int", "int32"}, nameOf(m.Key)) || isMapByName(m.Value))
 }
 
-// A map without a bound is found where something is put into it,
-// beside a lock, and as one that locks itself.
+// A map without a bound is found if something is put into it, beside a
+// lock, and if it locks itself.
 func TestMapsWithoutABoundAreFound(t *testing.T) {
 	const source = `package p
 type alone struct { byName map[string]int }

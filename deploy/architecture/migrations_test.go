@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What programs of the version before can't live with.
+// Changes that break programs of the version before.
 var (
 	taking      = regexp.MustCompile(`(?is)\b(DROP\s+"?\w+|RENAME\s|SET\s+NOT\s+NULL\b|ALTER\s+(COLUMN\s+)?"?\w+"?\s+(SET\s+DATA\s+)?TYPE\b|REVOKE\s[^;]*)`)
 	loosening   = regexp.MustCompile(`(?is)^(DROP\s+(INDEX|CONSTRAINT|NOT)|ALTER\s+COLUMN\s+TYPE|REVOKE\s.*\bFROM\s+PUBLIC\s*)$`)
@@ -21,17 +21,17 @@ var (
 )
 
 var (
-	idle     = regexp.MustCompile(`(?is)--[^\n]*|\bAS\s+\$\w*\$.*?\$\w*\$`) // comments, and functions' bodies
+	idle     = regexp.MustCompile(`(?is)--[^\n]*|\bAS\s+\$\w*\$.*?\$\w*\$`) // comments, and bodies of functions
 	brackets = regexp.MustCompile(`\([^()]*\)`)
 )
 
-// mayContract are migrations that take away what no program of the version
+// mayContract are migrations that remove what no program of the version
 // before needs, or only seem to, with the reason.
 var mayContract = map[string]string{}
 
-// Migrations since the last version expand (deploy/docs/upgrade.md), and those
-// that it has are not edited: only files are added, or moved as they are.
-// `make test-upgrade` has both versions at work.
+// Migrations since the last version expand (deploy/docs/upgrade.md),
+// and released ones are not edited: files are only added, or moved
+// unchanged. `make test-upgrade` runs both versions.
 func TestMigrationsExpand(t *testing.T) {
 	from := lastVersion(t)
 	changed, err := git("diff", "--name-status", "-M100%", from, "--", ":(glob)**/migrations/*.sql")
@@ -56,8 +56,8 @@ func TestMigrationsExpand(t *testing.T) {
 	}
 }
 
-// contracts finds the part of a migration that takes something away. From
-// text alone a wider type looks like a narrower one: it finds both.
+// contracts finds the part of a migration that removes something. By
+// its text a wider type looks like a narrower one: both are found.
 func contracts(migration string) string {
 	migration = idle.ReplaceAllString(migration, "")
 	for _, what := range taking.FindAllString(migration, -1) {
@@ -73,8 +73,8 @@ func contracts(migration string) string {
 	return ""
 }
 
-// demands reports whether a column or constraint that is added refuses rows of
-// those who don't know it.
+// demands reports whether a new column or constraint refuses rows from
+// programs that don't know it.
 func demands(what string) bool {
 	if constraint.MatchString(what) {
 		return !unvalidated.MatchString(what)
@@ -129,8 +129,8 @@ func TestContractingIsFound(t *testing.T) {
 	}
 }
 
-// lastVersion is the last tag; until there is one, what make test-upgrade
-// begins with.
+// lastVersion returns the last tag; without one, the first version
+// of make test-upgrade.
 func lastVersion(t *testing.T) string {
 	t.Helper()
 	if tag, err := git("describe", "--tags", "--abbrev=0", "HEAD^"); err == nil {

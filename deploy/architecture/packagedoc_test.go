@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// wantSentences describe a package: what it is, and what it may touch. More
-// are for its README.
+// wantSentences describe a package: what it is, and what it may touch.
+// More belong in its README.
 const wantSentences = 2
 
-// sentenceEnd is what closes a sentence. Abbreviations and names such as
-// doc.go have no space behind their dot.
+// sentenceEnd ends a sentence. Abbreviations and names such as doc.go
+// have no space after their dot.
 var sentenceEnd = regexp.MustCompile(`[.!?]["”)]*(\s|$)`)
 
-// sentences counts the sentences of a comment, indented blocks left out.
+// sentences counts the sentences of a comment, without indented blocks.
 func sentences(comment string) (n int) {
 	for paragraph := range strings.SplitSeq(comment, "\n\n") {
 		if !strings.HasPrefix(paragraph, "\t") {
@@ -30,7 +30,7 @@ func sentences(comment string) (n int) {
 	return n
 }
 
-// undocumented finds what is wrong with the doc.go of a package.
+// undocumented returns what is wrong with a package's doc.go.
 func undocumented(importPath, name string, file *ast.File) []string {
 	comment := file.Doc.Text()
 	start := "Package " + name + " "
@@ -46,8 +46,8 @@ func undocumented(importPath, name string, file *ast.File) []string {
 	return nil
 }
 
-// Every package has a doc.go with two sentences on what it is and what it
-// may touch, and no second package comment.
+// Every package has a doc.go with two sentences on what it is and what
+// it may touch, and no second package comment.
 func TestPackagesAreDocumented(t *testing.T) {
 	for _, p := range all(t) {
 		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
@@ -75,7 +75,8 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
-// A comment that is missing, of another package, too short or too long is found.
+// A comment that is missing, of another package, too short or too
+// long is found.
 func TestMissingDocumentationIsFound(t *testing.T) {
 	for source, faults := range map[string]int{
 		"package p": 1,

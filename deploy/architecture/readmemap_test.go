@@ -14,7 +14,7 @@ var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 )
 
-// mapped are the paths that the first cells of a README's first table name.
+// mapped returns the paths in the first column of a README's first table.
 func mapped(readme string) (paths []string) {
 	table := firstTable.FindStringSubmatch(readme)
 	if table == nil {
@@ -29,7 +29,8 @@ func mapped(readme string) (paths []string) {
 	return paths
 }
 
-// isMapped reports whether a folder, one that it is in, or a file of it is named.
+// isMapped reports whether a folder, one of its parents, or one of its
+// files is named.
 func isMapped(folder string, names []string) bool {
 	for _, name := range names {
 		if folder == name || strings.HasPrefix(folder, name+"/") || strings.HasSuffix(name, ".go") && path.Dir(name) == folder {
@@ -39,7 +40,8 @@ func isMapped(folder string, names []string) bool {
 	return false
 }
 
-// The map of each module's README names every package, and nothing that is gone.
+// The map of each module's README names every package, and nothing
+// that is gone.
 func TestMapsAreTrue(t *testing.T) {
 	for _, room := range append([]string{"shared", "deploy"}, middle...) {
 		dir := filepath.Join("..", "..", room)

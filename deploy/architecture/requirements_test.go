@@ -26,8 +26,8 @@ func TestRequirementsHaveReasons(t *testing.T) {
 	}
 }
 
-// requirements are the paths that a module requires directly,
-// those of the workspace left out.
+// requirements returns the modules that a module requires directly,
+// except those of the workspace.
 func requirements(t *testing.T, dir string) (direct []string) {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "edit", "-json")
@@ -55,8 +55,8 @@ func requirements(t *testing.T, dir string) (direct []string) {
 
 var majorVersion = regexp.MustCompile(`/v\d+$`)
 
-// hasReason finds a row of a table whose first cell names the library, with or
-// without its host and its major version.
+// hasReason finds a row of a table whose first cell names the library,
+// with or without its host and its major version.
 func hasReason(readme, path string) bool {
 	path = strings.TrimPrefix(majorVersion.ReplaceAllString(path, ""), "github.com/")
 	row := regexp.MustCompile("(?m)^\\|[^|]*[`/]" + regexp.QuoteMeta(path) + "(/v\\d+)?`[^|]*\\|[^|]*\\w[^|]*\\|")

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// tenantRooms are the concepts of tenants: each keeps, serves and shows it.
+// tenantRooms are the concepts of tenants: each stores, serves and shows it.
 var tenantRooms = []string{"keys", "people", "signin", "registry", "audit", "notifications"}
 
-// rooms are the concepts of each module, each with a Service of its own,
-// and the ground that they all stand on.
+// rooms are the concepts of each module, each with its own Service, and
+// their common ground.
 var rooms = map[string][]string{
 	"ingest":   {"intake", "searches"},
 	"grouping": {"groups"},
@@ -26,8 +26,8 @@ var rooms = map[string][]string{
 		"horizon"},
 }
 
-// roomsKnow are the rooms that import another one, with the reason.
-// All others use an interface of their own.
+// roomsKnow are the rooms that import another one, with the reason. All
+// others use interfaces of their own.
 var roomsKnow = map[string]string{
 	"ledger: accounts -> balances":     "an account is shown with its balance",
 	"ledger: forecasts -> balances":    "what would be begins with what is",
@@ -40,7 +40,7 @@ var roomsKnow = map[string]string{
 // ground are the rooms that every room of their module may import.
 var ground = []string{"unitofwork", "snapshot", "horizon"}
 
-// roomOf is the concept that a package of a module is; "" where it is none.
+// roomOf returns the concept of a module's package; "" without one.
 func roomOf(importPath string) (of, room string) {
 	of = module(importPath)
 	room, inside := strings.CutPrefix(importPath, prefix+of+"/internal/")
@@ -50,8 +50,8 @@ func roomOf(importPath string) (of, room string) {
 	return of, room
 }
 
-// foreignRooms finds rooms that import one another without a
-// reason, and notes the reasons that are used.
+// foreignRooms finds rooms that import one another without a reason,
+// and notes the used reasons.
 func foreignRooms(p goPackage, used map[string]bool) (found []string) {
 	of, from := roomOf(p.ImportPath)
 	if from == "" {
@@ -72,9 +72,9 @@ func foreignRooms(p goPackage, used map[string]bool) (found []string) {
 	return found
 }
 
-// A source is what the rules look at in a package.
+// A source is what the rules check of a package.
 type source struct {
-	methods map[string]int // that count for the size of a type, by receiver
+	methods map[string]int // by receiver; only those that count for the size of a type
 	appends []string
 }
 
@@ -91,7 +91,7 @@ func readSource(t *testing.T, p goPackage) source {
 	return read
 }
 
-// parsed is the source of a package of one file.
+// parsed returns the source of a package of one file.
 func parsed(t *testing.T, text string) source {
 	t.Helper()
 	read := source{methods: map[string]int{}}
@@ -130,8 +130,8 @@ func (s *source) add(file *ast.File) {
 	})
 }
 
-// appendsEvents finds the methods of a store that append: unitofwork alone may
-// call them. Functions of packages, such as its own Append, are none.
+// appendsEvents finds a store's methods that append: only unitofwork may
+// call them. Functions of packages, such as its own Append, do not count.
 func appendsEvents(file *ast.File, selector *ast.SelectorExpr) bool {
 	if selector.Sel.Name != "Append" && selector.Sel.Name != "AppendTx" {
 		return false
@@ -160,7 +160,7 @@ func receiver(method *ast.FuncDecl) string {
 	return ""
 }
 
-// otherWriters finds what appends events beside the unit of work.
+// otherWriters finds what appends events besides the unit of work.
 func otherWriters(importPath string, read source) []string {
 	if len(read.appends) == 0 || path.Base(importPath) == "unitofwork" {
 		return nil
@@ -168,7 +168,7 @@ func otherWriters(importPath string, read source) []string {
 	return []string{fmt.Sprintf("%s appends events by %q: only unitofwork does", importPath, read.appends)}
 }
 
-// Rooms keep apart, and write by the unit of work alone.
+// Rooms do not import one another, and write only by the unit of work.
 func TestRooms(t *testing.T) {
 	seen, used := map[string]bool{}, map[string]bool{}
 	for of := range rooms {

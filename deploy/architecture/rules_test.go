@@ -13,14 +13,15 @@ type goPackage struct {
 	Name         string
 	GoFiles      []string
 	Imports      []string
-	Deps         []string // Imports and what these import, and so on
+	Deps         []string // Imports and theirs, recursively
 	TestImports  []string
 	XTestImports []string
 }
 
 const prefix = "github.com/weirlog/weir/"
 
-// module is the room a package of ours is in, such as ledger; "" for all others.
+// module returns the module of a package of ours, such as ledger; ""
+// for all others.
 func module(importPath string) string {
 	rest, ours := strings.CutPrefix(importPath, prefix)
 	if !ours {
@@ -30,15 +31,17 @@ func module(importPath string) string {
 	return room
 }
 
-// middle are the modules between shared and deploy. They communicate by events alone.
+// middle are the modules between shared and deploy. They communicate
+// only by events.
 var middle = []string{"ingest", "ledger", "grouping", "tenants"}
 
-// mayImport is the one rule: shared <- {ingest, ledger, grouping, tenants} <- deploy.
+// mayImport is the one rule: shared <- {ingest, ledger, grouping,
+// tenants} <- deploy.
 func mayImport(from, to string) bool {
 	return from == to || from == "deploy" || from != "shared" && to == "shared"
 }
 
-// siblings finds imports against the one rule, in tests too.
+// siblings finds imports against that rule, in tests too.
 func siblings(p goPackage) (found []string) {
 	for _, to := range slices.Concat(p.Deps, p.TestImports, p.XTestImports) {
 		if room := module(to); room != "" && !mayImport(module(p.ImportPath), room) {
@@ -50,8 +53,8 @@ func siblings(p goPackage) (found []string) {
 
 const busPath = prefix + "shared/bus"
 
-// busParts are the other parts of the bus that each part may import, directly; all may import the
-// bus itself, which imports none of them.
+// busParts are the parts of the bus that each part may import directly;
+// all may import the bus itself, which imports none of them.
 var busParts = map[string][]string{
 	"":                {},
 	"internal/wire":   {},
@@ -78,7 +81,8 @@ var busParts = map[string][]string{
 	"watermillbus":                  {"internal/broker", "internal/clock", "internal/follow", "internal/wire", "publisher", "topics"},
 }
 
-// busPart is which part of the bus a package is; its tests and bustest see all of it.
+// busPart returns a package's part of the bus; its tests and bustest
+// may import all of it.
 func busPart(importPath string) (part string, ours bool) {
 	rest, ours := strings.CutPrefix(importPath, busPath)
 	return strings.TrimPrefix(rest, "/"), ours && (rest == "" || rest[0] == '/') && !isForTests(importPath)
@@ -102,8 +106,8 @@ func throughTheBus(p goPackage) (found []string) {
 	return found
 }
 
-// forTests finds programs that stand on what is for tests: testenv, and the packages whose names
-// end in test.
+// forTests finds programs that import what is for tests: testenv, and
+// the packages whose names end in test.
 func forTests(p goPackage) (found []string) {
 	room := module(p.ImportPath)
 	if room == "deploy" || isForTests(p.ImportPath) {
@@ -117,10 +121,10 @@ func forTests(p goPackage) (found []string) {
 	return found
 }
 
-// testLibraries are modules of others that only what is for tests stands on.
+// testLibraries are foreign modules only for tests.
 var testLibraries = []string{"github.com/getkin/kin-openapi/"}
 
-// heavy finds programs that carry a library which is for tests, by whatever way.
+// heavy finds programs that import a library for tests, directly or not.
 func heavy(p goPackage) (found []string) {
 	if p.Name != "main" || module(p.ImportPath) == "" {
 		return nil
@@ -133,14 +137,14 @@ func heavy(p goPackage) (found []string) {
 	return found
 }
 
-// servers are libraries that serve in tests, and which packages for tests may bring them: all tests
-// that stand on such a package are linked with them.
+// servers are libraries that serve in tests, with the packages for tests
+// that may import them: all tests that import such a package link them.
 var servers = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kfake": {"shared/testenv/kafkatest", "shared/bus/bustest", "deploy/allinone/allinonetest"},
 }
 
-// serverless finds packages for tests that bring a server nobody expects of them: with PostgreSQL,
-// a test gets no broker.
+// serverless finds packages for tests with an unexpected server: with
+// PostgreSQL, a test gets no broker.
 func serverless(p goPackage) (found []string) {
 	if !isForTests(p.ImportPath) {
 		return nil
@@ -159,12 +163,14 @@ func isForTests(importPath string) bool {
 	})
 }
 
-// isDomain reports whether a package is the root of a module between shared and deploy.
+// isDomain reports whether a package is the root of a module between
+// shared and deploy.
 func isDomain(p goPackage) bool {
 	return slices.Contains(middle, strings.TrimPrefix(p.ImportPath, prefix))
 }
 
-// agreed are what two domains have to agree on, and so may import. They are as pure as the domains.
+// agreed are what two domains must share, and so may import. They are
+// as pure as the domains.
 var agreed = []string{calendar, prefix + "shared/contract/entryfield", prefix + "shared/contract/tier"}
 
 const calendar = prefix + "shared/contract/calendar"
@@ -172,17 +178,19 @@ const calendar = prefix + "shared/contract/calendar"
 // isPure reports whether a package does no I/O and has no clock.
 func isPure(p goPackage) bool { return isDomain(p) || slices.Contains(agreed, p.ImportPath) }
 
-// outside are packages of the standard library that do I/O. What a domain needs of them, such as
-// the time, is an argument.
+// outside are packages of the standard library that do I/O. A domain
+// takes what it needs of them, such as the time, as an argument.
 var outside = []string{
 	"context", "crypto/rand", "database", "embed", "expvar", "io/fs", "io/ioutil", "log", "math/rand", "net", "os",
 	"path/filepath", "plugin", "runtime", "syscall", "testing",
 }
 
-// harmless are the exceptions: a value with its own form in logs, an address that is parsed.
+// harmless are the exceptions: a value with its own form in logs,
+// a parsed address.
 var harmless = []string{"log/slog", "net/netip", "net/url", "net/mail"}
 
-// impure finds imports by which a domain would leave the standard library or do I/O.
+// impure finds imports by which a domain would leave the standard
+// library or do I/O.
 func impure(p goPackage) (found []string) {
 	if !isPure(p) {
 		return nil
@@ -208,9 +216,10 @@ func reachesOut(importPath string) bool {
 	})
 }
 
-// clockCalls are the functions of package time that look at a clock or wait for one.
+// clockCalls are the functions of package time that read a clock or
+// wait for one.
 var clockCalls = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-// loggerCalls are the functions of package slog that write to the process's own log.
+// loggerCalls are the functions of package slog that write to the default log.
 var loggerCalls = []string{"Default", "SetDefault", "Debug", "Info", "Warn", "Error", "Log", "LogAttrs",
 	"DebugContext", "InfoContext", "WarnContext", "ErrorContext"}

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// The Makefile tests without the race detector exactly those
-// packages that, with their tests, start nothing beside themselves:
-// it finds nothing there and takes minutes.
+// The Makefile tests exactly those packages without the race detector
+// that, with their tests, start nothing concurrent: it finds nothing
+// there and takes minutes.
 func TestSequentialPackagesAreThoseThatStartNothing(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -41,8 +41,8 @@ func TestSequentialPackagesAreThoseThatStartNothing(t *testing.T) {
 	}
 }
 
-// startsSomething is where a package or its tests first start something beside
-// their caller, if they do, and reports whether there are tests.
+// startsSomething returns where a package or its tests first start
+// something concurrent, if they do, and whether there are tests.
 func startsSomething(t *testing.T, dir string) (at string, tested bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -69,11 +69,10 @@ func sequential(makefile string) []string {
 	return strings.Fields(value)
 }
 
-// starting are the functions that run something beside their
-// caller, whatever they are a method of.
+// starting are functions, of any receiver, that start something concurrent.
 var starting = []string{"AfterFunc", "Go", "NewServer", "NewTLSServer", "NewUnstartedServer", "Parallel"}
 
-// concurrent finds what runs beside something else, or is there for that.
+// concurrent finds what is concurrent, or is made for that.
 func concurrent(file *ast.File) (found []token.Pos) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -12,8 +12,8 @@ import (
 // fakeTime is the package in whose tests a sleep costs nothing.
 const fakeTime = `"testing/synctest"`
 
-// sleeps are the calls of a file to time.Sleep that no comment on their line
-// explains, and that are not the step of a loop which looks for something.
+// sleeps finds a file's calls of time.Sleep that no comment on their
+// line explains, and that are not the step of a polling loop.
 func sleeps(fset *token.FileSet, file *ast.File) (found []token.Pos) {
 	if slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == fakeTime }) {
 		return nil
@@ -35,7 +35,7 @@ func sleeps(fset *token.FileSet, file *ast.File) (found []token.Pos) {
 	return found
 }
 
-// looks reports whether a loop does nothing but look, and sleep between two looks.
+// looks reports whether a loop only looks, and sleeps between two looks.
 func looks(loop *ast.ForStmt) bool {
 	return loop.Init != nil && loop.Post != nil || loop.Cond != nil && len(loop.Body.List) == 1
 }
@@ -45,8 +45,8 @@ func isSleep(call *ast.CallExpr) bool {
 	return ok && selector.Sel.Name == "Sleep" && lastName(selector.X) == "time"
 }
 
-// A test waits for what it can see. Where it sleeps all the same, for a fault
-// or a pace that is a time, the line says so.
+// A test waits for what it can observe. If it sleeps, for a fault or a
+// pace that is a time, the line says so.
 func TestSleepsSayWhy(t *testing.T) {
 	files := 0
 	for _, p := range all(t) {

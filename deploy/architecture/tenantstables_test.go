@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// tableOwners are the tables of tenants' schema with the one room that changes
-// them, by its migrations and its statements.
+// tableOwners are the tables of tenants' schema with the only room that
+// changes them, by migrations and statements.
 var tableOwners = map[string]string{
 	"organizations": "registry", "projects": "registry", "service_tokens": "registry", "security_policies": "registry", "deletions": "registry",
 	"api_keys": "keys", "api_key_usage": "keys", "api_key_users": "keys",
@@ -27,22 +27,21 @@ var tableOwners = map[string]string{
 	"withdrawals": "bus",
 }
 
-// mixedMigrations are older than the rooms, or made by one for another, and
-// stay as they are: a file that was released is not edited.
+// mixedMigrations are older than the rooms, or made by one for another,
+// and stay unchanged: a released file is not edited.
 var mixedMigrations = []string{"0001_registry.sql", "0005_people.sql", "0007_keys.sql", "0008_passkeys.sql", "0014_deletions.sql"}
 
-// foreignReads are the tables that a room reads beside its own,
-// in one query with them, with the reason.
+// foreignReads are other rooms' tables that a room reads in one query
+// with its own, with the reason.
 var foreignReads = map[string][]string{
-	"keys": {"members", "projects"}, // the names of who asked for a key, and of its project
-	// how many owners can sign in without a password; whether the organization
-	// is to be deleted; what has to go before a removed member
+	"keys": {"members", "projects"}, // the names of who requested a key, and of its project
+	// how many owners can sign in without a password; whether the
+	// organization is to be deleted; what is removed before a member
 	"people": {"passkeys", "organizations", "sessions", "devices", "sign_in_failures"},
-	"signin": {"members", "organizations"}, // whether a device is of the member who signs in; whether the organization is to be deleted
-	// whose things are gone, so that what the audit and the
-	// events have of them can go
+	"signin": {"members", "organizations"}, // whether a device is the member's; whether the organization is to be deleted
+	// what is gone, so that its audit and events can be erased
 	"audit":         {"organizations", "deletions", "projects", "api_keys", "service_tokens", "members", "passkeys", "webhooks"},
-	"bus":           {"api_keys", "service_tokens", "sessions", "deletions"}, // whether a credential was forgotten, or what holds it is deleted
+	"bus":           {"api_keys", "service_tokens", "sessions", "deletions"}, // whether a credential was forgotten, or its holder is deleted
 	"notifications": {"organizations", "projects", "members"},                // whether they are to be deleted; who gets mail
 }
 
@@ -51,8 +50,8 @@ var (
 	reads   = regexp.MustCompile(`(?:FROM|JOIN) (\w+)`)
 )
 
-// tablesIn are the known tables that some SQL names in the way
-// that an expression matches.
+// tablesIn returns the known tables that some SQL names where
+// an expression matches.
 func tablesIn(sql string, naming *regexp.Regexp) (tables []string) {
 	for _, match := range naming.FindAllStringSubmatch(sql, -1) {
 		if table := strings.Join(match[1:], ""); tableOwners[table] != "" && !slices.Contains(tables, table) {
@@ -62,8 +61,8 @@ func tablesIn(sql string, naming *regexp.Regexp) (tables []string) {
 	return tables
 }
 
-// foreignTables finds tables of others that some SQL of a room changes
-// or, without being named for it, reads.
+// foreignTables finds tables of others that a room's SQL changes or,
+// without permission, reads.
 func foreignTables(room, sql string) (found []string) {
 	changed := tablesIn(sql, changes)
 	for _, table := range changed {
@@ -79,7 +78,7 @@ func foreignTables(room, sql string) (found []string) {
 	return found
 }
 
-// literals is the text of a file's string literals.
+// literals returns the text of a file's string literals.
 func literals(file *ast.File) string {
 	var text strings.Builder
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -93,8 +92,8 @@ func literals(file *ast.File) string {
 	return text.String()
 }
 
-// Each table of tenants is changed by one room: what a column touches lies in
-// the domain's file and in that room's folder.
+// Each table of tenants is changed by one room: a column is handled in
+// the domain's file and that room's folder.
 func TestTablesHaveOneRoom(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range list(t, "tenants") {
@@ -119,8 +118,8 @@ func TestTablesHaveOneRoom(t *testing.T) {
 	}
 }
 
-// A migration lies with the tables that it changes, and no table
-// is made that tableOwners does not name.
+// A migration lies with the tables that it changes, and tableOwners
+// names every created table.
 func TestMigrationsLieInTheirRooms(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "tenants", "internal", "*", "migrations", "*.sql"))
 	if err != nil || len(files) < 14 {
@@ -154,7 +153,7 @@ func withoutComments(sql string) string {
 	return regexp.MustCompile(`--[^\n]*`).ReplaceAllString(sql, "")
 }
 
-// A table that is changed or read elsewhere is found, and what is allowed is not.
+// A table that is changed or read elsewhere is found, and allowed ones are not.
 func TestForeignTablesAreFound(t *testing.T) {
 	for _, c := range []struct {
 		room, sql string

@@ -17,13 +17,13 @@ import (
 // gatherers are the packages that publish on gathered topics, one on each.
 var gatherers = map[string]string{contract.TopicIngest: prefix + "shared/keyfact", contract.TopicErasures: prefix + "shared/erasure"}
 
-// outgoing are the types whose values are on their way to a topic that they name.
+// outgoing are the types of messages that name their topic.
 var outgoing = regexp.MustCompile(`(?i)(outbox|outgoing)`)
 
-// One service writes a topic, its owner; a gathered topic is
-// written through one package for all.
+// One service writes a topic, its owner; a gathered topic is written
+// through one package for all.
 func TestTopicsHaveOneWriter(t *testing.T) {
-	writers := map[string][]string{} // by the name of the topic's constant
+	writers := map[string][]string{} // by the topic's constant
 	for _, p := range all(t) {
 		if isForTests(p.ImportPath) || module(p.ImportPath) == "deploy" {
 			continue
@@ -48,7 +48,7 @@ func TestTopicsHaveOneWriter(t *testing.T) {
 	}
 }
 
-// constants are the topics by the constants that name them in the source.
+// constants returns the topics by their constants' names in the source.
 func constants() map[string]contract.Topic {
 	byConstant := map[string]contract.Topic{}
 	for constant, name := range map[string]string{
@@ -64,7 +64,7 @@ func constants() map[string]contract.Topic {
 	return byConstant
 }
 
-// writtenByOthers finds what is wrong with the packages that write a topic.
+// writtenByOthers returns what is wrong with the packages that write a topic.
 func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
 	if len(packages) == 0 {
 		found = append(found, fmt.Sprintf("nobody is found to write %s", topic.Name))
@@ -77,8 +77,8 @@ func writtenByOthers(topic contract.Topic, packages []string) (found []string) {
 	return found
 }
 
-// publishedIn are the constants of the topics on which a file publishes:
-// arguments of calls to Publish and the like, and members of what is outgoing.
+// publishedIn returns the constants of the topics that a file publishes on:
+// arguments of calls to Publish and the like, and members of outgoing values.
 func publishedIn(file *ast.File) (topics []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -96,7 +96,7 @@ func publishedIn(file *ast.File) (topics []string) {
 	return topics
 }
 
-// topicsOf are the constants of topics among expressions.
+// topicsOf returns the constants of topics among expressions.
 func topicsOf(expressions []ast.Expr) (topics []string) {
 	for _, e := range expressions {
 		if name := nameOf(e); strings.HasPrefix(name, "Topic") {
@@ -116,7 +116,7 @@ func values(elements []ast.Expr) (found []ast.Expr) {
 	return found
 }
 
-// nameOf is the last part of a name such as contract.TopicLogs;
+// nameOf returns the last part of a name such as contract.TopicLogs;
 // empty for other expressions.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {

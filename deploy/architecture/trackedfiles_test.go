@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// largestTracked is more than the largest file that somebody wrote or chose.
+// largestTracked exceeds the largest source file.
 const largestTracked = 1 << 20
 
-// What was built is not committed: every clone would carry it for ever.
+// Build outputs are not committed: every clone would keep them forever.
 func TestNothingBuiltIsTracked(t *testing.T) {
 	const root = "../.."
 	listed, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()

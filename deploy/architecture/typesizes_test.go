@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// maxMethods is how many methods a type may have: exported ones,
-// and of a service all.
+// maxMethods is how many methods a type may have: exported ones, and of
+// a service all.
 const maxMethods = 12
 
 // counts reports whether a method counts for the size of its type.
@@ -28,7 +28,7 @@ var largeTypes = map[string]string{
 }
 
 // crowded finds types of a package with too many methods, and
-// notes those that may have them.
+// notes allowed ones.
 func crowded(importPath string, read source, allowed map[string]bool) (found []string) {
 	for _, name := range slices.Sorted(maps.Keys(read.methods)) {
 		methods, of := read.methods[name], strings.TrimPrefix(importPath, prefix)+"."+name
@@ -61,8 +61,8 @@ func TestTypesStaySmall(t *testing.T) {
 	}
 }
 
-// A type with too many methods is found, in any module, and one
-// that may have them is noted.
+// A type with too many methods is found, in any module, and an allowed
+// one is noted.
 func TestLargeTypesAreFound(t *testing.T) {
 	text := "package p\n"
 	for i := range maxMethods {

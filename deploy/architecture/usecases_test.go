@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// servicesOf finds the types that hold use cases: one Service,
-// or Services where a room has several.
+// servicesOf finds the types that hold use cases: one Service, or
+// Services if a room has several.
 func servicesOf(files []*ast.File) (found []string) {
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -22,11 +22,11 @@ func servicesOf(files []*ast.File) (found []string) {
 	return found
 }
 
-// assembles reports whether a package puts the services of its
-// module's rooms together.
+// assembles reports whether a package assembles the services of
+// its module's rooms.
 func assembles(importPath string) bool { return importPath == prefix+"ledger/internal/services" }
 
-// outsideRooms finds use cases beside the rooms, and rooms without any.
+// outsideRooms finds use cases outside the rooms, and rooms without any.
 func outsideRooms(p goPackage, files []*ast.File) (found []string) {
 	of, room := roomOf(p.ImportPath)
 	services := servicesOf(files)
@@ -51,7 +51,7 @@ func TestUseCasesLieInRooms(t *testing.T) {
 	}
 }
 
-// A use case beside the rooms and an empty room are found, and a room is not.
+// A use case outside the rooms and an empty room are found, and a room is not.
 func TestUseCasesOutsideOfRoomsAreFound(t *testing.T) {
 	const service, none = "package p\ntype Service struct{}", "package p"
 	for _, c := range []struct {

@@ -17,9 +17,9 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// Config is where an installation is, by the settings that its services take,
-// and where its backups go. Addresses of databases come from the environment or
-// from files alone.
+// Config holds an installation's settings, as its services take them,
+// and the place of its backups. Addresses of databases come only from
+// the environment or from files.
 type Config struct {
 	To   string `help:"Directory that backups are put into, a folder for each." env:"WEIR_BACKUP_DIR" required:""`
 	Keep int    `help:"How many backups to keep: older ones are removed once this one is whole. 0: all." default:"0"`
@@ -31,7 +31,7 @@ type Config struct {
 	Clock func() time.Time `kong:"-"` // nil: the machine's
 }
 
-// A Source is where an installation's databases and brokers are.
+// A Source is an installation's databases and brokers.
 type Source struct {
 	Brokers      []string   `help:"Kafka brokers, host:port. Without them, the one that weir run has started in the data directory." env:"WEIR_BROKERS"`
 	BrokerAccess bus.Access `embed:"" prefix:"brokers-"`
@@ -40,7 +40,7 @@ type Source struct {
 	PostgresBin string `name:"postgres-bin" help:"Folder of pg_dump and pg_restore. Without it, those on PATH or where distributions put them." env:"WEIR_POSTGRES_BIN"`
 }
 
-// Cluster is the brokers of the source, and how to sign in there.
+// Cluster returns the brokers of the source, and how to sign in there.
 func (s Source) Cluster() (brokers []string, dialer *bus.Dialer, err error) {
 	brokers, access := s.Brokers, s.BrokerAccess
 	if len(brokers) == 0 {
@@ -52,26 +52,26 @@ func (s Source) Cluster() (brokers []string, dialer *bus.Dialer, err error) {
 	return brokers, dialer, err
 }
 
-// Names of folders: a whole backup, and one that is being made.
+// Names of folders: a whole backup, and an unfinished one.
 const (
 	prefix  = "weir-"
 	stamp   = "20060102T150405Z"
 	partial = ".partial"
 )
 
-// A work is a backup that is being made.
+// A work is a backup in progress.
 type work struct {
 	Config
 
-	dir      string // while it is made
+	dir      string // while unfinished
 	out      io.Writer
 	manifest Manifest
 }
 
-// Make makes a backup and returns its folder, which has its name once it is
-// whole. It shows its progress on out. Without an answer of the brokers the
-// databases are copied all the same. A folder beside an error is whole: older
-// ones could not be removed.
+// Make makes a backup and returns its folder, which gets its name once
+// it is whole. It writes its progress to out. If no broker answers it
+// still copies the databases. A folder returned with an error is whole:
+// only older ones could not be removed.
 func Make(ctx context.Context, config Config, out io.Writer) (dir string, err error) {
 	now := time.Now
 	if config.Clock != nil {
@@ -106,7 +106,7 @@ func Make(ctx context.Context, config Config, out io.Writer) (dir string, err er
 	return dir, nil
 }
 
-// finish gives the folder its name, on the disk when it returns.
+// finish gives the folder its name, durably.
 func (w *work) finish(dir string) error {
 	if err := w.manifest.write(w.dir); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (w *work) fill(ctx context.Context) error {
 			s.close(ctx)
 		}
 	}()
-	for _, name := range endpoint.Modules { // all before the first is copied: what modules have of one another is of about one instant
+	for _, name := range endpoint.Modules { // all before the first copy: what modules have of one another is of about the same time
 		s, err := openSource(ctx, name, w.DataDir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -146,13 +146,13 @@ func (w *work) fill(ctx context.Context) error {
 		if err := w.copy(ctx, program, s); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		s.close(ctx) // its locks hold back the removal of partitions
+		s.close(ctx) // its locks delay the dropping of partitions
 	}
 	return w.keys()
 }
 
-// copy has pg_dump copy a module in its snapshot. What the log store has is
-// compressed already.
+// copy makes pg_dump copy a module in its snapshot. The log store's
+// data is compressed already.
 func (w *work) copy(ctx context.Context, program string, s *source) (err error) {
 	begun := time.Now()
 	fmt.Fprintf(w.out, "%-9s as of %s ...", s.name, s.At.Format(time.RFC3339))
@@ -180,7 +180,7 @@ func sizeOf(files []File) (size int64) {
 	return size
 }
 
-// topicSettings are what a topic has to have again.
+// topicSettings are the settings that a topic must have again.
 var topicSettings = []string{"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas"}
 
 const brokersAnswer = 10 * time.Second

@@ -32,8 +32,8 @@ func connectTo(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// filled is the address of a database that has every module's schema and a
-// line of the audit. Its options and secrets stand in our programs' way.
+// filled returns the address of a database with every module's schema and
+// a line of the audit. Its options and secrets are hard for our programs.
 func filled(t *testing.T) string {
 	t.Helper()
 	url := postgrestest.URL(t)
@@ -53,7 +53,7 @@ func filled(t *testing.T) string {
 	return url + separator + "options=-c%20lock_timeout%3D9s&sslpassword=unused"
 }
 
-// A whole backup is named also where older ones can't be removed.
+// A whole backup is returned even if older ones can't be removed.
 func TestOlderBackupsStay(t *testing.T) {
 	t.Setenv(endpoint.SharedDatabase, filled(t))
 	config := Config{To: filepath.Join(t.TempDir(), "backups"), Keep: 1, Jobs: 1, Source: Source{DataDir: t.TempDir()}}

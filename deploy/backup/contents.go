@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// security are the lines of a dump's contents that make row level security.
+// security matches the lines of a dump's contents that create
+// row level security.
 var security = regexp.MustCompile(`^\d+; \d+ \d+ (ROW SECURITY|POLICY) `)
 
-// passes are the contents of a dump as two files in a folder: all else, and
-// then row level security. Made beside one another, a table would be closed
-// before the policy is there that opens it, and foreign keys be compared with
-// nothing.
+// passes writes a dump's contents to two files in a folder: all else,
+// and then row level security. In parallel, a table would be closed
+// before its policy exists, and foreign keys be compared with nothing.
 func passes(ctx context.Context, program, dump, folder string) (lists []string, err error) {
 	out, err := exec.CommandContext(ctx, program, "--list", dump).Output()
 	if err != nil {

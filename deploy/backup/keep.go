@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// List returns the folders of whole backups in a directory, the oldest first.
+// List returns the folders of whole backups in a directory, oldest first.
 func List(dir string) (folders []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -27,19 +27,18 @@ func List(dir string) (folders []string, err error) {
 	return folders, err
 }
 
-// isName reports whether a folder has the name that Make gives: nothing else is
-// ever removed.
+// isName reports whether a folder has a name given by Make: nothing
+// else is ever removed.
 func isName(name string) bool {
 	at, ours := strings.CutPrefix(name, prefix)
 	_, err := time.Parse(stamp, at)
 	return ours && err == nil
 }
 
-// abandoned is from which age on a backup that is not whole belongs to nobody.
+// abandoned is the age from which on an unfinished backup is abandoned.
 const abandoned = 24 * time.Hour
 
-// forget removes backups beyond those that are kept, and what others left
-// unfinished.
+// forget removes surplus backups and abandoned ones.
 func (w *work) forget(now time.Time) error {
 	if w.Keep <= 0 {
 		return nil

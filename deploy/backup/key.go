@@ -10,12 +10,12 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// keysFolder is where copies of secrets and certificates are.
+// keysFolder holds the copies of secrets and certificates.
 const keysFolder = "keys"
 
-// keyFiles are the settings that name a file with something that no database
-// has: without it nobody can sign in at the brokers and databases, sign what
-// was signed before, or be trusted by clients.
+// keyFiles returns the settings that name a file which no database
+// contains: without it nobody can sign in at the brokers and databases,
+// verify old signatures, or be trusted by clients.
 func keyFiles() (variables []string) {
 	for _, setting := range os.Environ() {
 		name, file, _ := strings.Cut(setting, "=")

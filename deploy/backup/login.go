@@ -11,16 +11,16 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A login is how PostgreSQL's programs reach a database: no secret is in the
-// address, which is an argument that every user of the machine can read.
+// A login is how PostgreSQL's programs reach a database: the address,
+// an argument that every user of the machine can read, has no secret.
 type login struct {
 	address string
 	env     []string
-	folder  string // of a file with a secret that libpq takes from no variable; "": there is none
+	folder  string // of a file with a secret that libpq takes from no variable; "": none
 }
 
-// everyOrganization lets the programs see all rows: policies of row level
-// security take it for all of them (shared/pg).
+// everyOrganization lets the programs see all rows: for policies of row
+// level security it means all organizations (shared/pg).
 const everyOrganization = "-c weir.organization=*"
 
 func loginOf(database httpapi.Secret) (l login, err error) {
@@ -47,16 +47,17 @@ func loginOf(database httpapi.Secret) (l login, err error) {
 			return l, err
 		}
 	}
-	// libpq takes options from the address alone where it has any, and not from the environment too.
+	// libpq takes options from the address if it has any, and else
+	// from the environment.
 	options := strings.TrimSpace(cmp.Or(query.Get("options"), os.Getenv("PGOPTIONS")) + " " + everyOrganization)
 	removeOurs(query)
 	query.Set("options", options)
-	parsed.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq takes a plus as it stands
+	parsed.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq does not decode a plus
 	l.address = parsed.String()
 	return l, nil
 }
 
-// removeOurs removes secrets, and what only our own driver understands.
+// removeOurs removes secrets, and options that only our own driver understands.
 func removeOurs(query url.Values) {
 	for name := range query {
 		switch name {
@@ -69,7 +70,7 @@ func removeOurs(query url.Values) {
 	}
 }
 
-// keep puts a secret into a service file, readable by this user alone.
+// keep puts a secret into a service file, readable only by this user.
 func (l *login) keep(name, secret string) (err error) {
 	if l.folder, err = os.MkdirTemp("", "weir-login-"); err != nil {
 		return err

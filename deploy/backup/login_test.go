@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// Of an address all that is secret stays out of the arguments, and its options
-// stay beside ours, with spaces as libpq takes them.
+// An address's secrets stay out of the arguments, and its options stay
+// beside ours, with spaces in libpq's form.
 func TestLogin(t *testing.T) {
 	folder := t.TempDir()
 	program, seen := filepath.Join(folder, "pg_dump"), filepath.Join(folder, "seen")
@@ -50,8 +50,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Options of the environment stay where the address has none, and a service is
-// not replaced by ours.
+// Options of the environment stay if the address has none, and ours
+// replace no service.
 func TestLoginWithEnvironment(t *testing.T) {
 	t.Setenv("PGOPTIONS", "-c lock_timeout=9s")
 	l, err := loginOf("postgres://host/weir")

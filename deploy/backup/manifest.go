@@ -13,32 +13,31 @@ import (
 	"time"
 )
 
-// ManifestName is the file that a folder has once its backup is whole: it is
-// written last.
+// ManifestName is the file that a whole backup has: it is written last.
 const ManifestName = "manifest.json"
 
 // format is the version of the manifest's form.
 const format = 2
 
-// A Manifest is what a backup holds. Nothing of any tenant's is in it.
+// A Manifest lists what a backup holds. It has no tenant's data.
 type Manifest struct {
 	Format  int               `json:"format"`
 	Version string            `json:"version"` // of Weir
-	At      time.Time         `json:"at"`      // when the first snapshot was taken
+	At      time.Time         `json:"at"`      // of the first snapshot
 	Modules map[string]Module `json:"modules"`
-	Topics  map[string]Topic  `json:"topics,omitempty"` // as they were then; none where no broker answered
-	Keys    []File            `json:"keys,omitempty"`   // files of secrets and certificates, where they were asked for
+	Topics  map[string]Topic  `json:"topics,omitempty"` // as they were then; none if no broker answered
+	Keys    []File            `json:"keys,omitempty"`   // files of secrets and certificates, if requested
 }
 
 // A Module is the copy of one module's schema, as it was at one instant.
 type Module struct {
 	Schema     string           `json:"schema"`
-	Server     string           `json:"server"` // the version of PostgreSQL
+	Server     string           `json:"server"` // PostgreSQL's version
 	At         time.Time        `json:"at"`
 	Positions  []Position       `json:"positions"`
 	Rows       map[string]int64 `json:"rows"` // of each table
 	Privileges []Privilege      `json:"privileges"`
-	Roots      []Root           `json:"roots,omitempty"` // of the ledger: by them the books that come back are those that were copied
+	Roots      []Root           `json:"roots,omitempty"` // of the ledger: they prove that the restored books are those copied
 	Files      []File           `json:"files"`
 }
 
@@ -51,27 +50,27 @@ type Position struct {
 	TopicID   string `json:"topic_id"`
 }
 
-// A Root is that of the ledger's chains at the end of a day.
+// A Root is the root of the ledger's chains at the end of a day.
 type Root struct {
 	Hour          time.Time `json:"hour"`
 	Root          string    `json:"root"`
 	Organizations int64     `json:"organizations"`
 }
 
-// A Topic is one as the brokers had it.
+// A Topic is a topic as the brokers had it.
 type Topic struct {
 	ID       string            `json:"id"`
 	Settings map[string]string `json:"settings"`
 	Logs     []Log             `json:"logs"` // of its partitions
 }
 
-// A Log is where a partition's records were.
+// A Log is the range of a partition's records.
 type Log struct {
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
 }
 
-// A File is one of a backup, by its path in the folder.
+// A File is a file of a backup, by its path in the folder.
 type File struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
@@ -103,7 +102,7 @@ func Open(dir string) (m Manifest, err error) {
 	return m, nil
 }
 
-// files are all that the manifest names.
+// files returns all files that the manifest names.
 func (m Manifest) files() (all []File) {
 	for _, module := range m.Modules {
 		all = append(all, module.Files...)
@@ -111,8 +110,7 @@ func (m Manifest) files() (all []File) {
 	return append(all, m.Keys...)
 }
 
-// Check compares every file with its digest, and returns how many bytes there
-// are.
+// Check compares every file with its digest, and returns their bytes in all.
 func (m Manifest) Check(dir string) (size int64, err error) {
 	var damaged error
 	for _, want := range m.files() {
@@ -126,8 +124,7 @@ func (m Manifest) Check(dir string) (size int64, err error) {
 	return size, damaged
 }
 
-// CheckFiles looks whether every file is there with its size, without reading them
-// all.
+// CheckFiles checks that every file is there with its size, without reading it.
 func (m Manifest) CheckFiles(dir string) (err error) {
 	for _, want := range m.files() {
 		info, missing := os.Stat(filepath.Join(dir, want.Path))
@@ -171,7 +168,7 @@ func fileOf(dir, path string) (f File, err error) {
 	return f, nil
 }
 
-// write puts the manifest into the folder, on the disk when it returns.
+// write writes the manifest into the folder, durably.
 func (m Manifest) write(dir string) error {
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -185,7 +182,7 @@ func (m Manifest) write(dir string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// sync has the names in a folder on the disk when it returns.
+// sync makes the names in a folder durable.
 func sync(dir string) error {
 	folder, err := os.Open(dir)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Privilege is what the owner of a table, or everybody, may do with it where
-// migrations gave or took rights. By names of roles it could not come back to
-// a server where roles are called otherwise.
+// A Privilege is what a table's owner, or everybody, may do with it if
+// migrations changed the rights. Names of roles could not be restored
+// on a server with other roles.
 type Privilege struct {
 	Table  string   `json:"table"`
-	Column string   `json:"column,omitempty"` // "": the table
+	Column string   `json:"column,omitempty"` // "": the whole table
 	Public bool     `json:"public,omitempty"` // everybody; else the owner
-	Rights []string `json:"rights"`           // none: all were taken away
+	Rights []string `json:"rights"`           // none: all were revoked
 }
 
 func privileges(ctx context.Context, tx pgx.Tx) ([]Privilege, error) {
@@ -34,8 +34,8 @@ func privileges(ctx context.Context, tx pgx.Tx) ([]Privilege, error) {
 	return pgx.CollectRows(found, pgx.RowToStructByPos[Privilege])
 }
 
-// bring gives a table that came back with all rights those that it had. Rights
-// on the table come before those on columns: taking the first takes both.
+// bring gives a restored table, which has all rights, its former ones. Rights
+// on the table come before those on columns: revoking the first revokes both.
 func bring(ctx context.Context, tx pgx.Tx, all []Privilege) error {
 	for _, p := range all {
 		if _, err := tx.Exec(ctx, p.statements()); err != nil {

@@ -22,7 +22,7 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// RestoreConfig is what comes back, and where.
+// RestoreConfig says what is restored, and where.
 type RestoreConfig struct {
 	From    string   `arg:"" help:"Folder of the backup, or directory of backups: then the newest."`
 	Modules []string `arg:"" optional:"" name:"module" help:"Modules to bring back: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
@@ -35,13 +35,13 @@ type RestoreConfig struct {
 	PostgresBin string `name:"postgres-bin" help:"Folder of pg_restore. Without it, the one on PATH or where distributions put it." env:"WEIR_POSTGRES_BIN"`
 }
 
-// Republishers have a module publish its state again: what topics have is newer
-// than a database of an earlier hour, or nothing at all.
+// Republishers make a module publish its state again: topics are newer
+// than an older database, or have nothing at all.
 var Republishers = map[string]func(context.Context, pgx.Tx) error{"ledger": ledger.Republish, "tenants": tenants.Republish}
 
-// Restore brings modules back into databases that have nothing of theirs, and
-// returns the backup's manifest. Every file is compared with its digest before
-// anything is changed.
+// Restore restores modules into databases without their schemas, and
+// returns the backup's manifest. It compares every file with its digest
+// before it changes anything.
 func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manifest, err error) {
 	dir, m, err := find(config.From)
 	if err != nil {
@@ -74,8 +74,8 @@ func Restore(ctx context.Context, config RestoreConfig, out io.Writer) (m Manife
 	return m, nil
 }
 
-// warnOf is about a backup from before the oldest deletion that is known: what
-// was deleted since would not be erased again.
+// warnOf warns of a backup older than the oldest remembered deletion:
+// earlier deletions would not be erased again.
 func (c RestoreConfig) warnOf(m Manifest, now time.Time) string {
 	if now.AddDate(0, -c.Deletions.Months(), 0).Before(m.At) {
 		return ""
@@ -90,7 +90,7 @@ func (c RestoreConfig) chosen() []string {
 	return c.Modules
 }
 
-// find is the backup in a folder, or the newest of a directory.
+// find returns the backup in a folder, or the newest of a directory.
 func find(from string) (dir string, m Manifest, err error) {
 	if folders, err := List(from); err == nil && len(folders) > 0 {
 		from = folders[len(folders)-1]
@@ -118,7 +118,7 @@ func (r *restoration) open(ctx context.Context, name string) (conn *pgx.Conn, da
 	return conn, database, err
 }
 
-// isEmpty refuses a schema that has anything in it.
+// isEmpty refuses a schema with anything in it.
 func (r *restoration) isEmpty(ctx context.Context, name string) error {
 	module, kept := r.manifest.Modules[name]
 	if !kept {
@@ -132,7 +132,7 @@ func (r *restoration) isEmpty(ctx context.Context, name string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return advised(pg.RequireEmpty(ctx, tx, module.Schema), conn, module.Schema) })
 }
 
-// advised adds to an error that a schema is not empty what can be done.
+// advised adds a remedy to an error that a schema is not empty.
 func advised(err error, conn *pgx.Conn, schema string) error {
 	if !errors.Is(err, pg.ErrNotEmpty) {
 		return err
@@ -142,8 +142,8 @@ func advised(err error, conn *pgx.Conn, schema string) error {
 		err, schema, conn.Config().Database, schema, schema)
 }
 
-// bringBack restores one module. Where it fails it leaves nothing of its own,
-// so that it can be tried again.
+// bringBack restores one module. If it fails it leaves nothing behind,
+// so that it can be repeated.
 func (r *restoration) bringBack(ctx context.Context, name string) error {
 	module, begun := r.manifest.Modules[name], time.Now()
 	conn, database, err := r.open(ctx, name)
@@ -165,8 +165,8 @@ func (r *restoration) bringBack(ctx context.Context, name string) error {
 	return nil
 }
 
-// Comments on a schema that is brought back: services refuse one that is not
-// whole, the doctor shows when it was.
+// Comments on a restored schema: services refuse an unfinished one, the
+// doctor shows when it was.
 const (
 	unfinished = pg.Unfinished + ", begun at "
 	Restored   = "restored from the backup of "
@@ -199,7 +199,7 @@ func (r *restoration) fill(ctx context.Context, conn *pgx.Conn, database httpapi
 	})
 }
 
-// load has pg_restore make what is in the dump.
+// load makes pg_restore restore the dump.
 func (r *restoration) load(ctx context.Context, database httpapi.Secret, name string) error {
 	folder, err := os.MkdirTemp("", "weir-restore-")
 	if err != nil {
@@ -220,8 +220,8 @@ func (r *restoration) load(ctx context.Context, database httpapi.Secret, name st
 	return nil
 }
 
-// isWhole compares what came back with the manifest: how many rows each table
-// has, positions, and the roots of the ledger's chains.
+// isWhole compares the restored schema with the manifest: how many rows
+// each table has, positions, and the roots of the ledger's chains.
 func isWhole(ctx context.Context, tx pgx.Tx, name string, want Module) error {
 	counted, err := rows(ctx, tx)
 	if err != nil {

@@ -19,7 +19,7 @@ func made(t *testing.T, config Config) string {
 	return dir
 }
 
-// Who restores what is older than the oldest deletion that is known is warned.
+// Restoring a backup older than the oldest remembered deletion gives a warning.
 func TestOldBackupsAreWarnedOf(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for months, warned := range map[int]bool{1: false, 24: false, 26: true} {
@@ -29,8 +29,8 @@ func TestOldBackupsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// A backup comes back under a role of another name, with every row of every
-// tenant, and the audit can be changed no more than before.
+// A backup is restored under a role of another name, with every row of
+// every tenant, and with the same protection of the audit.
 func TestAnotherRole(t *testing.T) {
 	t.Setenv(endpoint.SharedDatabase, filled(t))
 	config := Config{To: t.TempDir(), Jobs: 1, Source: Source{DataDir: t.TempDir()}}
@@ -70,7 +70,7 @@ func TestAnotherRole(t *testing.T) {
 	}
 }
 
-// missesRow has a backup come back with a row less than were copied.
+// missesRow makes a restored backup lack a copied row.
 func missesRow(t *testing.T, dir string) {
 	t.Helper()
 	m, err := Open(dir)
@@ -85,7 +85,7 @@ func missesRow(t *testing.T, dir string) {
 	}
 }
 
-// What filled a schema after it was found empty stays as it is.
+// Objects created in a schema after it was found empty stay untouched.
 func TestSchemaOfOthersStays(t *testing.T) {
 	url := postgrestest.URL(t)
 	t.Setenv(endpoint.SharedDatabase, url)

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rows counts those of each table. A connection that row level security hides
-// them from reads fewer without any error: the numbers show it.
+// rows counts the rows of each table. A connection whose row level
+// security hides some reads fewer without an error: the numbers show it.
 func rows(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
 	found, err := tx.Query(ctx, `SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`)
 	if err != nil {
@@ -32,7 +32,7 @@ func rows(ctx context.Context, tx pgx.Tx) (map[string]int64, error) {
 	return counted, nil
 }
 
-// sameRows names the tables that did not come back with all rows.
+// sameRows names the tables that were not restored with all rows.
 func sameRows(back, want map[string]int64) (err error) {
 	all := maps.Clone(back)
 	maps.Copy(all, want)

@@ -16,8 +16,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A source is a module's schema at one instant: a snapshot that is held for
-// PostgreSQL's programs.
+// A source is a module's schema at one instant: a snapshot held
+// for PostgreSQL's programs.
 type source struct {
 	Module
 
@@ -28,8 +28,8 @@ type source struct {
 	snapshot string
 }
 
-// openSource takes the snapshot, and reads in it what the manifest has of the
-// module.
+// openSource takes the snapshot, and reads the manifest's data of the
+// module in it.
 func openSource(ctx context.Context, name, dataDir string) (s *source, err error) {
 	s = &source{name: name, Module: Module{Schema: endpoint.Schemas[name].Name}}
 	if s.database, err = endpoint.MigratingDatabaseURL(name, dataDir); err != nil {
@@ -45,7 +45,7 @@ func openSource(ctx context.Context, name, dataDir string) (s *source, err error
 	return s, nil
 }
 
-// connect opens one connection that works in a schema.
+// connect opens one connection that uses a schema.
 func connect(ctx context.Context, database httpapi.Secret, schema string) (*pgx.Conn, error) {
 	pool, err := pg.OpenLater(ctx, database.Reveal(), schema)
 	if err != nil {
@@ -87,8 +87,7 @@ func (s *source) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// seesAll refuses tables whose policies would hide rows from the copy, which
-// nobody would notice.
+// seesAll refuses tables whose policies would silently hide rows from the copy.
 func (s *source) seesAll(ctx context.Context) error {
 	rows, err := s.tx.Query(ctx, `SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relrowsecurity
 			AND NOT (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user)

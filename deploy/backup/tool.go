@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// tool finds one of PostgreSQL's programs: in a folder that is named, on PATH,
+// tool finds one of PostgreSQL's programs: in a given folder, on PATH,
 // or where distributions put them.
 func tool(folder, name string) (string, error) {
 	if folder != "" {
@@ -31,7 +31,7 @@ func tool(folder, name string) (string, error) {
 	return "", fmt.Errorf("there is no %s: install PostgreSQL's client programs, of the server's version or later, or name their folder with --postgres-bin", name)
 }
 
-// run has one of PostgreSQL's programs work on a database.
+// run runs one of PostgreSQL's programs on a database.
 func run(ctx context.Context, program string, database httpapi.Secret, args ...string) (err error) {
 	l, err := loginOf(database)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv/apache"
 )
 
-// A broker is one of the brokers that are measured.
+// A broker is a measured broker.
 type broker struct {
 	name  string
 	start func(ctx context.Context, dir string) (running, error)
 }
 
-// A running broker that is not part of the measured process; the
-// zero value is one that is.
+// A running broker outside the measured process; the zero value is
+// one inside it.
 type running struct {
 	brokers string
 	pid     int // 0: elsewhere
@@ -32,14 +32,14 @@ var embedded = broker{"embedded broker", func(context.Context, string) (running,
 	return running{stop: func() error { return nil }}, nil
 }}
 
-// given is a Kafka at the given addresses.
+// given returns a Kafka at the given addresses.
 func given(brokers []string) broker {
 	return broker{"given Kafka", func(context.Context, string) (running, error) {
 		return running{brokers: strings.Join(brokers, ","), stop: func() error { return nil }}, nil
 	}}
 }
 
-// local is an Apache Kafka node that is started on this machine.
+// local is an Apache Kafka node started on this machine.
 var local = broker{"Apache Kafka " + apache.Version, func(ctx context.Context, dir string) (running, error) {
 	node, err := apache.Start(ctx, apache.Config{Dir: filepath.Join(dir, "apache-kafka")})
 	if errors.Is(err, apache.ErrMissing) {

@@ -16,19 +16,19 @@ import (
 
 // Config sets what to measure.
 type Config struct {
-	Program       string   // the binary that is measured, run with `run`
-	Dir           string   // for everything that is written; it must be empty, and stays as it is afterwards
-	DatabaseURL   string   // a Postgres to use; "" starts one
-	Brokers       []string // a Kafka to use beside the embedded broker; none starts one where that is possible
+	Program       string   // the measured binary, run with `run`
+	Dir           string   // for all files; it must be empty, and is left as it is
+	DatabaseURL   string   // of a PostgreSQL; "" starts one
+	Brokers       []string // of a Kafka beside the embedded broker; none starts one if possible
 	Embedded      bool     // measure with the embedded broker
 	Kafka         bool     // measure with Apache Kafka
-	Organizations int      // that the load is spread over
-	Senders       int      // that post at the same time
+	Organizations int      // that share the load
+	Senders       int      // concurrent senders
 	WarmUp        time.Duration
-	Saturated     time.Duration // how long to post as fast as answers come
-	Paced         time.Duration // how long to post at PacedRate
-	PacedRate     int           // entries a second; 0: half of what was accepted before
-	Probes        int           // organizations that are looked at while the paced load runs
+	Saturated     time.Duration // duration of posting as fast as answers come
+	Paced         time.Duration // duration of posting at PacedRate
+	PacedRate     int           // entries a second; 0: half of those accepted before
+	Probes        int           // organizations whose views are read during the paced load
 	Profiles      string        // directory for CPU profiles of the measured process; "" takes none
 	Logger        *slog.Logger
 }
@@ -40,7 +40,7 @@ type Result struct {
 
 	Full    Phase
 	CatchUp lag
-	Kept    Kept // of an entry, once views had caught up
+	Kept    Kept // per entry, after views had caught up
 	Paced   Phase
 	Views   struct{ Balance, Groups, Entries [2]time.Duration } // p50, p99
 	Probed  int
@@ -53,14 +53,14 @@ type Phase struct {
 	Batches          int64
 	Answer           [3]time.Duration // p50, p99, longest
 	CPU              CPU
-	Memory, Peak     int64 // resident bytes of the measured process at the end, and the most so far
+	Memory, Peak     int64 // resident bytes of the measured process at the end, and at most so far
 }
 
-// CPU is the cost of one batch to each process; 0: unknown.
+// CPU is each process's cost of one batch; 0: unknown.
 type CPU struct{ Weir, Postgres, Broker, Load time.Duration }
 
-// Run measures with each broker in turn, reports what it does on
-// progress, and returns what it found.
+// Run measures with each broker in turn, writes its steps to progress,
+// and returns the results.
 func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, error) {
 	var brokers []broker
 	if config.Embedded {
@@ -88,7 +88,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) ([]Result, erro
 	return results, nil
 }
 
-// measureWith starts everything that a run needs, measures, and stops it again.
+// measureWith starts all that a run needs, measures, and stops it again.
 func measureWith(ctx context.Context, config Config, b broker, dir string, progress io.Writer) (result Result, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return result, err
@@ -218,7 +218,7 @@ func (r *run) pace(ctx context.Context, accepted float64) (Phase, error) {
 	return phase, errors.Join(err, r.probes.failure)
 }
 
-// cpu is what each process has used so far.
+// cpu returns what each process has used so far.
 func (r *run) cpu() CPU {
 	used := CPU{Weir: measure.UsageOf(r.subject.Pid()).CPU, Load: measure.UsageOf(os.Getpid()).CPU}
 	if r.postmaster != 0 {
@@ -230,7 +230,7 @@ func (r *run) cpu() CPU {
 	return used
 }
 
-// phase sums a stretch of load up.
+// phase sums up a stretch of load.
 func (r *run) phase(ctx context.Context, took time.Duration, before CPU) (Phase, error) {
 	after, memory := r.cpu(), measure.UsageOf(r.subject.Pid())
 	batches := max(1, r.load.batches.Load())

@@ -10,19 +10,18 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Bounds of the wait until the views have caught up with a full load.
+// Limits of the wait for views to catch up with a full load.
 const (
 	catchUpTimeout = 3 * time.Minute
 	catchUpPoll    = 50 * time.Millisecond
 )
 
-// A lag is how long each view needed, after the last answer,
-// until it showed everything.
+// A lag is the time from the last answer until each view showed everything.
 type lag struct {
 	balance, groups, entries time.Duration
 }
 
-// catchUp waits until every view shows everything that was accepted.
+// catchUp waits until every view shows all accepted entries.
 func (l *load) catchUp(ctx context.Context) (lag lag, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -42,7 +41,7 @@ func (l *load) catchUp(ctx context.Context) (lag lag, err error) {
 	return lag, context.Cause(ctx)
 }
 
-// until waits until nothing is missing any more.
+// until waits until nothing is missing.
 func until(ctx context.Context, begun time.Time, missing func(context.Context) (int64, error)) error {
 	for {
 		n, err := missing(ctx)
@@ -77,8 +76,8 @@ func (l *load) missingErrors(ctx context.Context) (int64, error) {
 	return missing, nil
 }
 
-// missingEntries counts the organizations whose newest accepted
-// entry can't be read back yet.
+// missingEntries counts the organizations whose newest accepted entry
+// can't be read yet.
 func (l *load) missingEntries(ctx context.Context) (missing int64, err error) {
 	for i, t := range l.tenants {
 		page, err := l.api.Logs(ctx, t.Key, client.LogsQuery{Project: t.Project, Limit: 1})
@@ -93,7 +92,7 @@ func (l *load) missingEntries(ctx context.Context) (missing int64, err error) {
 	return missing, nil
 }
 
-// consumed adds up what the ledger has charged to tenants.
+// consumed adds up the ledger's charges to tenants.
 func consumed(ctx context.Context, api *client.Client, tenants []measure.Tenant) (bytes int64, err error) {
 	for _, t := range tenants {
 		balance, err := api.Balance(ctx, t.Billing, t.Organization)

@@ -13,14 +13,14 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// Kept is how many bytes an installation keeps: of the log, one copy of it, and
-// in the tables of each module with their indexes.
+// Kept is how many bytes an installation stores: in one copy of the
+// log, and in the tables of each module with their indexes.
 type Kept struct {
 	Log, Entries, Groups, Books int64
 	Connections                 int // to PostgreSQL
 }
 
-// since is what an entry of the load has added to an earlier state.
+// since returns what each entry of the load has added to an earlier state.
 func (k Kept) since(before Kept, batches int64) Kept {
 	each := func(after, before int64) int64 { return (after - before) / max(1, batches*measure.EntriesPerBatch) }
 	return Kept{
@@ -35,7 +35,7 @@ const keptBytes = `SELECT coalesce(sum(bytes) FILTER (WHERE schema = 'ingest'), 
 	FROM (SELECT n.nspname AS schema, pg_total_relation_size(c.oid)::bigint AS bytes FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind = 'r') AS tables`
 
-// kept looks at the files below dir and at the database now.
+// kept measures the files below dir and the database now.
 func (r *run) kept(ctx context.Context) (k Kept, err error) {
 	conn, err := pgx.Connect(ctx, r.database)
 	if err != nil {
@@ -49,8 +49,8 @@ func (r *run) kept(ctx context.Context) (k Kept, err error) {
 	return k, err
 }
 
-// logBytes adds up the log's segments below dir, without the indexes that
-// brokers make room for in advance; 0 where the broker is elsewhere.
+// logBytes adds up the log's segments below dir, without preallocated
+// indexes; 0 if the broker is elsewhere.
 func logBytes(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		partition := filepath.Base(filepath.Dir(path))
@@ -67,7 +67,7 @@ func logBytes(dir string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// ignoreGone passes over what was removed meanwhile.
+// ignoreGone ignores the error of a file removed meanwhile.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -15,11 +15,11 @@ import (
 type load struct {
 	api     *client.Client
 	tenants []measure.Tenant
-	newest  []atomic.Int64 // of each tenant: the event time of what was accepted last, ms
+	newest  []atomic.Int64 // by tenant: the event time of the last accepted entry, ms
 	serial  atomic.Int64   // stamped into entries
 	next    atomic.Int64   // tenant
 
-	bytes   atomic.Int64 // charged for all that was accepted
+	bytes   atomic.Int64 // charged for all accepted batches
 	posted  atomic.Int64 // batches, never reset
 	batches atomic.Int64
 	failed  atomic.Int64
@@ -31,15 +31,14 @@ func newLoad(api *client.Client, tenants []measure.Tenant) *load {
 	return &load{api: api, tenants: tenants, newest: make([]atomic.Int64, len(tenants)), took: &measure.Samples{}}
 }
 
-// reset drops the counts, but not which entries and tenants are next.
+// reset drops the counts, but keeps the next entries and tenants.
 func (l *load) reset() {
 	l.batches.Store(0)
 	l.failed.Store(0)
 	l.took = &measure.Samples{}
 }
 
-// post sends b for the next measure.Tenant and counts it; begun
-// is when it should have been sent.
+// post sends b for the next tenant and counts it; begun is when it was due.
 func (l *load) post(ctx context.Context, b *measure.Body, begun time.Time) {
 	at := time.Now()
 	b.Stamp(at, l.serial.Add(measure.EntriesPerBatch))
@@ -65,8 +64,8 @@ func raise(value *atomic.Int64, n int64) {
 	}
 }
 
-// saturate posts from a number of senders, each its next batch
-// at the answer to the last, for d.
+// saturate posts from a number of senders for d; each sends its next
+// batch after the last answer.
 func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.Duration {
 	end, begun := time.Now().Add(d), time.Now()
 	var work sync.WaitGroup
@@ -81,8 +80,8 @@ func (l *load) saturate(ctx context.Context, senders int, d time.Duration) time.
 	return time.Since(begun)
 }
 
-// pace posts at a fixed rate for d: a batch that waits for a
-// free sender counts from when it was due.
+// pace posts at a fixed rate for d: a batch that waits for a free
+// sender counts from when it was due.
 func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.Duration) time.Duration {
 	begun := time.Now()
 	due := make(chan time.Time, int(perSecond*d.Seconds())+1)
@@ -105,7 +104,7 @@ func (l *load) pace(ctx context.Context, senders int, perSecond float64, d time.
 	return time.Since(begun)
 }
 
-// err is the first failure as text, nil when there was none.
+// err returns the first failure as text, nil without any.
 func (l *load) err() error {
 	if first := l.failure.Load(); first != nil {
 		return fmt.Errorf("%d batches were not accepted, the first: %w", l.failed.Load(), *first)

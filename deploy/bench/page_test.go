@@ -9,10 +9,10 @@ import (
 	"github.com/weirlog/weir/deploy/docs/docstest"
 )
 
-// short measures with little, for moments.
+// short measures very little, for moments.
 const short = "--broker=embedded --organizations=2 --senders=2 --probes=1 --warm-up=100ms --saturated=500ms --paced=500ms --paced-rate=1000"
 
-// The benchmark of the page measures something of every kind.
+// The page's benchmark command measures something of every kind.
 func TestThePageIsFollowed(t *testing.T) {
 	run := exec.CommandContext(t.Context(), "sh", "-c", docstest.BlocksOf(t, "size.md", "How large an installation has to be")[0])
 	run.Dir, run.Env = "../..", append(os.Environ(), "ARGS="+short)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// Probes post small batches to organizations of their own under load,
-// and poll each view until it shows them.
+// Probes post small batches to their own organizations under load, and
+// poll each view until it shows them.
 type probes struct {
 	api     *client.Client
 	tenants []measure.Tenant
@@ -28,7 +28,7 @@ const (
 	probeTimeout = 30 * time.Second
 )
 
-// run probes with every tenant, one batch after the other, until stop is closed.
+// run probes with every tenant, batch by batch, until stop is closed.
 func (p *probes) run(ctx context.Context, stop <-chan struct{}) {
 	var work sync.WaitGroup
 	for _, t := range p.tenants {
@@ -67,8 +67,8 @@ func (p *probes) probe(ctx context.Context, t measure.Tenant, stop <-chan struct
 	}
 }
 
-// await looks at the three views, each by itself, until it shows
-// what was just accepted.
+// await polls the three views, each separately, until it shows
+// the accepted batch.
 func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, newest int64) error {
 	accepted := time.Now()
 	views := []struct {
@@ -103,7 +103,7 @@ func (p *probes) await(ctx context.Context, t measure.Tenant, bytes, errors, new
 	return nil
 }
 
-// look repeats shows until it is true and keeps how long that took.
+// look repeats shows until it is true and records how long that took.
 func look(accepted time.Time, name string, took *measure.Samples, shows func() (bool, error)) error {
 	for {
 		shown, err := shows()

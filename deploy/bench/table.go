@@ -10,7 +10,7 @@ import (
 	"github.com/weirlog/weir/deploy/measure"
 )
 
-// The least that a sound design gives on two cores.
+// The least that a sound design achieves on two cores.
 const (
 	goalEntries = 50_000      // accepted a second
 	goalView    = time.Second // p99 until each view shows a batch, at half of that load
@@ -63,8 +63,8 @@ func Write(out io.Writer, config Config, results []Result) error {
 	return table.Flush()
 }
 
-// verdict reports whether a goal is met. The goals are for the embedded broker;
-// another one takes a share of the cores.
+// verdict reports whether a goal is met. The goals are for the embedded
+// broker; another one takes a share of the cores.
 func verdict(r Result, met bool) string {
 	switch {
 	case r.Broker != embedded.name:
@@ -91,8 +91,8 @@ func (c CPU) String() string {
 	return text
 }
 
-// perCore is how many entries a core takes that does nothing else, from the
-// request to all views.
+// perCore returns how many entries a second a dedicated core handles,
+// from the request to all views.
 func perCore(c CPU) string {
 	if c.Postgres == 0 {
 		return "-"

@@ -14,7 +14,7 @@ import (
 //go:embed testdata/axe-core/axe.min.js
 var axe string
 
-// A violation is what axe-core finds fault with.
+// A violation is a fault found by axe-core.
 type violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -38,8 +38,8 @@ func loadAxe(b *tab) {
 	ask[bool](b, axe+"\n;true")
 }
 
-// runAxe checks the page against every rule for WCAG 2.2 A and AA and the best
-// practices. The rule of target sizes is off in axe-core by default.
+// runAxe checks the page against every rule for WCAG 2.2 A and AA and the
+// best practices. The rule of target sizes is off in axe-core by default.
 func runAxe(b *tab) []violation {
 	b.t.Helper()
 	return ask[[]violation](b, `axe.run(document, {resultTypes: ["violations"], rules: {"target-size": {enabled: true}}}).then((r) =>

@@ -16,10 +16,11 @@ import (
 	"github.com/weirlog/weir/shared/webhook/webhooktest"
 )
 
-// Billing on a test clock, as the payer sees it: used, exhausted and why,
-// a larger plan, restored, a grant, a budget, the period's end, its
-// statement as a page and as CSV, an adjustment. Each step came to a webhook,
-// signed, and by mail to the owner, and all of it is marked as a test.
+// Billing on a test clock, as the payer sees it: used, exhausted and
+// why, a larger plan, restored, a grant, a budget, the period's end,
+// its statement as a page and as CSV, an adjustment. Each step came to
+// a webhook, signed, and by mail to the owner, and all of it is marked
+// as a test.
 func TestBillingsStory(t *testing.T) {
 	t.Setenv("WEIR_TIER_INDIE_BYTES", "2000")
 	office, hook := mailtest.OpenPlain(t), webhooktest.New(t, 0)
@@ -94,7 +95,8 @@ func TestBillingsStory(t *testing.T) {
 	b.blameless("billing's story")
 }
 
-// hasMail reports whether a mail of a test has come, with a subject that has a text.
+// hasMail reports whether a recipient has a mail of a test whose
+// subject contains a text.
 func hasMail(mails []string, to, subject string) error {
 	for _, mail := range mails {
 		head, _, _ := strings.Cut(mail, "\r\n\r\n")
@@ -105,7 +107,7 @@ func hasMail(mails []string, to, subject string) error {
 	return fmt.Errorf("no mail to %s has the subject %q: %q", to, subject, mails)
 }
 
-// awaitBooks waits until the ledger has an organization.
+// awaitBooks waits until the ledger knows an organization.
 func (in installation) awaitBooks(t *testing.T, books string) {
 	t.Helper()
 	testenv.Eventually(t, patience, func() error {
@@ -117,7 +119,7 @@ func (in installation) awaitBooks(t *testing.T, books string) {
 	})
 }
 
-// bill has the operator ask the billing API, and returns the answer.
+// bill calls the billing API as the operator, and returns the answer.
 func (in installation) bill(t *testing.T, method, path string, body map[string]any) (made map[string]any) {
 	t.Helper()
 	answer, err := in.asOperator(t, method, path, body)
@@ -143,7 +145,8 @@ func (in installation) asOperator(t *testing.T, method, path string, body map[st
 	return in.api.Call(t.Context(), request)
 }
 
-// hasTypes reports which of some types of message has not come, or what was wrong.
+// hasTypes returns which of some types of message is missing, or
+// what was wrong.
 func hasTypes(hook *webhooktest.Receiver, want []string) error {
 	types, _, err := hook.Types()
 	came := slices.Collect(maps.Values(types))

@@ -32,10 +32,10 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// startChromium starts a browser that trusts the certificate of
-// origin, and ends it with the test. It trusts that key alone: with
-// any other fault of a certificate a page is not a secure context,
-// and has neither passkeys nor a clipboard.
+// startChromium starts a browser that trusts the certificate of origin,
+// and ends it with the test. It trusts only that key: with any other
+// fault of a certificate a page is not a secure context, and has
+// neither passkeys nor a clipboard.
 func startChromium(t *testing.T, origin string) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -54,8 +54,7 @@ func startChromium(t *testing.T, origin string) context.Context {
 	return browser
 }
 
-// keyOf is the fingerprint of the key that the server at origin
-// shows, as Chromium wants it.
+// keyOf returns the fingerprint of origin's key in Chromium's form.
 func keyOf(t *testing.T, origin string) string {
 	t.Helper()
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(origin, "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // to learn the key

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// ownerLink is the link that the installation has printed for whoever comes first.
+// ownerLink is the link that the installation printed for the first person.
 func (in installation) ownerLink(t *testing.T) string {
 	t.Helper()
 	link := regexp.MustCompile(`https://\S+/console/welcome#\S+`).FindString(in.printed.String())

@@ -10,9 +10,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// hostile is a text that does something where it is taken for
-// markup: as text, attribute, address or script. It begins with
-// its field's name, to be found again.
+// hostile is a text that acts if it is taken for markup: as text, attribute,
+// address or script. It begins with its field's name, to be found again.
 func hostile(field string) string {
 	return field + `"'></title></textarea><script>hacked()</script><img src=x onerror=hacked()><svg onload=hacked()>` +
 		`<a href="javascript:hacked()">{{.}}</a>`
@@ -22,9 +21,8 @@ func hostile(field string) string {
 const intruders = `[...document.querySelectorAll("script:not([src^='/console/assets/']), img:not([src^='/console/assets/']), " +
 	"svg:not(.bar, .chart), iframe, object, embed, base, style, textarea[onload], [onerror], [onload], [href^='javascript:' i]")].map((e) => e.outerHTML)`
 
-// Whatever somebody enters anywhere stays a text on every page:
-// nothing of it becomes part of the page, nothing runs, and nothing
-// even tries to, which the policy would report.
+// All entered texts stay texts on every page: nothing of them becomes part of
+// the page or runs, and nothing even tries to, which the policy would report.
 func TestHostileTexts(t *testing.T) {
 	in := newInstallation(t)
 	say := hostileTexts()
@@ -52,8 +50,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// mustBeText opens a page, and returns all texts on it, those in
-// fields and tips included.
+// mustBeText opens a page, and returns all its texts, those in fields
+// and tips included.
 func (b *tab) mustBeText(path string) string {
 	b.t.Helper()
 	b.open(path)
@@ -61,7 +59,7 @@ func (b *tab) mustBeText(path string) string {
 	return b.textOf(path)
 }
 
-// textOf is mustBeText for the page that is there.
+// textOf is mustBeText for the open page.
 func (b *tab) textOf(where string) string {
 	b.t.Helper()
 	for _, intruder := range ask[[]string](b, intruders) {
@@ -81,7 +79,7 @@ func hostileTexts() texts {
 	}
 }
 
-// refused are forms that come back with what was entered, for another try.
+// refused are forms that are shown again with the entered texts.
 func refused() []form {
 	const settings = "/console/settings/"
 	stranger := map[string]string{"code": hostile("code"), "name": hostile("own name"), "organization": hostile("founded"), "email": hostile("e-mail")}
@@ -92,7 +90,7 @@ func refused() []form {
 	}
 }
 
-// typed are the texts that are entered in the browser, or by it.
+// typed are the texts entered in the browser, or by it.
 func typed() (all []string) {
 	for _, field := range []string{"words", "browser", "passkey", "code", "own name", "founded", "e-mail"} {
 		all = append(all, hostile(field))
@@ -100,8 +98,8 @@ func typed() (all []string) {
 	return all
 }
 
-// all are those that some page shows as they are; of a call it
-// shows what it makes of it.
+// all are those that some page shows unchanged; a call is shown
+// in another form.
 func (s texts) all() []string {
 	return []string{s.organization, s.member, s.project, s.key, s.token, s.reason, s.message, s.environment, s.errorType, s.errorMessage}
 }

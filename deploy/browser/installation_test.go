@@ -16,15 +16,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// An installation is all of Weir in this process, served over
-// HTTPS, with nothing in it.
+// An installation is all of Weir in this process, empty, served over HTTPS.
 type installation struct {
 	app    *allinone.App
 	origin string // such as https://localhost:41234
 	api    *client.Client
 	token  string // the operator's
 
-	printed *bytes.Buffer // standard output while it started
+	printed *bytes.Buffer // standard output during the start
 }
 
 func newInstallation(t *testing.T) installation {
@@ -32,8 +31,7 @@ func newInstallation(t *testing.T) installation {
 	return newGround(t).start(t)
 }
 
-// A ground is what an installation leaves behind when it ends,
-// and the next one begins with.
+// A ground is what an installation leaves behind, and the next one begins with.
 type ground struct {
 	dataDir  string
 	database httpapi.Secret

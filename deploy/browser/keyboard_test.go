@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// reached names what has the focus, as those know it who do not see it.
+// reached names the focused element, as screen readers do.
 const reached = `(() => {
 	const e = document.activeElement;
 	if (!e || e === document.body) return "";
@@ -18,11 +18,11 @@ const reached = `(() => {
 	return e.tagName.toLowerCase() + " " + label.replace(/\s+/g, " ").trim();
 })()`
 
-// maxStops is more than any page has places to go to.
+// maxStops exceeds the number of stops on any page.
 const maxStops = 150
 
-// reach goes on by Tab until what has the focus begins with a name; kind is
-// the element's, such as "a" or "input".
+// reach presses Tab until the focused element's name begins with name;
+// kind is the element's, such as "a" or "input".
 func (b *tab) reach(kind, name string) {
 	b.t.Helper()
 	var seen []string
@@ -38,7 +38,7 @@ func (b *tab) reach(kind, name string) {
 	b.t.Fatalf("no way by Tab to %s %q; there are:\n%s\n%s", kind, name, strings.Join(seen[:min(len(seen), 40)], "\n"), b.describe())
 }
 
-// mustShowFocus fails where one can't see what has the focus.
+// mustShowFocus fails if the focus is not visible.
 func (b *tab) mustShowFocus(at string) {
 	b.t.Helper()
 	if ask[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
@@ -46,15 +46,15 @@ func (b *tab) mustShowFocus(at string) {
 	}
 }
 
-// press goes to a link or button and presses Enter.
+// press focuses a link or button and presses Enter.
 func (b *tab) press(kind, name string) {
 	b.t.Helper()
 	b.reach(kind, name)
 	b.do(chromedp.KeyEvent(kb.Enter))
 }
 
-// leave is press for what leads to another page, whose heading
-// is title; it may be the same page anew.
+// leave is press for what leads to another page, whose heading is
+// title; it may be the same page again.
 func (b *tab) leave(kind, name, title string) {
 	b.t.Helper()
 	b.reach(kind, name)
@@ -63,14 +63,14 @@ func (b *tab) leave(kind, name, title string) {
 	b.await(fmt.Sprintf("!window.left && document.querySelector('h1')?.innerText === %q", title))
 }
 
-// fill goes to a field and types; what stood there goes.
+// fill focuses a field and types; the former text is replaced.
 func (b *tab) fill(label, text string) {
 	b.t.Helper()
 	b.reach("input", label)
 	b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(kb.Delete), chromedp.KeyEvent(text))
 }
 
-// choose goes to a choice and types the beginning of one of its texts.
+// choose focuses a choice and types the beginning of one of its texts.
 func (b *tab) choose(label, text string) {
 	b.t.Helper()
 	b.reach("select", label)
@@ -80,7 +80,7 @@ func (b *tab) choose(label, text string) {
 	}
 }
 
-// clipboard is what was copied last.
+// clipboard returns the last copied text.
 func (b *tab) clipboard() string {
 	b.t.Helper()
 	return ask[string](b, `navigator.clipboard.readText()`)

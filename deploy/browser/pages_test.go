@@ -22,10 +22,10 @@ var looks = []struct {
 	{"phone", "light", 390},
 }
 
-// wideTables names the tables of which a part is out of sight.
+// wideTables returns the names of tables that are partly out of sight.
 const wideTables = `[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.getAttribute("aria-label"))`
 
-// notPages are the console's addresses that show no page, and why.
+// notPages are the console's addresses without a page, and why.
 var notPages = map[string]string{
 	"/console":                    "leads to the first page",
 	"/console/session/renew":      "leads back to where the reader was going",
@@ -41,8 +41,8 @@ var notPages = map[string]string{
 	"/console/assets/{version}/{name}":            "stylesheet, scripts and pictures",
 }
 
-// Every page of the console can be read and used by everybody,
-// in light, in dark and on a phone.
+// Every page of the console is readable and usable for everybody, in
+// light, in dark and on a phone.
 func TestPages(t *testing.T) {
 	in := newInstallation(t)
 	w := in.furnish(t, plainTexts)
@@ -62,7 +62,7 @@ func TestPages(t *testing.T) {
 	b.check("sign-in after signing out")
 }
 
-// Where there is nothing yet, a page reports what would be there and how to get it.
+// An empty page says what it would show and how to get it.
 func TestEmptyPages(t *testing.T) {
 	in := newInstallation(t)
 	in.addOwner(t, "Fresh", "Ada Owner", "ada@fresh.example", ownerPassword)
@@ -74,8 +74,8 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// Texts as long as they may be, without a place to break them,
-// stay within their page.
+// Texts of maximal length, without a place to break them, stay
+// within their page.
 func TestLongTexts(t *testing.T) {
 	in := newInstallation(t)
 	w := in.furnish(t, longTexts())
@@ -89,10 +89,10 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A place is a page of the console and where one of it is.
+// A place is a page of the console and one of its addresses.
 type place struct{ pattern, path string }
 
-// pages are all that can be looked at in a world.
+// pages are all pages of a world.
 func (in installation) pages(t *testing.T, w world) (places []place) {
 	t.Helper()
 	addresses := w.addresses()
@@ -110,13 +110,13 @@ func (in installation) pages(t *testing.T, w world) (places []place) {
 	return places
 }
 
-// A form is what a person sends.
+// A form is what a person submits.
 type form struct {
 	path   string
 	fields map[string]string
 }
 
-// answers are the forms whose answer is a page of its own, by a name for it.
+// answers are the forms whose answer is a separate page, by name.
 func (w world) answers() map[string]form {
 	const settings = "/console/settings/"
 	return map[string]form{
@@ -150,7 +150,7 @@ func (b *tab) submit(f form) {
 	b.await(`!window.left && document.querySelector("main")`)
 }
 
-// consolePages are the patterns of everything in the console that can be looked at.
+// consolePages are the patterns of all pages of the console.
 func (in installation) consolePages(t *testing.T) (patterns []string) {
 	t.Helper()
 	routes, err := in.app.Routes()
@@ -167,7 +167,7 @@ func (in installation) consolePages(t *testing.T) (patterns []string) {
 	return patterns
 }
 
-// inspect looks at a page in every way.
+// inspect checks a page in every way.
 func (b *tab) inspect(name, path string) {
 	b.t.Helper()
 	b.size(1280, 900)
@@ -177,7 +177,7 @@ func (b *tab) inspect(name, path string) {
 	b.check(name)
 }
 
-// check looks in every way at the page that is there.
+// check checks the open page in every way.
 func (b *tab) check(name string) {
 	b.t.Helper()
 	loadAxe(b)
@@ -188,7 +188,7 @@ func (b *tab) check(name string) {
 	})
 }
 
-// fits looks in every way whether all of the page that is there can be seen.
+// fits checks in every way that the open page is fully visible.
 func (b *tab) fits(name string) {
 	b.t.Helper()
 	b.look(name, func(string) {})
@@ -213,8 +213,7 @@ func (b *tab) look(name string, inspect func(look string)) {
 	b.blameless(name)
 }
 
-// shoot keeps a picture of the whole page in the folder that
-// WEIR_SCREENSHOTS names.
+// shoot stores a picture of the whole page in the folder of WEIR_SCREENSHOTS.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("WEIR_SCREENSHOTS")

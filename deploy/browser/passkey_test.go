@@ -6,8 +6,8 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 )
 
-// plugAuthenticator gives the tab's person a device that keeps passkeys
-// and knows its owner, such as a telephone.
+// plugAuthenticator gives the tab's person a device that stores
+// passkeys and verifies its owner, such as a phone.
 func (b *tab) plugAuthenticator() {
 	b.t.Helper()
 	call(b, webauthn.Enable, webauthn.EnableParams{})
@@ -17,7 +17,7 @@ func (b *tab) plugAuthenticator() {
 	}})
 }
 
-// addPasskey adds one in the settings of the person's account.
+// addPasskey adds a passkey in the settings of the person's account.
 func (b *tab) addPasskey(name string) {
 	b.t.Helper()
 	b.open("/console/settings/account")
@@ -28,14 +28,14 @@ func (b *tab) addPasskey(name string) {
 	b.awaitText(name)
 }
 
-// signInByPasskey signs in with nothing typed.
+// signInByPasskey signs in without typing.
 func (b *tab) signInByPasskey() {
 	b.t.Helper()
 	b.await(`!document.querySelector("form[data-passkey]").hidden`)
 	b.leave("button", "Sign in with a passkey", "Logs")
 }
 
-// firstPasskey adds a passkey where there is none, and returns its id.
+// firstPasskey adds a person's first passkey, and returns its id.
 func (b *tab) firstPasskey(name string) string {
 	b.t.Helper()
 	b.plugAuthenticator()

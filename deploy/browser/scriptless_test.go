@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Without scripts a person still gets from the sign-in to a key, and sees each
-// way to send the first log; only what needs a script is not offered.
+// Without scripts a person still gets from the sign-in to a key, and sees
+// each way to send the first log; only what needs a script is not offered.
 func TestWithoutScripts(t *testing.T) {
 	in := newInstallation(t)
 	in.addOwner(t, "Acme", "Ada Owner", "ada@acme.example", ownerPassword)
@@ -39,7 +39,7 @@ func TestWithoutScripts(t *testing.T) {
 	b.blameless("without scripts")
 }
 
-// mustShowOnly sees that of the ways to send the first log one is shown.
+// mustShowOnly checks that one of the ways to send the first log is shown.
 func (b *tab) mustShowOnly(want string) {
 	b.t.Helper()
 	shown := ask[[]string](b, `[...document.querySelectorAll(".variants pre")].filter((e) => e.checkVisibility()).map((e) => e.id)`)

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// By the keyboard alone a person gets from an error to the logs around it,
+// By keyboard only, a person gets from an error to the logs around it,
 // and chooses another time in the browser's own field.
 func TestLogsAroundAnError(t *testing.T) {
 	in := newInstallation(t)
@@ -30,8 +30,8 @@ func TestLogsAroundAnError(t *testing.T) {
 	b.blameless("logs around an error")
 }
 
-// enterTime types into a field of a date and a time, whose parts
-// are in the order of American English.
+// enterTime types into a date and time field, whose parts are in the
+// order of American English.
 func (b *tab) enterTime(label, keys, want string) {
 	b.t.Helper()
 	b.reach("input", label)

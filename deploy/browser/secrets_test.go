@@ -10,15 +10,14 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// stored is all that pages can have left in the browser for whoever uses it
-// next, but for the session, which no script reads.
+// stored is all that pages can leave in the browser for its next user,
+// except the session, which no script reads.
 const stored = `Promise.all([caches.keys(), indexedDB.databases()]).then(([kept, databases]) => JSON.stringify(
 	[[localStorage, sessionStorage].map((s) => Object.keys(s).map((key) => [key, s.getItem(key)])),
 		document.cookie, history.state, window.name, kept, databases]))`
 
-// traces are what stays in a browser, by name: addresses and titles
-// in its history, the addresses that it has requested, the origin
-// that it sent, and what pages have stored.
+// traces are what stays in a browser, by name: addresses and titles in its
+// history, requested addresses, the sent origin, and what pages have stored.
 func (b *tab) traces() map[string]string {
 	b.t.Helper()
 	var history strings.Builder
@@ -31,8 +30,8 @@ func (b *tab) traces() map[string]string {
 	return map[string]string{"the history": history.String(), "an address that was asked for": asked, "what pages have stored": ask[string](b, stored)}
 }
 
-// remembersNone fails the test where a secret stays in the
-// browser; secrets are by their names.
+// remembersNone fails the test if a secret stays in the browser;
+// secrets are by name.
 func (b *tab) remembersNone(secrets map[string]string) {
 	b.t.Helper()
 	for place, text := range b.traces() {
@@ -47,7 +46,7 @@ func (b *tab) remembersNone(secrets map[string]string) {
 	}
 }
 
-// The search finds what it looks for: a secret is planted in each place.
+// The search works: a secret planted in each place is found.
 func TestTracesAreFound(t *testing.T) {
 	in := newInstallation(t)
 	b := openTab(t, startChromium(t, in.origin), in.origin)

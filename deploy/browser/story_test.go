@@ -13,9 +13,10 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// With the keyboard alone a person gets from a new installation's link to the
-// first log, and through a key's whole life. An invited viewer sees it and may
-// change nothing. The audit log has all of it, and no browser keeps a secret.
+// By keyboard only, a person gets from a new installation's link to the
+// first log, and through a key's whole life. An invited viewer sees it
+// and may change nothing. The audit log has all of it, and no browser
+// keeps a secret.
 func TestStory(t *testing.T) {
 	in := newInstallation(t)
 	chromium := startChromium(t, in.origin)
@@ -35,7 +36,7 @@ func TestStory(t *testing.T) {
 	owner.seeUseSinceRotation()
 	owner.revokeKey(in, key)
 	link := owner.invite("vera@acme.example", "Viewer")
-	owner.invite("dora@acme.example", "Developer") // who does not come: her invitation stays open
+	owner.invite("dora@acme.example", "Developer") // she does not come: her invitation stays open
 
 	viewer := openTab(t, chromium, in.origin)
 	viewer.join(link, "Vera Viewer", "vera@acme.example")
@@ -55,8 +56,8 @@ func TestStory(t *testing.T) {
 	viewer.remembersNone(secrets)
 }
 
-// rotateKey puts another key in the place of the one called
-// name, while both work, and returns it.
+// rotateKey replaces the key called name, with both valid meanwhile,
+// and returns the new one.
 func (b *tab) rotateKey(name, overlap string) string {
 	b.t.Helper()
 	b.leave("a", "I have saved it", "API Keys")
@@ -68,8 +69,8 @@ func (b *tab) rotateKey(name, overlap string) string {
 	return b.clipboard()
 }
 
-// seeUseSinceRotation goes from the new key to the old one, and
-// sees that somebody still uses it.
+// seeUseSinceRotation goes from the new key to the old one, and sees
+// that it is still used.
 func (b *tab) seeUseSinceRotation() {
 	b.t.Helper()
 	b.leave("a", "See who still uses it", "API key pods in Frankfurt")
@@ -116,14 +117,14 @@ func (b *tab) createProject(name string) {
 	b.leave("a", "Projects", "Projects")
 	b.fill("Name", " ")
 	b.leave("button", "Create project", "Projects")
-	b.await(`document.activeElement.matches("input[name=name][aria-invalid=true]")`) // one goes on where the fault is
+	b.await(`document.activeElement.matches("input[name=name][aria-invalid=true]")`) // the focus goes to the fault
 	b.fill("Name", name)
 	b.leave("button", "Create project", "Projects")
 	b.awaitText(name)
 }
 
-// createKey creates a key for the one project, copies it and
-// returns what was copied.
+// createKey creates a key for the only project, copies it and returns
+// the copied text.
 func (b *tab) createKey(name, environment string) string {
 	b.t.Helper()
 	b.leave("a", "API Keys", "API Keys")

@@ -20,11 +20,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something may take to show on a page.
+// patience is how long a page may take to show something.
 const patience = 30 * time.Second
 
-// A tab is what one person looks at: a tab of a browser profile of
-// their own. It notes what no page may do.
+// A tab is one person's tab, in its own browser profile. It records
+// what no page may do.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
@@ -32,11 +32,10 @@ type tab struct {
 
 	mu     sync.Mutex
 	faults []string // dialogs, violations of the policy, failures of scripts
-	asked  []string // addresses that were asked for, and that they were asked for from
+	asked  []string // requested addresses, and their Origin and Referer
 }
 
-// openTab opens a tab in a new profile: nothing that another
-// person did in theirs is in it.
+// openTab opens a tab in a new profile, without traces of other persons.
 func openTab(t *testing.T, chromium context.Context, origin string) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
@@ -51,12 +50,12 @@ func openTab(t *testing.T, chromium context.Context, origin string) *tab {
 	return b
 }
 
-// notice keeps what no page may do.
+// notice records what no page may do.
 func (b *tab) notice(event any) {
 	switch e := event.(type) {
 	case *page.EventJavascriptDialogOpening:
 		b.blame("a dialog: " + e.Message)
-		go func() { // else the page stands still
+		go func() { // else the page blocks
 			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	case *cdplog.EventEntryAdded:
@@ -78,7 +77,8 @@ func (b *tab) blame(fault string) {
 	b.faults = append(b.faults, fault)
 }
 
-// blameless fails the test when a page did since the last time what none may do.
+// blameless fails the test if a page has done since the last call what
+// none may do.
 func (b *tab) blameless(where string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -89,7 +89,7 @@ func (b *tab) blameless(where string) {
 	b.faults = nil
 }
 
-// call carries a command of the DevTools protocol out.
+// call runs a command of the DevTools protocol.
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	result, err := chromedp.Call(b.ctx, command, params)
@@ -121,7 +121,7 @@ func (b *tab) size(width, height int64) {
 	})
 }
 
-// colors makes the reader one who prefers light or dark.
+// colors sets the reader's preference for light or dark.
 func (b *tab) colors(scheme string) {
 	b.t.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -129,8 +129,8 @@ func (b *tab) colors(scheme string) {
 	})
 }
 
-// open goes to an address of the console, as from the address bar,
-// and returns the status of what is shown.
+// open goes to an address of the console, as from the address bar, and
+// returns the answer's status.
 func (b *tab) open(path string) int {
 	b.t.Helper()
 	answer, err := chromedp.RunResponse(b.ctx, chromedp.Navigate(b.origin+path))
@@ -140,13 +140,13 @@ func (b *tab) open(path string) int {
 	return int(answer.Status)
 }
 
-// eval evaluates an expression in the page, promises awaited. While a
-// page goes and another comes there is none.
+// eval evaluates an expression in the page, and awaits promises. It
+// fails between two pages.
 func eval[T any](b *tab, expression string) (T, error) {
 	return chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// ask is eval where the page surely is there.
+// ask is eval for a page that surely is there.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	value, err := eval[T](b, expression)
@@ -187,7 +187,7 @@ func (b *tab) shows(text string) bool {
 	return ask[bool](b, fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// repeat opens a page by look, again until it shows a text.
+// repeat opens a page by look until it shows a text.
 func (b *tab) repeat(text string, look func()) {
 	b.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -201,7 +201,7 @@ func (b *tab) repeat(text string, look func()) {
 	}
 }
 
-// describe is where the tab is, for failures.
+// describe names the tab's page, for failures.
 func (b *tab) describe() string {
 	text, err := eval[string](b, "location.pathname + '\\n' + document.title + '\\n' + document.body.innerText")
 	if err != nil {
@@ -210,7 +210,7 @@ func (b *tab) describe() string {
 	return text
 }
 
-// picture is the whole page, as a PNG.
+// picture returns the whole page as a PNG.
 func picture(b *tab) []byte {
 	b.t.Helper()
 	beyond := true

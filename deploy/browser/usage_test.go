@@ -11,8 +11,8 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// Who is refused finds out by the keyboard alone who used what, which request
-// exhausted the allowance, and what ends it.
+// By keyboard only, a refused customer finds out who used what, which
+// request exhausted the allowance, and what ends that.
 func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 	t.Setenv("WEIR_TIER_INDIE_BYTES", "2000")
 	t.Setenv("WEIR_INGEST_OUTCOMES_INTERVAL", "100ms")
@@ -62,8 +62,8 @@ func TestUsageOfAnExhaustedPeriod(t *testing.T) {
 	b.blameless("usage")
 }
 
-// Who runs the installation finds, by the keyboard alone, which
-// organizations are there and how they stand.
+// By keyboard only, the operator finds out which organizations exist
+// and in what state they are.
 func TestOrganizations(t *testing.T) {
 	g, host := newGround(t), ""
 	t.Run("founded", func(t *testing.T) {

@@ -9,26 +9,25 @@ import (
 	"strings"
 )
 
-// An offer is what a member finds in the settings: the pages to
-// which links lead, and the forms that change something, by the
-// addresses that they are sent to.
+// An offer is what a member finds in the settings: the linked pages,
+// and the forms that change something, by their addresses.
 type offer struct{ pages, forms map[string]bool }
 
 const (
 	settingsPath = "/console/settings/"
-	accountPath  = settingsPath + "account" // what is there is everybody's own
+	accountPath  = settingsPath + "account" // everybody's own
 )
 
-// linked are the addresses of the settings' pages to which the page
-// leads, files and parts of pages left out.
+// linked returns the addresses of the settings' pages that the page
+// links to, without files and parts of pages.
 const linked = `[...document.querySelectorAll("a[href^='/console/settings/']:not([download])")].map((e) => new URL(e.href).pathname)`
 
-// sent are the addresses to which the page sends forms that change
-// something; to sign out changes nothing here.
+// sent returns the addresses of the page's forms that change something;
+// to sign out changes nothing here.
 const sent = `[...document.querySelectorAll("form[method=post]:not([action='/console/sign-out'])")].map((e) => new URL(e.action).pathname)`
 
-// explore follows every link through the settings, from the addresses given.
-// visit is called for each page, with the status of its answer.
+// explore follows every link through the settings, from the given
+// addresses. visit is called for each page, with its status.
 func (b *tab) explore(from []string, visit func(path string, status int)) offer {
 	b.t.Helper()
 	found := offer{map[string]bool{}, map[string]bool{}}
@@ -50,7 +49,7 @@ func (b *tab) explore(from []string, visit func(path string, status int)) offer 
 	return found
 }
 
-// offered is all that the settings offer to a member.
+// offered returns all that the settings offer to a member.
 func (b *tab) offered() offer {
 	b.t.Helper()
 	return b.explore([]string{settingsPath + "organization"}, func(path string, status int) {
@@ -60,16 +59,16 @@ func (b *tab) offered() offer {
 	})
 }
 
-// deeds are parts of addresses of what only others than viewers do: the
-// story offers each of them to its owner.
+// deeds are parts of addresses that viewers don't get: the story offers
+// each of them to its owner.
 var deeds = []string{
 	"/api-keys/new", "/rotate", "/edit", "/revoke", "/projects/", "/members/invitations", "/remove", "/reset", "/resend", "/service-tokens",
 	"/service-tokens/new", "/security", "/audit",
 }
 
 // mayOnlyLook checks that a viewer may do nothing of what an owner is
-// offered: no page shows it, and its address and its form are
-// answered with a page that reports why.
+// offered: no page shows it, and its address and its form are answered
+// by a page with the reason.
 func (b *tab) mayOnlyLook(owners offer) {
 	b.t.Helper()
 	own := b.offered()
@@ -111,8 +110,8 @@ func (b *tab) typeIn(owners, own offer) (refused []string) {
 	return refused
 }
 
-// isRefused sees that the page reports what the reader may not
-// do, in which role, and whom to ask.
+// isRefused checks that the page says what the reader may not do, in
+// which role, and whom to ask.
 func (b *tab) isRefused(what string) {
 	b.t.Helper()
 	text := ask[string](b, "document.querySelector('main').innerText")

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/deploy/client"
 )
 
-// A world is an organization that has some of everything.
+// A world is an organization with some of everything.
 type world struct {
 	email, password string
 	project         string
@@ -20,19 +20,19 @@ type world struct {
 	token           client.ServiceToken
 	group           string // an error group
 	passkey         string
-	member          string // who is not the one who signs in
-	invitation      string // that nobody has accepted
+	member          string // another than the signed-in one
+	invitation      string // still open
 	webhook         string
 }
 
-// Texts are what people and programs have entered, wherever they can.
+// Texts are those that people and programs enter.
 type texts struct {
 	organization, member, project, key, token, reason   string
 	message, environment, errorType, errorMessage, call string
 
 	hook string // address of a webhook
 
-	email, invited string // addresses of a viewer, and of whom nobody knows yet
+	email, invited string // of a viewer, and of a person without an account
 }
 
 var plainTexts = texts{
@@ -42,7 +42,7 @@ var plainTexts = texts{
 	hook: "https://hooks.invalid/weir", email: "bob@acme.example", invited: "eve@acme.example",
 }
 
-// longTexts have no place to break them, and are as long as Weir takes them.
+// longTexts have no place to break them, and Weir's maximal length.
 func longTexts() texts {
 	name, host := strings.Repeat("W", 200), strings.Repeat("w", 60)+".example"
 	return texts{
@@ -53,7 +53,7 @@ func longTexts() texts {
 	}
 }
 
-// furnish makes an organization whose pages have something to show.
+// furnish creates an organization whose pages have something to show.
 func (in installation) furnish(t *testing.T, say texts) world {
 	t.Helper()
 	w := world{email: "ada@acme.example", password: "violet kettle drums quietly"}
@@ -84,7 +84,7 @@ func (in installation) furnish(t *testing.T, say texts) world {
 	return w
 }
 
-// create makes a thing as the operator and returns its id.
+// create creates a thing as the operator and returns its id.
 func (in installation) create(t *testing.T, path string, thing any) string {
 	t.Helper()
 	body, err := json.Marshal(thing)
@@ -100,7 +100,7 @@ func (in installation) create(t *testing.T, path string, thing any) string {
 	return made.ID
 }
 
-// addresses are where the pages of a world are whose route has a parameter.
+// addresses are those of a world's pages whose route has a parameter.
 func (w world) addresses() map[string]string {
 	const settings = "/console/settings/"
 	return map[string]string{
@@ -126,7 +126,7 @@ func (w world) addresses() map[string]string {
 	}
 }
 
-// addOwner makes an organization with one member, its owner.
+// addOwner creates an organization with one member, its owner.
 func (in installation) addOwner(t *testing.T, name, member, email, password string) (organization string) {
 	t.Helper()
 	created, err := in.api.CreateOrganization(t.Context(), in.token, name, "scale")
@@ -157,8 +157,8 @@ type failure struct {
 	Frames  []string `json:"stack_trace"`
 }
 
-// send sends entries with a key, again as long as the
-// organization is too new for its quota to be known.
+// send sends entries with a key, and retries while the new
+// organization's quota is unknown.
 func (in installation) send(t *testing.T, key string, entries ...entry) {
 	t.Helper()
 	for i := range entries {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// backups looks at the newest backup: how old it is, and whether all of its
+// backups checks the newest backup: its age, and whether all of its
 // files are there.
 func (e *examination) backups() {
 	if e.BackupDir == "" {
@@ -32,8 +32,8 @@ func (e *examination) backups() {
 	}
 }
 
-// newestBackup is when the newest was made: one of weir backup, where there are
-// any, or else the newest file, whoever wrote it.
+// newestBackup returns the time of the newest backup of weir backup or,
+// without any, of the newest file.
 func newestBackup(dir string) (at time.Time, seen string, err error) {
 	folders, err := backup.List(dir)
 	if err != nil || len(folders) == 0 {
@@ -48,7 +48,7 @@ func newestBackup(dir string) (at time.Time, seen string, err error) {
 	return m.At, fmt.Sprintf(", of %d modules", len(m.Modules)), err
 }
 
-// newestFile is when the youngest file was written; zero where there is none.
+// newestFile returns when the newest file was written; zero without any.
 func newestFile(dir string) (newest time.Time, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -63,7 +63,7 @@ func newestFile(dir string) (newest time.Time, err error) {
 	return newest, err
 }
 
-// restored looks whether a module came back from a backup, and whole.
+// restored reports whether a module was restored from a backup, and completely.
 func (e *examination) restored(ctx context.Context, o opened) {
 	var comment string
 	ok := e.look(ctx, "restore", o.name, "Look at the role's rights.", func(ctx context.Context) error {

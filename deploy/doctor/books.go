@@ -15,7 +15,7 @@ const (
 	lateSeal   = 30 * time.Minute
 )
 
-// books looks how far the running checks and the chains are, and
+// books checks the progress of the running checks and the chains, and
 // compares the latest of both with the log.
 func (e *examination) books(ctx context.Context, o opened) {
 	if len(e.seen.Topics) == 0 {
@@ -46,7 +46,7 @@ func (e *examination) books(ctx context.Context, o opened) {
 	}
 }
 
-// checked looks since when the oldest waits that is not checked.
+// checked reports how long the oldest unchecked booking waits.
 func (e *examination) checked(found ledger.Condition) {
 	waits := e.now().Sub(found.Unchecked)
 	if found.Unchecked.IsZero() || waits < lateCheck {

@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/contract"
 )
 
-// bus looks at the brokers and the topics.
+// bus checks the brokers and the topics.
 func (e *examination) bus(ctx context.Context) {
 	const fix = "Set WEIR_BROKERS to addresses of brokers (host:port), and WEIR_BROKERS_USER with WEIR_BROKERS_PASSWORD_FILE where they ask for a user."
 	var err error
@@ -43,7 +43,8 @@ func (e *examination) bus(ctx context.Context) {
 	}
 }
 
-// reach connects to one broker as services do: with the protocol's versions, and signing in.
+// reach connects to one broker as services do: with the protocol's
+// versions, and authentication.
 func (e *examination) reach(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
 	defer cancel()
@@ -76,7 +77,7 @@ func brokerFix(err error) string {
 	return "Start the broker, and look at host and port, name resolution, advertised.listeners and firewalls between."
 }
 
-// topics looks at each topic of Weir.
+// topics checks each topic of Weir.
 func (e *examination) topics(ctx context.Context) {
 	wanted := slices.DeleteFunc(contract.Topics(e.LogPartitions, e.LogRetention), func(topic contract.Topic) bool {
 		return !e.reads(topic) && !e.writes(topic)
@@ -109,7 +110,8 @@ func (e *examination) topics(ctx context.Context) {
 	})
 }
 
-// reads reports whether a module that is looked at reads a topic: its user may then, and others need not.
+// reads reports whether an examined module reads a topic: then its user
+// must be allowed to.
 func (e *examination) reads(topic contract.Topic) bool {
 	return slices.ContainsFunc(topic.Readers, e.looksAt)
 }
@@ -118,17 +120,18 @@ func (e *examination) writes(topic contract.Topic) bool {
 	return slices.ContainsFunc(topic.Writers(), e.looksAt)
 }
 
-// onlyLooks reports whether the user is the one whom weir acls lets write nothing.
+// onlyLooks reports whether the user is the doctor's own, without the
+// right to write.
 func (e *examination) onlyLooks() bool { return e.signIn.User == acls.Doctor }
 
-// unseen says what is not looked at.
+// unseen reports what is not checked.
 func (e *examination) unseen() {
 	if e.onlyLooks() {
 		e.report.add(OK, "access", "services", e.signIn.User+" sees topics and no rights of others: sign in as a service to see what it may", "")
 	}
 }
 
-// access looks whether the user may do with a topic what its services do.
+// access checks whether the user may do with a topic what its services do.
 func (e *examination) access(topic contract.Topic) {
 	seen := e.seen.Topics[topic.Name]
 	if seen.Err != nil {
@@ -151,10 +154,10 @@ func (e *examination) access(topic contract.Topic) {
 	}
 }
 
-// looked bounds how many partitions are read from.
+// looked limits the partitions to read from.
 const looked = 12
 
-// newestRecord is the time of the newest record of weir.logs.v1.
+// newestRecord returns the time of the newest record of weir.logs.v1.
 func (e *examination) newestRecord(ctx context.Context) (newest time.Time, err error) {
 	partitions := e.seen.Topics[contract.TopicLogs].Partitions
 	for p, partition := range partitions[:min(len(partitions), looked)] {
@@ -169,7 +172,8 @@ func (e *examination) newestRecord(ctx context.Context) (newest time.Time, err e
 	return newest, nil
 }
 
-// recordAt is the time of the oldest record in a range of offsets; zero where there is none.
+// recordAt returns the time of the oldest record in a range of offsets;
+// zero without any.
 func (e *examination) recordAt(ctx context.Context, topic string, partition int, from, to int64) (oldest time.Time, err error) {
 	if from >= to {
 		return oldest, nil

@@ -45,8 +45,8 @@ var brokerFaults = []fault{
 	}, Finding{Check: "clock", Subject: "producers", Level: Fail, Seen: "in the future"}},
 }
 
-// set changes a setting of a topic, and changes it back with the
-// test. A broker shows it a moment later.
+// set changes a setting of a topic until the test ends. A broker shows
+// it a moment later.
 func (i *installation) set(t *testing.T, topic, setting, value, before string) {
 	ctx, client := context.WithoutCancel(t.Context()), &segmentio.Client{Addr: segmentio.TCP(i.brokers...)}
 	write := func(value string) {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// renewWithin is how long before its end a certificate should be replaced.
+// renewWithin is how long before its expiry a certificate should be replaced.
 const renewWithin = 14 * 24 * time.Hour
 
-// certificate looks at what the listeners serve.
+// certificate checks the listeners' certificate.
 func (e *examination) certificate() {
 	files := e.certificates()
 	if files.Server == "" && files.ServerKey == "" {
@@ -42,7 +42,7 @@ func (e *examination) certificate() {
 	}
 }
 
-// brokerCertificate looks at what the brokers are shown.
+// brokerCertificate checks the client certificate for the brokers.
 func (e *examination) brokerCertificate() {
 	file := e.BrokerAccess.CertFile
 	if file == "" {
@@ -97,7 +97,7 @@ func (e *examination) validity(file string, leaf *x509.Certificate) {
 	}
 }
 
-// names looks whether the certificate is for the hosts under which it is reached.
+// names checks whether the certificate is for its hosts.
 func (e *examination) names(file string, leaf *x509.Certificate) {
 	hosts := slices.Clone(e.Hosts)
 	if origin, err := url.Parse(e.ConsoleOrigin); err == nil && origin.Hostname() != "" {
@@ -120,8 +120,8 @@ func namesOf(leaf *x509.Certificate) []string {
 	return slices.Compact(names)
 }
 
-// trust looks whether an authority stands behind the
-// certificate, at an instant at which it is valid.
+// trust checks whether an authority has signed the certificate, at a
+// time when it is valid.
 func (e *examination) trust(file, authorities string, chain []*x509.Certificate) {
 	roots, err := rootsIn(authorities)
 	if err != nil {
@@ -134,7 +134,7 @@ func (e *examination) trust(file, authorities string, chain []*x509.Certificate)
 	}
 	at := e.now()
 	if leaf := chain[0]; at.After(leaf.NotAfter) || at.Before(leaf.NotBefore) {
-		at = leaf.NotAfter.Add(-time.Second) // that it is over is another finding
+		at = leaf.NotAfter.Add(-time.Second) // its expiry is another finding
 	}
 	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at}); err != nil {
 		e.report.add(Fail, "certificate", file, err.Error(),
@@ -142,7 +142,7 @@ func (e *examination) trust(file, authorities string, chain []*x509.Certificate)
 	}
 }
 
-// rootsIn are the authorities in a file; nil, the system's, for no file.
+// rootsIn returns the authorities in a file; nil, the system's, for no file.
 func rootsIn(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

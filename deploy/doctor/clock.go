@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// How far clocks may differ: sessions and periods end by them, and
-// prune removes nothing from an hour on.
+// Largest differences of clocks: sessions and periods end by them, and
+// prune stops from an hour on.
 const (
 	muchSkew = 2 * time.Second
 	badSkew  = time.Minute
@@ -41,9 +41,9 @@ func (e *examination) skew(subject string, ahead time.Duration) {
 	}
 }
 
-// producers compares the newest record with this machine's
-// clock, as brokers report none of their own: one of the future
-// was made on a machine whose clock is ahead.
+// producers compares the newest record with this machine's clock, as
+// brokers report no time: a future record comes from a machine whose
+// clock is ahead.
 func (e *examination) producers(newest time.Time) {
 	const subject = "producers"
 	ahead := newest.Sub(e.now())

@@ -10,10 +10,9 @@ import (
 	"github.com/weirlog/weir/shared/httpapi/connections"
 )
 
-// Config is where an installation is: the settings that its services
-// take, by the same names, and what else is to be looked at. Addresses
-// of databases come from the environment alone, so that a file which
-// can't be read is a finding and no end.
+// Config holds an installation's settings, by its services' names, and what
+// else to check. Addresses of databases come only from the environment, so
+// that an unreadable file is a finding and does not end the run.
 type Config struct {
 	Modules []string `arg:"" optional:"" name:"module" help:"Modules to look at: ingest, ledger, grouping, tenants. All where none is named." enum:"ingest,ledger,grouping,tenants"`
 
@@ -45,8 +44,8 @@ type Config struct {
 	Machine Machine `kong:"-"`
 }
 
-// A Machine is what the doctor looks at beside the servers; what
-// is nil is this machine's.
+// A Machine is what the doctor checks besides the servers; nil fields
+// are this machine's.
 type Machine struct {
 	Clock func() time.Time
 	Space func(dir string) (Space, error)

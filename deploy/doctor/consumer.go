@@ -14,19 +14,19 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// A position is how far a consumer has applied a partition.
+// A position is a consumer's position in a partition.
 type position struct {
 	Group, Topic string
 	Partition    int
 	Next         int64
-	Halted       string // why, by a person's leave alone it goes on
+	Halted       string // the reason; only a person resumes it
 	TopicID      *[16]byte
 }
 
-// A followed topic is one that a group of consumers applies.
+// A followed topic is one that a consumer group applies.
 type followed struct{ group, topic string }
 
-// consumers compares positions with where the topics end.
+// consumers compares positions with the ends of topics.
 func (e *examination) consumers(ctx context.Context, o opened) {
 	var positions []position
 	ok := e.look(ctx, "consumer", o.name, "Look at the role's rights.", func(ctx context.Context) error {
@@ -63,8 +63,8 @@ func (e *examination) consumers(ctx context.Context, o opened) {
 	e.deferred(ctx, o)
 }
 
-// lookAgain looks again where topics end that seem to end before positions:
-// consumers go on while the doctor looks.
+// lookAgain reads again the ends of topics that seem to be before
+// positions: consumers run on during the check.
 func (e *examination) lookAgain(ctx context.Context, o opened, positions []position) bool {
 	var passed []string
 	for _, at := range positions {
@@ -90,8 +90,8 @@ func (e *examination) hasPassed(at position) bool {
 	return at.Partition < len(partitions) && partitions[at.Partition].Led && at.Next > partitions[at.Partition].End
 }
 
-// follow looks at one group on one topic. Partitions that nobody has ever
-// taken are behind from their beginning on.
+// follow checks one group on one topic. Partitions never claimed are
+// behind from their start.
 func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topic, positions map[int]position) {
 	subject, before := f.group+" on "+f.topic, len(e.report.Findings)
 	var behind []position
@@ -118,7 +118,7 @@ func (e *examination) follow(ctx context.Context, f followed, topic cluster.Topi
 	}
 }
 
-// oldest is the time of the oldest record that waits, of those at some positions.
+// oldest returns the time of the oldest waiting record at some positions.
 func (e *examination) oldest(ctx context.Context, topic cluster.Topic, behind []position) (oldest time.Time, err error) {
 	records := nextOf(topic)
 	for _, at := range behind {
@@ -131,9 +131,9 @@ func (e *examination) oldest(ctx context.Context, topic cluster.Topic, behind []
 	return oldest, nil
 }
 
-// nextOf is how many offsets are read to meet a record that
-// waits. Of a compacted topic the next may be gone; else one is
-// enough, and records may be large.
+// nextOf is how many offsets are read to find a waiting record. A
+// compacted topic may lack the next ones; otherwise one is enough, and
+// records may be large.
 func nextOf(topic cluster.Topic) int64 {
 	if strings.Contains(topic.Settings["cleanup.policy"], "compact") {
 		return 100
@@ -148,8 +148,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// inLog looks whether a consumer goes on at its position, and
-// reports whether it stands in the log.
+// inLog checks whether a consumer can continue, and reports whether its
+// position is in the log.
 func (e *examination) inLog(subject string, at position, topic cluster.Topic, partition cluster.Partition) bool {
 	where := fmt.Sprintf("partition %d stands at %d, the log is [%d, %d)", at.Partition, at.Next, partition.Start, partition.End)
 	switch {
@@ -173,7 +173,7 @@ func (e *examination) inLog(subject string, at position, topic cluster.Topic, pa
 	return true
 }
 
-// hopeless is how many times MaxLag a record may wait before it is a failure.
+// hopeless is how many times MaxLag a record may wait before that is a failure.
 const hopeless = 15
 
 func (e *examination) lag(subject string, behind int64, oldest time.Time) {
@@ -189,7 +189,7 @@ func (e *examination) lag(subject string, behind int64, oldest time.Time) {
 		"Look whether the service runs, and in its log what fails; where it only can't keep up, run more processes of it, up to one for each partition.")
 }
 
-// A left lane is what an organization that is over its share has left behind.
+// A left lane is what was deferred of an organization over its share.
 type left struct {
 	Group, Topic  string
 	Organizations int64
@@ -198,8 +198,8 @@ type left struct {
 	Halted        string
 }
 
-// deferred looks at what is left behind of organizations that
-// send more than their share.
+// deferred checks what was deferred of organizations that send more
+// than their share.
 func (e *examination) deferred(ctx context.Context, o opened) {
 	var lanes []left
 	ok := e.look(ctx, "deferred", o.name, "Look at the role's rights.", func(ctx context.Context) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/weirlog/weir/shared/testenv/kafkatest"
 )
 
-// Of what waits one record is read, however many there are: only where a topic
-// is compacted may others be needed to meet one.
+// Only one waiting record is read, however many there are; only a
+// compacted topic may need more to find one.
 func TestOldestReadsNoMoreThanItNeeds(t *testing.T) {
 	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	second := first.Add(-time.Hour) // shows that it was read
 	brokers := kafkatest.Brokers(t)
 	wanted := map[string]time.Time{"delete": first, "compact": second}
-	for policy := range wanted { // before the client keeps which topics there are
+	for policy := range wanted { // before the client caches the topics
 		bustest.Ensure(t, brokers, "test.oldest."+policy, 1, map[string]string{"cleanup.policy": policy})
 	}
 	for policy, want := range wanted {

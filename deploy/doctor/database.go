@@ -10,10 +10,10 @@ import (
 	"github.com/weirlog/weir/shared/pg"
 )
 
-// oldestPostgres is the oldest version that the tests run with.
+// oldestPostgres is the oldest tested version.
 const oldestPostgres = 15
 
-// databases looks at each module's, and what is in it.
+// databases checks each module's database and its contents.
 func (e *examination) databases(ctx context.Context) {
 	load := servers{}
 	users := map[string]string{} // of the modules
@@ -55,7 +55,7 @@ func (e *examination) contents(ctx context.Context, o opened) {
 	}
 }
 
-// open connects, to read and nothing else.
+// open connects for reading only.
 func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
 	o = opened{module: m}
 	var err error
@@ -82,7 +82,7 @@ func (e *examination) open(ctx context.Context, m module) (o opened, ok bool) {
 	return o, true
 }
 
-// Servers are what PostgreSQL servers have to hold, by their addresses.
+// Servers are the loads of PostgreSQL servers, by address.
 type servers map[string]*load
 
 type load struct {
@@ -90,7 +90,7 @@ type load struct {
 	needed int
 }
 
-// server looks at the version, and notes how many connections there may be.
+// server checks the version, and notes the limit of connections.
 func (e *examination) server(ctx context.Context, o opened, all servers) {
 	var version string
 	var number, most int
@@ -115,7 +115,8 @@ func (e *examination) server(ctx context.Context, o opened, all servers) {
 	all[address].needed += e.Replicas * o.connections(e.services, o.url)
 }
 
-// connections compares what servers allow with what all processes open at most.
+// connections compares the servers' limits with what all processes
+// open at most.
 func (e *examination) connections(all servers) {
 	for _, address := range sorted(all) {
 		l := all[address]

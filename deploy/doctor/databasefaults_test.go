@@ -40,8 +40,8 @@ var databaseFaults = []fault{
 	}, Finding{Check: "migrations", Subject: "ingest", Level: Warn, Seen: "9999_later.sql"}},
 }
 
-// serveAs has the ledger served by another role than the owner, whose rights
-// differ from what serving needs.
+// serveAs makes a role other than the owner serve the ledger, with
+// other rights than serving needs.
 func (i *installation) serveAs(t *testing.T, name, change string) {
 	role := strings.Replace(i.role(t), "weir_test_", "weir_test_"+name+"_", 1)
 	t.Helper()
@@ -92,7 +92,7 @@ var roleFaults = []fault{
 	}, Finding{Check: "role", Subject: "ledger", Level: Fail, Seen: "not forced on links"}},
 }
 
-// lost loses an object of the ledger.
+// lost drops an object of the ledger until the test ends.
 func lost(lose, restore string) func(*testing.T, *installation, *Config) {
 	return func(t *testing.T, i *installation, _ *Config) { i.change(t, lose, restore) }
 }

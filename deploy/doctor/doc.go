@@ -1,5 +1,5 @@
-// Package doctor looks at an installation from its settings alone and reports
-// what is wrong, with what to do about it: databases, brokers, topics,
-// consumers, books, certificates, secrets, disk. It changes nothing, prints no
-// secret and spends a bounded time on each check.
+// Package doctor examines an installation from its settings and reports
+// what is wrong, with the remedy: databases, brokers, topics,
+// consumers, books, certificates, secrets, disk. It changes nothing,
+// prints no secret and limits the time of each check.
 package doctor

@@ -14,7 +14,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/cluster"
 )
 
-// Run looks at everything and reports what it has found.
+// Run checks everything and returns its findings.
 func Run(ctx context.Context, config Config) Report {
 	e := &examination{Config: config.orDefault()}
 	e.report.At = e.Machine.Clock().UTC()
@@ -39,12 +39,12 @@ type examination struct {
 	catalogue []settings.Setting // of all services
 	signIn    bus.Access
 	dialer    *bus.Dialer
-	seen      cluster.Cluster // what the brokers answered; no topics where none did
+	seen      cluster.Cluster // the brokers' answer; no topics without one
 }
 
 func (e *examination) now() time.Time { return e.Machine.Clock() }
 
-// look does one check in bounded time. What keeps it from its end is a finding.
+// look runs one check in bounded time. Its failure is a finding.
 func (e *examination) look(ctx context.Context, check, subject, fix string, do func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, e.CheckTimeout)
 	defer cancel()
@@ -55,12 +55,12 @@ func (e *examination) look(ctx context.Context, check, subject, fix string, do f
 	return err == nil
 }
 
-// looksAt reports whether a module was asked for.
+// looksAt reports whether a module is to be checked.
 func (e *examination) looksAt(module string) bool {
 	return len(e.Modules) == 0 || slices.Contains(e.Modules, module)
 }
 
-// directories looks at those that are named, and at the data directory where there is one.
+// directories checks the named ones, and the data directory if there is one.
 func (e *examination) directories() {
 	dirs := []string{}
 	if _, err := os.Stat(e.DataDir); err == nil {
@@ -77,7 +77,8 @@ func (e *examination) directories() {
 	e.backups()
 }
 
-// certificates are the files that are served with: those of the data directory where none are named.
+// certificates returns the served files: those of the data directory if
+// none are named.
 func (e *examination) certificates() localca.Files {
 	if e.TLSCertFile != "" || e.TLSKeyFile != "" {
 		return localca.Files{CA: e.CAFile, Server: e.TLSCertFile, ServerKey: e.TLSKeyFile}

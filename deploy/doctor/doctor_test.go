@@ -35,7 +35,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// An installation is one that has taken entries, charged them and stopped in order.
+// An installation is one that has accepted entries, charged them and
+// stopped in order.
 type installation struct {
 	database string
 	brokers  []string
@@ -43,7 +44,7 @@ type installation struct {
 	conn     *pgx.Conn // sees every tenant's rows
 }
 
-// healthy is how the doctor looks at it; nothing is wrong then.
+// healthy returns the doctor's configuration for it, without a fault.
 func (i *installation) healthy() Config {
 	return Config{
 		Brokers: i.brokers, DataDir: i.dir, Hosts: []string{"localhost"}, MaxLag: time.Hour,
@@ -56,7 +57,7 @@ func (i *installation) healthy() Config {
 }
 
 // newInstallation runs all of Weir until the doctor finds nothing, with
-// a batch that is charged, and stops it.
+// a charged batch, and stops it.
 func newInstallation(t *testing.T) *installation {
 	i := &installation{database: postgrestest.URL(t), brokers: kafkatest.Brokers(t), dir: t.TempDir()}
 	t.Setenv("WEIR_DATABASE_URL", i.database)
@@ -102,18 +103,18 @@ func (i *installation) post(t *testing.T, env allinone.DevEnv) {
 	})
 }
 
-// examine reports all but what is wrong with every server of tests.
+// examine reports all findings but those of every test server.
 func examine(t *testing.T, config Config) Report {
 	report := Run(t.Context(), config)
 	report.Findings = slices.DeleteFunc(report.Findings, isOfTests)
 	return report
 }
 
-// isOfTests reports whether f is that a server forgets what it has committed:
-// TestUndurableIsFound looks at that.
+// isOfTests reports whether f is that a server may lose commits:
+// TestUndurableIsFound tests that.
 func isOfTests(f Finding) bool { return strings.Contains(f.Seen, "=off for the server") }
 
-// sound returns what the doctor finds.
+// sound returns the doctor's findings.
 func (i *installation) sound(t *testing.T) (err error) {
 	report := examine(t, i.healthy())
 	for _, f := range report.Findings {
@@ -129,26 +130,26 @@ func (i *installation) sound(t *testing.T) (err error) {
 
 func (i *installation) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if _, err := i.conn.Exec(context.Background(), statement, args...); err != nil { // also where the test has ended
+	if _, err := i.conn.Exec(context.Background(), statement, args...); err != nil { // also after the test has ended
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
 
-// change plants a fault in the database, and takes it back with the test.
+// change plants a fault in the database until the test ends.
 func (i *installation) change(t *testing.T, do, undo string) {
 	t.Helper()
 	i.exec(t, do)
 	t.Cleanup(func() { i.exec(t, undo) })
 }
 
-// role is that of the installation.
+// role returns the installation's role.
 func (i *installation) role(t *testing.T) string {
 	address, err := url.Parse(i.database)
 	must(t, err)
 	return address.User.Username()
 }
 
-// as is the database's address for another user or name.
+// as returns the database's address with another user or name.
 func (i *installation) as(t *testing.T, change func(*url.URL)) string {
 	address, err := url.Parse(i.database)
 	must(t, err)
@@ -156,15 +157,15 @@ func (i *installation) as(t *testing.T, change func(*url.URL)) string {
 	return address.String()
 }
 
-// A fault is planted, and found as one finding.
+// A fault is planted, and must give one finding.
 type fault struct {
 	name  string
 	plant func(t *testing.T, i *installation, c *Config)
-	want  Finding // Seen is a part of what is to be seen
+	want  Finding // Seen is a part of the text
 }
 
-// The doctor finds nothing in a healthy installation, each planted fault, and
-// nothing again once all are taken back.
+// The doctor finds nothing in a healthy installation, each planted
+// fault, and nothing again once all are undone.
 func TestFaultsAreFound(t *testing.T) {
 	i := newInstallation(t)
 	for _, faults := range [][]fault{databaseFaults, objectFaults, roleFaults, limitFaults, brokerFaults, consumerFaults, booksFaults, machineFaults, secretFaults, certificateFaults} {
@@ -178,8 +179,8 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// goesOnMeanwhile looks at databases whose consumers have applied what came
-// after the doctor saw where topics end.
+// goesOnMeanwhile checks databases whose consumers have advanced after
+// the doctor saw the topics' ends.
 func (i *installation) goesOnMeanwhile(t *testing.T) {
 	e := &examination{Config: i.healthy().orDefault()}
 	e.settings()
@@ -201,7 +202,7 @@ func (i *installation) goesOnMeanwhile(t *testing.T) {
 func (f fault) isFound(t *testing.T, i *installation) {
 	config := i.healthy()
 	for _, m := range modules {
-		if strings.HasPrefix(f.want.Subject, m.name) { // the others are of no interest
+		if strings.HasPrefix(f.want.Subject, m.name) { // others do not matter
 			config.Modules = []string{m.name}
 		}
 	}

@@ -2,7 +2,7 @@ package doctor
 
 import "context"
 
-// A harm is what a setting does.
+// A harm is the effect of a setting.
 type harm struct {
 	level Level
 	seen  string
@@ -15,11 +15,11 @@ var undurable = map[string]harm{
 	"synchronous_commit": {Fail, "what was answered is lost where the server fails"},
 }
 
-// undurableQuery leaves out what limits finds: settings of a role or database.
+// undurableQuery leaves settings of a role or database to limits.
 const undurableQuery = `SELECT name FROM pg_settings WHERE name = ANY($1) AND setting = 'off'
 	AND source NOT IN ('global', 'database', 'user', 'database user') ORDER BY 1`
 
-// durability looks whether the server keeps what it has committed.
+// durability checks whether the server keeps its commits.
 func (e *examination) durability(ctx context.Context, o opened) {
 	off, _ := readRows[struct{ Name string }](ctx, e, o, "database", undurableQuery, sorted(undurable))
 	for _, setting := range off {

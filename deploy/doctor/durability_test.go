@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// Each setting by which the server forgets is found, and no other. Servers of
-// tests forget on purpose, in part.
+// Each setting by which the server may lose commits is found, and no
+// other. Test servers have some of them on purpose.
 func TestUndurableIsFound(t *testing.T) {
 	pool, err := pg.Open(t.Context(), postgrestest.URL(t), "ledger")
 	must(t, err)

@@ -2,7 +2,8 @@ package doctor
 
 import "fmt"
 
-// files looks whether a process may open as many files as its connections need.
+// files checks whether a process may open as many files as
+// its connections need.
 func (e *examination) files() {
 	const subject = "this shell"
 	files, err := e.Machine.Files()

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// passwordNotice is how long before its end a password is reported.
+// passwordNotice is how long before its expiry a password is reported.
 const passwordNotice = 14 * 24 * time.Hour
 
-// limits are what a role is held to beside its rights.
+// limits are a role's limits besides its rights.
 type limits struct {
 	Role  string
 	Conns int        // at most; -1: as many as the server allows
-	Until *time.Time // of its password; nil: for ever
+	Until *time.Time // of its password; nil: forever
 	Set   []string   // settings of the role or the database, name=value
 }
 
@@ -23,7 +23,7 @@ const limitsQuery = `SELECT rolname, rolconnlimit, nullif(rolvaliduntil, 'infini
 		WHERE setrole IN (0, r.oid) AND (setdatabase = 0 OR datname = current_database()))
 	FROM pg_roles r WHERE rolname = current_user`
 
-// limits looks whether the service can do its work with what the role is held to.
+// limits checks whether the service can work within its role's limits.
 func (e *examination) limits(ctx context.Context, o opened) {
 	rows, ok := readRows[limits](ctx, e, o, "role", limitsQuery)
 	if !ok {
@@ -48,7 +48,7 @@ func (e *examination) passwordEnds(module string, found limits) {
 	}
 }
 
-// harms are settings that a service doesn't make itself.
+// harms are settings that a service doesn't set itself.
 var harms = []struct {
 	setting *regexp.Regexp
 	level   Level

@@ -6,7 +6,7 @@ import (
 	"github.com/weirlog/weir/shared/testenv/postgrestest"
 )
 
-// alter changes the role, and changes it back with the test.
+// alter changes the role until the test ends.
 func alter(change, back string) func(*testing.T, *installation, *Config) {
 	return func(t *testing.T, i *installation, _ *Config) {
 		postgrestest.Superuser(t, `ALTER ROLE `+i.role(t)+` `+change)

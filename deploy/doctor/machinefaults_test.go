@@ -82,14 +82,14 @@ var certificateFaults = []fault{
 		Finding{Check: "certificate", Level: Fail, Seen: "no such file"}},
 }
 
-// serve names a certificate that was issued at an instant.
+// serve names a certificate issued at a given time.
 func serve(t *testing.T, c *Config, issued time.Time) {
 	files, err := localca.Ensure(t.TempDir(), issued)
 	must(t, err)
 	c.TLSCertFile, c.TLSKeyFile, c.CAFile = files.Server, files.ServerKey, files.CA
 }
 
-// A closed directory keeps others from what is in it.
+// A closed directory protects its files from other users.
 func TestPassable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "closed", "open")
 	must(t, os.MkdirAll(dir, 0o755))

@@ -32,7 +32,7 @@ func (e *examination) migrations(ctx context.Context, o opened) (current bool) {
 	return true
 }
 
-// some are the first of many.
+// some returns the first of many.
 func some(names []string) string {
 	const most = 5
 	if len(names) > most {

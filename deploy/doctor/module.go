@@ -16,12 +16,12 @@ import (
 	tenants "github.com/weirlog/weir/tenants/app"
 )
 
-// A module is one with tables of its own.
+// A module has its own tables.
 type module struct {
 	name        string
 	schema      pg.Schema
 	outboxes    []relay.Source
-	connections func(allinone.Modules, httpapi.Secret) int // of a process, with an address of its database
+	connections func(allinone.Modules, httpapi.Secret) int // of a process, given its database's address
 }
 
 var modules = []module{

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// An object is a part of a schema that can be lost unnoticed: without it
-// reads are slow, or rows are let in that never should be.
+// An object is a part of a schema whose loss stays unnoticed: without
+// it reads are slow, or forbidden rows are accepted.
 type object struct {
 	Kind       string `json:"kind"` // index, constraint, trigger or policy
 	Table      string `json:"table"`
 	Name       string `json:"name"`
-	Definition string `json:"definition"` // the statement that makes it
+	Definition string `json:"definition"` // its CREATE statement
 }
 
 func (o object) is(other object) bool {
 	return o.Kind == other.Kind && o.Table == other.Table && o.Name == other.Name
 }
 
-// level is that of its absence.
+// level returns the level of its absence.
 func (o object) level() Level {
 	if strings.HasPrefix(o.Definition, "CREATE INDEX") {
 		return Warn
@@ -34,7 +34,7 @@ func (o object) level() Level {
 //go:embed objects/*.jsonl
 var objectFiles embed.FS
 
-// objectsOf are those that a module's migrations leave.
+// objectsOf returns the objects after all migrations of a module.
 func objectsOf(module string) (objects []object, err error) {
 	text, err := objectFiles.ReadFile("objects/" + module + ".jsonl")
 	if err != nil {
@@ -50,9 +50,9 @@ func objectsOf(module string) (objects []object, err error) {
 	return objects, nil
 }
 
-// objectsQuery is for a schema. An index that is not valid, a constraint that
-// is not validated and a trigger that is disabled are not there. Of partitions
-// it reads none: theirs can't go without those of their table.
+// objectsQuery is for a schema. It omits invalid indexes, unvalidated
+// constraints and disabled triggers, and all objects of partitions:
+// theirs can't be lost without their table's.
 const objectsQuery = `WITH tables AS (SELECT oid, relname::text AS name, oid::regclass::text AS path FROM pg_class
 		WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind IN ('r', 'p') AND NOT relispartition),
 	constraints AS (SELECT c.*, t.name, t.path FROM pg_constraint c JOIN tables t ON conrelid = t.oid
@@ -69,7 +69,7 @@ const objectsQuery = `WITH tables AS (SELECT oid, relname::text AS name, oid::re
 			pg_get_expr(polqual, polrelid)) || coalesce(' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')', '')
 		FROM pg_policy JOIN tables t ON polrelid = t.oid`
 
-// objects looks whether the schema still has all that migrations left in it.
+// objects checks whether the schema still has all objects of its migrations.
 func (e *examination) objects(ctx context.Context, o opened) {
 	found, ok := readRows[object](ctx, e, o, "schema", objectsQuery, o.schema.Name)
 	wanted, err := objectsOf(o.name)

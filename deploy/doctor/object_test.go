@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the lists of objects anew")
 
-// The doctor knows all that the migrations leave, and nothing else; -update
-// writes it after a migration.
+// The doctor knows exactly the objects of all migrations; -update
+// writes them after a migration.
 func TestObjectsAreThoseOfMigrations(t *testing.T) {
 	for _, m := range modules {
 		rows, err := pgtest.Open(t, m.schema.Name, m.schema.Migrations...).Query(t.Context(), objectsQuery, m.schema.Name)

@@ -9,11 +9,11 @@ import (
 	"github.com/weirlog/weir/shared/bus/relay"
 )
 
-// longBacklog is how many rows a relay that works may have
-// before it: a second of a fast one.
+// longBacklog is the largest normal backlog of a working relay, in
+// rows: a second of a fast one.
 const longBacklog = 10_000
 
-// outboxes looks at what is still to be published.
+// outboxes checks what is still to be published.
 func (e *examination) outboxes(ctx context.Context, o opened) {
 	for _, source := range o.outboxes {
 		var waiting relay.Backlog

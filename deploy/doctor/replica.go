@@ -11,8 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/replica"
 )
 
-// replica looks whether a module's read replica answers, and has what the
-// database has.
+// replica checks whether a module's read replica answers and has caught up.
 func (e *examination) replica(ctx context.Context, o opened) {
 	url, err := endpoint.ReplicaURL(o.name)
 	if err == nil && url == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirlog/weir/shared/httpapi"
 )
 
-// A Report is what was found, in the order of the checks.
+// A Report lists the findings, in the order of the checks.
 type Report struct {
 	At       time.Time `json:"at"`
 	Findings []Finding `json:"findings"`
@@ -23,8 +23,7 @@ const (
 	exitFailed = 2
 )
 
-// ExitStatus is 0, or 2 where something fails, or 1 where
-// something is a warning and strict is set.
+// ExitStatus returns 2 for a failure, 1 for a warning if strict is set, else 0.
 func (r Report) ExitStatus(strict bool) int {
 	switch {
 	case r.Count(Fail) > 0:
@@ -35,7 +34,7 @@ func (r Report) ExitStatus(strict bool) int {
 	return 0
 }
 
-// Count is how many findings have a level.
+// Count returns how many findings have a level.
 func (r Report) Count(level Level) (n int) {
 	for _, f := range r.Findings {
 		if f.Level == level {
@@ -49,7 +48,7 @@ func (r *Report) add(level Level, check, subject, seen, fix string) {
 	r.Findings = append(r.Findings, Finding{Check: check, Subject: subject, Level: level, Seen: oneLine(seen), Fix: fix})
 }
 
-// oneLine keeps a text that others wrote within its line, without credentials.
+// oneLine makes foreign text printable in one line, without credentials.
 func oneLine(text string) string {
 	return httpapi.Redact(strings.Join(strings.Fields(strings.Map(printable, text)), " "))
 }
@@ -68,7 +67,7 @@ func (r Report) JSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// Table writes the report for people, and below it what to do.
+// Table writes the report for people, and below it the remedies.
 func (r Report) Table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, "LEVEL\tCHECK\tSUBJECT\tSEEN")

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Scripts go by the exit status: what fails is 2, warnings alone
-// are 1 to those who are strict.
+// Scripts use the exit status: a failure is 2, only warnings are 1 if strict.
 func TestExitStatus(t *testing.T) {
 	for _, c := range []struct {
 		levels        []Level
@@ -24,8 +23,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// Programs read what people do, and nothing that others wrote
-// moves a terminal or shows a credential.
+// Programs read the same as people, and no foreign text controls a
+// terminal or shows a credential.
 func TestJSON(t *testing.T) {
 	r := Report{At: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
 	key := "weir_" + strings.Repeat("0123456789abcdef", 3)

@@ -23,19 +23,19 @@ func userOf(address httpapi.Secret) string {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// rights are what a role may do.
+// rights are a role's rights.
 type rights struct {
 	Role                string
 	Superuser, Bypasses bool
 	Uses, Creates, Owns bool     // the schema
-	Closed              []string // tables and sequences of it that the role can't use as serving needs
-	Beyond              []string // tables and sequences of it with which the role may do more
-	Open                []string // tables of it that show every tenant's rows
-	Foreign             []string // schemas of other modules that the role may look into
+	Closed              []string // its tables and sequences that the role can't use as serving needs
+	Beyond              []string // its tables and sequences with which the role may do more
+	Open                []string // its tables that show every tenant's rows
+	Foreign             []string // schemas of other modules that the role may use
 }
 
-// rightsQuery is for a schema, those of all modules, and tables and sequences
-// with the rights that serving needs.
+// rightsQuery takes a schema, all modules' schemas, and tables and
+// sequences with the rights that serving needs.
 const rightsQuery = `WITH relations AS (
 		SELECT c.oid, relname::text AS name, relkind = 'S' AS sequence, string_to_array(coalesce(s.rights, ''), ', ') AS needed
 		FROM pg_class c LEFT JOIN unnest($3::text[], $4::text[]) AS s (name, rights) ON s.name = relname
@@ -61,7 +61,7 @@ const rightsQuery = `WITH relations AS (
 	ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname = ANY($2) AND nspname <> $1 AND has_schema_privilege(oid, 'USAGE') ORDER BY 1)
 	FROM pg_roles r LEFT JOIN pg_namespace n ON n.nspname = $1 WHERE r.rolname = current_user`
 
-// role looks at what the module's role may do: with its own tables what serving
+// role checks the rights of the module's role: with its own tables what serving
 // needs, nothing with those of others, and never past row level security.
 func (e *examination) role(ctx context.Context, o opened, users map[string]string) {
 	var schemas []string
@@ -115,7 +115,7 @@ func (e *examination) ownTables(o opened, found rights) {
 	}
 }
 
-// relation is that of the role to its schema.
+// relation returns the role's relation to its schema.
 func (r rights) relation() string {
 	if r.Owns {
 		return "owns and serves"
@@ -123,8 +123,8 @@ func (r rights) relation() string {
 	return "serves, and doesn't own,"
 }
 
-// beyondServing looks at what a role may do that need not, once another one
-// migrates: with one role for both there is nothing to take away.
+// beyondServing checks for rights beyond serving, if another role
+// migrates: with one role for both nothing can be revoked.
 func (e *examination) beyondServing(o opened, found rights) {
 	if found.Owns && !endpoint.MigratesApart(o.name) {
 		return
@@ -143,8 +143,8 @@ func (e *examination) beyondServing(o opened, found rights) {
 		found.Role, endpoint.MigratingDatabaseOf(o.name)))
 }
 
-// foreignTables looks whether modules with roles of their own
-// are closed to each other.
+// foreignTables checks whether modules with separate roles are closed
+// to each other.
 func (e *examination) foreignTables(module string, found rights, users map[string]string) {
 	for _, other := range found.Foreign {
 		if user := cmp.Or(users[other], found.Role); user != found.Role {

@@ -12,7 +12,8 @@ import (
 	"github.com/weirlog/weir/shared/process"
 )
 
-// secrets looks at the files that hold secrets: each can be read, holds something, and can't be read by everybody.
+// secrets checks the files with secrets: each can be read, is not
+// empty, and can't be read by everybody.
 func (e *examination) secrets() {
 	files := e.secretFiles()
 	for _, variable := range slices.Sorted(maps.Keys(files)) {
@@ -29,7 +30,7 @@ func (e *examination) secrets() {
 	}
 }
 
-// secretFiles are the variables that name a file with a secret.
+// secretFiles returns the variables that name a file with a secret.
 func (e *examination) secretFiles() map[string]string {
 	known := append(secretVariables(e.catalogue), endpoint.SharedDatabase)
 	for _, m := range modules {
@@ -52,11 +53,12 @@ func (e *examination) secretFiles() map[string]string {
 	return files
 }
 
-// openToOthers looks whether every user of the machine can read a file: its mode and that of each directory above let them.
+// openToOthers checks whether every user of the machine can read a
+// file: its mode and those of all directories above.
 func (e *examination) openToOthers(what, file string) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return // whoever reads it reports that
+		return // its reader reports that
 	}
 	seen := fmt.Sprintf("%s has the mode %04o", file, info.Mode().Perm())
 	if info.Mode().Perm()&0o004 != 0 && e.Machine.Passable(filepath.Dir(file)) {
@@ -67,8 +69,8 @@ func (e *examination) openToOthers(what, file string) {
 	e.report.add(OK, "secret", what, seen, "")
 }
 
-// passable reports whether every user may pass through a directory and all
-// above it. The first process of a container is beside nobody.
+// passable reports whether every user may pass through a directory and
+// all above it. A container's first process has no other users beside it.
 func passable(dir string) bool {
 	const first = 1
 	if os.Getpid() == first {

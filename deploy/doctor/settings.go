@@ -11,7 +11,8 @@ import (
 	"github.com/weirlog/weir/deploy/settings"
 )
 
-// settings looks whether the environment can be read as the services do, and for names that are almost those of settings.
+// settings checks whether the environment can be read as the services
+// do, and for misspelled settings.
 func (e *examination) settings() {
 	var err error
 	if e.catalogue, err = catalogue(); err != nil {
@@ -31,7 +32,7 @@ func (e *examination) settings() {
 	}
 }
 
-// secretVariables are those of settings that may stand in a file.
+// secretVariables returns those of settings that a file may hold.
 func secretVariables(all []settings.Setting) (names []string) {
 	for _, s := range all {
 		if s.Secret && s.Variable != "" {
@@ -41,7 +42,7 @@ func secretVariables(all []settings.Setting) (names []string) {
 	return names
 }
 
-// catalogue is every setting of every service.
+// catalogue returns every setting of every service.
 func catalogue() (all []settings.Setting, err error) {
 	modules := allinone.Modules{}
 	for _, of := range []any{&allinone.Config{}, &modules.Ingest, &modules.Ledger, &modules.Grouping, &modules.Tenants, &gateway.Config{}, &Config{}} {
@@ -54,7 +55,7 @@ func catalogue() (all []settings.Setting, err error) {
 	return all, nil
 }
 
-// names are those of variables.
+// names is a set of variables.
 type names map[string]bool
 
 func variables(all []settings.Setting) names {
@@ -68,10 +69,10 @@ func variables(all []settings.Setting) names {
 	return known
 }
 
-// likeness is how many characters a misspelled name may differ by.
+// likeness is the largest distance of a misspelled name, in characters.
 const likeness = 2
 
-// like finds the setting that a name almost is.
+// like finds the setting that a name resembles.
 func (n names) like(name string) (meant string, misspelled bool) {
 	plain := strings.TrimSuffix(name, "_FILE")
 	if !strings.HasPrefix(name, "WEIR") || n[name] || n[plain] {
@@ -85,7 +86,8 @@ func (n names) like(name string) (meant string, misspelled bool) {
 	return "", false
 }
 
-// distance is how many characters have to be inserted, removed or replaced (Levenshtein).
+// distance returns how many characters have to be inserted, removed
+// or replaced (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

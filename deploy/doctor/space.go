@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Space is that of a file system, bytes.
+// Space is the space of a file system, in bytes.
 type Space struct{ Free, Total uint64 }
 
 func spaceOf(dir string) (Space, error) {
@@ -23,7 +23,7 @@ const (
 	hardlyASpace = 5
 )
 
-// space looks at the file system of a directory.
+// space checks the file system of a directory.
 func (e *examination) space(dir string) {
 	space, err := e.Machine.Space(dir)
 	if err != nil {

@@ -17,7 +17,7 @@ var topicSettings = []string{
 	"cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes", "segment.ms", "min.insync.replicas", "unclean.leader.election.enable",
 }
 
-// A topicLook compares one topic with how it should be.
+// A topicLook compares one topic with its contract.
 type topicLook struct {
 	want     contract.Topic
 	seen     cluster.Topic
@@ -26,8 +26,8 @@ type topicLook struct {
 	findings []Finding
 }
 
-// judgeTopic compares a topic with how it should be on so many brokers, and
-// where it is known for so long what was deleted.
+// judgeTopic compares a topic with its contract on so many brokers,
+// with the given retention of deletions.
 func judgeTopic(want contract.Topic, seen cluster.Topic, brokers int, deleted erasure.Retention) []Finding {
 	l := &topicLook{want: want, seen: seen, brokers: brokers, deleted: deleted}
 	if seen.Err != nil {
@@ -61,8 +61,8 @@ func (l *topicLook) missing() {
 	}
 }
 
-// partitions compares their number. Of a state topic there may be one alone:
-// its order is that of all (decision 6).
+// partitions compares their number. A state topic must have one: its
+// order is that of all records (decision 6).
 func (l *topicLook) partitions() {
 	got, want := len(l.seen.Partitions), l.want.Partitions
 	switch {
@@ -75,7 +75,7 @@ func (l *topicLook) partitions() {
 	}
 }
 
-// replicas is how many copies the partition with the fewest has.
+// replicas returns the smallest number of replicas of a partition.
 func (l *topicLook) replicas() int {
 	least := l.brokers
 	for _, p := range l.seen.Partitions {
@@ -84,11 +84,11 @@ func (l *topicLook) replicas() int {
 	return least
 }
 
-// wantedReplicas is what topics get where there are enough brokers.
+// wantedReplicas is the number of replicas with enough brokers.
 const wantedReplicas = 3
 
-// copies looks whether what is acknowledged survives the loss of a
-// broker. A single broker has none to lose.
+// copies checks whether acknowledged records survive the loss of a
+// broker. A single broker has no replicas.
 func (l *topicLook) copies() {
 	inSync, _ := strconv.Atoi(l.seen.Settings["min.insync.replicas"])
 	replicas := l.replicas()
@@ -119,7 +119,7 @@ func (l *topicLook) copies() {
 	}
 }
 
-// leaders looks whether only brokers lead that have all records.
+// leaders checks whether only brokers with all records may lead.
 func (l *topicLook) leaders() {
 	const unclean = "unclean.leader.election.enable"
 	if l.seen.Settings[unclean] == "true" {
@@ -152,8 +152,8 @@ func (l *topicLook) policy() {
 	}
 }
 
-// retention looks whether records stay as long as a consumer may
-// be away. -1 is for ever.
+// retention checks whether records stay as long as a consumer may be
+// down. -1 is forever.
 func (l *topicLook) retention() {
 	const name = "retention.ms"
 	want, given := number(l.want.Config[name])
@@ -171,8 +171,8 @@ func (l *topicLook) retention() {
 	}
 }
 
-// outlivesDeletions looks whether records may come back of what was deleted so
-// long ago that nobody knows it.
+// outlivesDeletions checks whether records of a deletion may return
+// after it is forgotten.
 func (l *topicLook) outlivesDeletions(name string) {
 	known := int64(l.deleted.Months()) * 28 * 24 * time.Hour.Milliseconds()
 	if got, given := number(l.seen.Settings[name]); given && (got < 0 || got > known) {

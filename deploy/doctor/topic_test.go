@@ -18,7 +18,7 @@ import (
 	"github.com/weirlog/weir/shared/erasure"
 )
 
-// onThree is a topic as it should be on three brokers.
+// onThree returns a topic as it should be on three brokers.
 func onThree(want contract.Topic) cluster.Topic {
 	topic := cluster.Topic{Settings: map[string]string{"min.insync.replicas": "2", "retention.bytes": "-1"}}
 	for range want.Partitions {
@@ -28,7 +28,7 @@ func onThree(want contract.Topic) cluster.Topic {
 	return topic
 }
 
-// What is wrong with a topic on three brokers is found, and nothing else.
+// Each fault of a topic on three brokers is found, and nothing else.
 func TestTopicsOfACluster(t *testing.T) {
 	topics := contract.Topics(0, 7*24*time.Hour)
 	logs, state := topics[0], topics[1]
@@ -70,7 +70,7 @@ func TestTopicsOfACluster(t *testing.T) {
 	}
 }
 
-// A user who may not write what the services of the settings write is found.
+// A user without the right to write its services' topics is found.
 func TestAccess(t *testing.T) {
 	topics := contract.Topics(0, 0)
 	e := &examination{Config: Config{Modules: []string{"grouping"}}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
@@ -78,7 +78,7 @@ func TestAccess(t *testing.T) {
 		e.seen.Topics[topic.Name] = cluster.Topic{Operations: cluster.Read | cluster.Describe}
 		e.access(topic)
 	}
-	if len(e.report.Findings) != 3 { // its own, and the two that are gathered
+	if len(e.report.Findings) != 3 { // its own, and the two gathered ones
 		t.Errorf("found %+v", e.report.Findings)
 	}
 	for _, f := range e.report.Findings {
@@ -88,7 +88,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The doctor's own user may write nothing, and the report has that it
+// The doctor's own user may write nothing, and the report says that it
 // doesn't see the rights of services.
 func TestAccessOfTheDoctor(t *testing.T) {
 	e := &examination{signIn: bus.Access{User: acls.Doctor}, seen: cluster.Cluster{Topics: map[string]cluster.Topic{}}}
@@ -102,7 +102,7 @@ func TestAccessOfTheDoctor(t *testing.T) {
 	}
 }
 
-// Names that are almost those of settings are found, others not.
+// Misspelled settings are found, other names are not.
 func TestMisspelled(t *testing.T) {
 	all, err := catalogue()
 	must(t, err)

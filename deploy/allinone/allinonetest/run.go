@@ -8,8 +8,8 @@ import (
 	"github.com/weirlog/weir/deploy/allinone"
 )
 
-// Run runs app until the test ends, and returns when it is
-// ready. It must stop in order.
+// Run runs app until the test ends, and returns once it is ready. It
+// must stop in order.
 func Run(t testing.TB, app *allinone.App) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
