@@ -42,20 +42,20 @@ func testOwnSessions(t *testing.T, p *process) {
 			t.Errorf("the list lacks %q: %s", want, listed)
 		}
 	}
-	if strings.Count(listed, "This session") != 1 || strings.Contains(listed, b.secret()) {
+	if strings.Count(listed, "This session") != 1 || strings.Contains(listed, b.Session()) {
 		t.Errorf("the list: %s", listed)
 	}
-	id := n.awaitLookup(t, second.secret(), nil).ID
+	id := n.awaitLookup(t, second.Session(), nil).ID
 	if got := b.post(t, accountPage+"/sessions/"+id+"/end", nil); got.status != 303 || !strings.Contains(b.get(t, accountPage).body, "The session was signed out") {
 		t.Errorf("sign out one: %d", got.status)
 	}
-	n.awaitLookup(t, second.secret(), identity.ErrRevoked)
-	n.awaitLookup(t, third.secret(), nil)
+	n.awaitLookup(t, second.Session(), identity.ErrRevoked)
+	n.awaitLookup(t, third.Session(), nil)
 	if got := b.post(t, accountPage+"/sessions/end-others", nil); got.status != 303 {
 		t.Errorf("sign out the others: %d %s", got.status, got.body)
 	}
-	n.awaitLookup(t, third.secret(), identity.ErrRevoked)
-	n.awaitLookup(t, b.secret(), nil)
+	n.awaitLookup(t, third.Session(), identity.ErrRevoked)
+	n.awaitLookup(t, b.Session(), nil)
 	if listed := b.get(t, accountPage).body; strings.Contains(listed, "198.51.100.2") || strings.Contains(listed, "/end-others") {
 		t.Errorf("after that: %s", listed)
 	}
@@ -68,7 +68,7 @@ func testSessionsAreOnesOwn(t *testing.T, p *process) {
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	owner, viewer, stranger := p.signedIn(t, acme, "owner"), p.signedIn(t, acme, "viewer"), p.signedIn(t, other, "owner")
 	for _, theirs := range []*browser{viewer, stranger} {
-		id := n.awaitLookup(t, theirs.secret(), nil).ID
+		id := n.awaitLookup(t, theirs.Session(), nil).ID
 		if strings.Contains(owner.get(t, accountPage).body, id) {
 			t.Error("somebody else's session is shown")
 		}
@@ -77,7 +77,7 @@ func testSessionsAreOnesOwn(t *testing.T, p *process) {
 			t.Errorf("ending it: %d %s", got.status, got.body)
 		}
 		owner.post(t, accountPage+"/sessions/end-others", nil)
-		n.awaitLookup(t, theirs.secret(), nil)
+		n.awaitLookup(t, theirs.Session(), nil)
 	}
 }
 
@@ -87,16 +87,16 @@ func testSessionsByTheAPI(t *testing.T, p *process) {
 	n := p.world.follow(t)
 	acme, other := p.tenant(t, "Acme"), p.tenant(t, "Other")
 	b := p.signedIn(t, acme, "admin")
-	holder := n.awaitLookup(t, b.secret(), nil)
+	holder := n.awaitLookup(t, b.Session(), nil)
 	second := b.again(t, emailOf(acme, "admin"), "198.51.100.2")
 	owner := p.signedIn(t, acme, "owner")
-	of := n.awaitLookup(t, owner.secret(), nil)
+	of := n.awaitLookup(t, owner.Session(), nil)
 	for method, path := range map[string]string{"GET": "/v1/sessions?member=" + of.Member, "POST": "/v1/sessions/" + of.ID + "/revoke"} {
 		if got := p.call(t, acme.token, method, path, ""); got.status != 403 || !strings.Contains(got.text, "concerns owners") {
 			t.Errorf("%s %s: %d %s", method, path, got.status, got.text)
 		}
 	}
-	n.awaitLookup(t, owner.secret(), nil)
+	n.awaitLookup(t, owner.Session(), nil)
 
 	list := "/v1/sessions?member=" + holder.Member
 	first := p.call(t, acme.token, "GET", list+"&limit=1", "")
@@ -108,7 +108,7 @@ func testSessionsByTheAPI(t *testing.T, p *process) {
 		t.Errorf("an operator lists %v", byOperator)
 	}
 	next := p.call(t, acme.token, "GET", list+"&limit=1&cursor="+first.get("next_cursor"), "").items(t)
-	if len(next) != 1 || next[0]["address"] != "198.51.100.2" || strings.Contains(first.text, b.secret()) {
+	if len(next) != 1 || next[0]["address"] != "198.51.100.2" || strings.Contains(first.text, b.Session()) {
 		t.Errorf("the next one is %v", next)
 	}
 	for path, status := range map[string]int{list: 404, "/v1/sessions?member=mem_0": 404, "/v1/sessions": 400, "/v1/sessions?member=%00": 404} {
@@ -126,8 +126,8 @@ func testSessionsByTheAPI(t *testing.T, p *process) {
 			t.Errorf("ending it: %d %s", got.status, got.text)
 		}
 	}
-	n.awaitLookup(t, b.secret(), identity.ErrRevoked)
-	n.awaitLookup(t, second.secret(), nil)
+	n.awaitLookup(t, b.Session(), identity.ErrRevoked)
+	n.awaitLookup(t, second.Session(), nil)
 }
 
 // A session is distinguished by its browser's User-Agent, shown as text.

@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirlog/weir/shared/identity"
+	"github.com/weirlog/weir/tenants/internal/tenantstest"
 )
 
-// A browser keeps cookies and marks its forms as sent from the console itself.
+// A browser marks its forms as sent from the console itself.
 type browser struct {
-	p       *process
-	address string
-	cookies map[string]*http.Cookie
+	*tenantstest.Browser
+
+	p *process
 }
 
 func (p *process) browser(address string) *browser {
-	return &browser{p: p, address: address, cookies: map[string]*http.Cookie{}}
+	return &browser{Browser: tenantstest.NewBrowser(address), p: p}
 }
 
 // A page is a response as the browser got it.
@@ -34,19 +34,7 @@ func (p page) text() string { return html.UnescapeString(p.body) }
 
 func (b *browser) send(t *testing.T, request *http.Request) page {
 	t.Helper()
-	request.RemoteAddr = b.address + ":40000"
-	for _, cookie := range b.cookies {
-		request.AddCookie(cookie)
-	}
-	recorder := httptest.NewRecorder()
-	b.p.Handler().ServeHTTP(recorder, request)
-	for _, cookie := range recorder.Result().Cookies() {
-		if cookie.MaxAge < 0 {
-			delete(b.cookies, cookie.Name)
-		} else {
-			b.cookies[cookie.Name] = cookie
-		}
-	}
+	recorder := b.Send(b.p.Handler(), request)
 	return page{recorder.Code, recorder.Header(), recorder.Body.String()}
 }
 
@@ -75,21 +63,13 @@ func (b *browser) signIn(t *testing.T, email, password string) page {
 	return b.post(t, "/console/sign-in", map[string]string{"email": email, "password": password})
 }
 
-// secret is that of the browser's session, "" if it has none.
-func (b *browser) secret() string {
-	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
-		return cookie.Value
-	}
-	return ""
-}
-
 // signedIn returns a browser with the session of a tenant's new member.
 func (p *process) signedIn(t *testing.T, of tenant, role string) *browser {
 	t.Helper()
 	email := emailOf(of, role)
 	p.must(t, 201, "POST", "/v1/members", text(member(of.organization, email, role)))
 	b := p.browser(p.address)
-	if got := b.signIn(t, email, password); got.status != 303 || b.secret() == "" {
+	if got := b.signIn(t, email, password); got.status != 303 || b.Session() == "" {
 		t.Fatalf("sign in as %s: %d %s", email, got.status, got.body)
 	}
 	return b

@@ -59,7 +59,7 @@ func testPagesNeedASession(t *testing.T, p *process) {
 		for name, cookie := range map[string]string{"no cookie": "", "an API key": acme.secret, "a service token": acme.token, "nonsense": "x"} {
 			b := p.browser("192.0.2.1")
 			if cookie != "" {
-				b.cookies[identity.SessionCookie] = &http.Cookie{Name: identity.SessionCookie, Value: cookie}
+				b.Cookies[identity.SessionCookie] = &http.Cookie{Name: identity.SessionCookie, Value: cookie}
 			}
 			request := httptest.NewRequestWithContext(t.Context(), method, path, nil)
 			if got := b.send(t, request); got.status != 303 || got.header.Get("Location") != "/console/sign-in" || strings.Contains(got.body, acme.project) {

@@ -40,20 +40,20 @@ func TestGuessesDoNotLockOutAKnownDevice(t *testing.T) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "owner")
 	b.signOut(t)
-	cookie := b.cookies[deviceCookie]
+	cookie := b.Cookies[deviceCookie]
 	if cookie == nil || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" ||
 		!regexp.MustCompile(`^weirdev_[0-9a-f]{48}$`).MatchString(cookie.Value) {
 		t.Fatalf("the cookie is %+v", cookie)
 	}
 	p.guess(t, ownerOf(acme))
 	for i := range 25 { // the network of the device has no attempts left either
-		p.browser(b.address).signIn(t, fmt.Sprintf("user%d@example.com", i), "wrong horse battery staple")
+		p.browser(b.Address).signIn(t, fmt.Sprintf("user%d@example.com", i), "wrong horse battery staple")
 	}
-	if got := p.browser(b.address).signIn(t, "other@example.com", password); got.status != 429 {
+	if got := p.browser(b.Address).signIn(t, "other@example.com", password); got.status != 429 {
 		t.Fatalf("an unknown device in that network: %d", got.status)
 	}
-	if got := b.signIn(t, ownerOf(acme), password); got.status != 303 || b.cookies[deviceCookie].Value == cookie.Value {
-		t.Fatalf("the known device: %d %s; its secret is another one: %t", got.status, got.body, b.cookies[deviceCookie].Value != cookie.Value)
+	if got := b.signIn(t, ownerOf(acme), password); got.status != 303 || b.Cookies[deviceCookie].Value == cookie.Value {
+		t.Fatalf("the known device: %d %s; its secret is another one: %t", got.status, got.body, b.Cookies[deviceCookie].Value != cookie.Value)
 	}
 	b.signOut(t)
 	allowed := 0
@@ -76,9 +76,9 @@ func testADeviceIsItsMembersAlone(t *testing.T, p *process) {
 	mallory.signOut(t)
 	p.guess(t, ownerOf(acme))
 	forged := p.browser("192.0.2.30")
-	forged.cookies[deviceCookie] = &http.Cookie{Name: deviceCookie, Value: "weirdev_" + strings.Repeat("0", 48)}
+	forged.Cookies[deviceCookie] = &http.Cookie{Name: deviceCookie, Value: "weirdev_" + strings.Repeat("0", 48)}
 	stolen := p.browser("192.0.2.31")
-	stolen.cookies[deviceCookie] = &http.Cookie{Name: deviceCookie, Value: mallory.cookies[deviceCookie].Value}
+	stolen.Cookies[deviceCookie] = &http.Cookie{Name: deviceCookie, Value: mallory.Cookies[deviceCookie].Value}
 	for name, b := range map[string]*browser{"another member's device": mallory, "a device that was made up": forged, "a copied one": stolen} {
 		if got := b.signIn(t, ownerOf(acme), password); got.status != 429 {
 			t.Errorf("%s: %d", name, got.status)
@@ -113,7 +113,7 @@ func testABrowserOfSeveralMembers(t *testing.T, p *process) {
 		}
 		b.signOut(t)
 	}
-	if n := strings.Count(b.cookies[deviceCookie].Value, "weirdev_"); n != 2 {
+	if n := strings.Count(b.Cookies[deviceCookie].Value, "weirdev_"); n != 2 {
 		t.Errorf("the cookie holds %d secrets", n)
 	}
 }

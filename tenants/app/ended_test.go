@@ -50,7 +50,7 @@ func TestEndedBeforeThatIsConsumed(t *testing.T) {
 		"answer for a passkey":   func(b *browser) page { return b.post(t, confirmPage+"/passkey/options", nil) },
 	} {
 		b := p.browser("192.0.2.1")
-		b.cookies = maps.Clone(removed.cookies)
+		b.Cookies = maps.Clone(removed.Cookies)
 		b.isSignedOut(t, "a removed member's "+what, act(b))
 	}
 	confirmed.isSignedOut(t, "a confirmation", confirmed.post(t, confirmPage, map[string]string{"password": password}))
@@ -130,8 +130,8 @@ func (p *process) signedInEverywhere(t *testing.T, of tenant, email, role string
 
 func (b *browser) isSignedOut(t *testing.T, what string, got page) {
 	t.Helper()
-	if got.status != http.StatusSeeOther || got.header.Get("Location") != identity.SignInPath || b.secret() != "" {
-		t.Errorf("%s: %d to %q, signed in: %t", what, got.status, got.header.Get("Location"), b.secret() != "")
+	if got.status != http.StatusSeeOther || got.header.Get("Location") != identity.SignInPath || b.Session() != "" {
+		t.Errorf("%s: %d to %q, signed in: %t", what, got.status, got.header.Get("Location"), b.Session() != "")
 	}
 	if again := b.navigate(t, identity.SignInPath); again.status != http.StatusOK {
 		t.Errorf("%s: then the sign-in answers %d", what, again.status)

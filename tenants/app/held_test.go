@@ -51,7 +51,7 @@ func testHeldRequestsEndWithTheirCredential(t *testing.T, p *process) {
 	b := p.browser("192.0.2.90")
 	b.signIn(t, "mallory@held.example", password)
 	answer = p.send(t, "/console/settings/service-tokens", "application/x-www-form-urlencoded", "name=n&scopes=billing%3Aread",
-		header{"Cookie", identity.SessionCookie + "=" + b.secret()}, func() {
+		header{"Cookie", identity.SessionCookie + "=" + b.Session()}, func() {
 			p.must(t, 200, "POST", "/v1/members/"+mallory+"/remove", "")
 		})
 	if answer.Code != http.StatusSeeOther || !strings.HasPrefix(answer.Header().Get("Location"), identity.SignInPath) {

@@ -164,9 +164,9 @@ func TestSessionsAreLimited(t *testing.T) {
 	first := p.signedIn(t, acme, "owner")
 	second := first.again(t, ownerOf(acme), "198.51.100.2")
 	third := first.again(t, ownerOf(acme), "198.51.100.3")
-	n.awaitLookup(t, first.secret(), identity.ErrRevoked)
-	n.awaitLookup(t, second.secret(), nil)
-	n.awaitLookup(t, third.secret(), nil)
+	n.awaitLookup(t, first.Session(), identity.ErrRevoked)
+	n.awaitLookup(t, second.Session(), nil)
+	n.awaitLookup(t, third.Session(), nil)
 }
 
 // An organization makes only so many changes a minute.

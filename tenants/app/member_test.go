@@ -71,7 +71,7 @@ func testRemovedMembersAreOut(t *testing.T, p *process) {
 	if removed.get("removed_at") == "" {
 		t.Errorf("removed: %s", removed.text)
 	}
-	for name, secret := range map[string]string{"laptop": laptop.secret(), "phone": phone.secret()} {
+	for name, secret := range map[string]string{"laptop": laptop.Session(), "phone": phone.Session()} {
 		if _, err := n.Lookup(secret); !errors.Is(err, identity.ErrRevoked) {
 			n.awaitLookup(t, secret, identity.ErrRevoked)
 		}
@@ -79,7 +79,7 @@ func testRemovedMembersAreOut(t *testing.T, p *process) {
 			t.Errorf("the %s is still signed in: %d", name, got.status)
 		}
 	}
-	n.awaitLookup(t, other.secret(), nil)
+	n.awaitLookup(t, other.Session(), nil)
 	if got := laptop.signIn(t, "ada@removed.example", password); got.status != 422 {
 		t.Errorf("signing in after the removal: %d", got.status)
 	}
@@ -108,7 +108,7 @@ func testRolesAreInForceAtOnce(t *testing.T, p *process) {
 			t.Errorf("changed: %s", got.text)
 		}
 		testenv.Eventually(t, timeout, func() error {
-			if got := n.awaitLookup(t, b.secret(), nil); got.Role() != role {
+			if got := n.awaitLookup(t, b.Session(), nil); got.Role() != role {
 				return fmt.Errorf("others know the session as %q, want %q", got.Role(), role)
 			}
 			return nil

@@ -82,14 +82,14 @@ func TestSignInByProvider(t *testing.T) {
 	if got := b.navigate(t, back); got.status != 303 || got.header.Get("Location") != accountPage {
 		t.Fatalf("sent back: %d %s", got.status, got.body)
 	}
-	if held := n.awaitLookup(t, b.secret(), nil); held.Role() != "viewer" {
+	if held := n.awaitLookup(t, b.Session(), nil); held.Role() != "viewer" {
 		t.Errorf("signed in as %+v", held)
 	}
 	if listed := b.get(t, accountPage).body; !strings.Contains(listed, "Identity provider") {
 		t.Errorf("the sessions: %s", listed)
 	}
 	code, _ := url.Parse(back)
-	for _, hidden := range []string{provider.ClientSecret, code.Query().Get("code"), code.Query().Get("state"), b.secret()} {
+	for _, hidden := range []string{provider.ClientSecret, code.Query().Get("code"), code.Query().Get("state"), b.Session()} {
 		if strings.Contains(w.log.String(), hidden) {
 			t.Errorf("%q is logged", hidden)
 		}
@@ -123,7 +123,7 @@ func TestProviderIdentityStays(t *testing.T) {
 	}
 	isNot := func(when, subject, email, says string) {
 		t.Helper()
-		if b, got := come(subject, email, true); got.status != 422 || b.secret() != "" || !strings.Contains(got.text(), says) {
+		if b, got := come(subject, email, true); got.status != 422 || b.Session() != "" || !strings.Contains(got.text(), says) {
 			t.Errorf("%s: %d %s", when, got.status, got.text())
 		}
 	}

@@ -63,7 +63,7 @@ func testSignInByPasskey(t *testing.T, p *process) {
 	n := p.world.follow(t)
 	b, laptop := p.passkeyOwner(t)
 	key := b.register(t, "Key <b>")
-	holder := n.awaitLookup(t, b.secret(), nil)
+	holder := n.awaitLookup(t, b.Session(), nil)
 	if listed := b.get(t, accountPage).text(); !strings.Contains(listed, ">Laptop") || !strings.Contains(listed, ">Key <b>") || !strings.Contains(listed, "never") {
 		t.Errorf("the list: %s", listed)
 	}
@@ -77,7 +77,7 @@ func testSignInByPasskey(t *testing.T, p *process) {
 		if got := other.post(t, signInPasskey, form); got.status != 303 || got.header.Get("Location") != accountPage {
 			t.Fatalf("sign in: %d %s", got.status, got.body)
 		}
-		if got := n.awaitLookup(t, other.secret(), nil); got.Member != holder.Member || got.ID == holder.ID {
+		if got := n.awaitLookup(t, other.Session(), nil); got.Member != holder.Member || got.ID == holder.ID {
 			t.Errorf("signed in as %+v", got)
 		}
 		if listed := other.get(t, accountPage).body; !strings.Contains(listed, ">Passkey<") {
@@ -91,7 +91,7 @@ func testSignInByPasskey(t *testing.T, p *process) {
 func testResetRemovesPasskeys(t *testing.T, p *process) {
 	n := p.world.follow(t)
 	b, laptop := p.passkeyOwner(t)
-	key, holder := b.register(t, "Key"), n.awaitLookup(t, b.secret(), nil)
+	key, holder := b.register(t, "Key"), n.awaitLookup(t, b.Session(), nil)
 	code := p.must(t, 201, "POST", "/v1/members/"+holder.Member+"/reset-code", "").get("code")
 	if shown := p.browser("192.0.2.1").get(t, "/console/reset").body; !strings.Contains(shown, "passkeys are removed") {
 		t.Errorf("the page of the reset: %s", shown)
@@ -105,7 +105,7 @@ func testResetRemovesPasskeys(t *testing.T, p *process) {
 	}
 	for _, d := range []*passkeytest.Device{laptop, key} {
 		form := d.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))
-		if got := other.post(t, signInPasskey, form); got.status != 422 || other.secret() != "" {
+		if got := other.post(t, signInPasskey, form); got.status != 422 || other.Session() != "" {
 			t.Errorf("a passkey of before: %d", got.status)
 		}
 	}
@@ -140,7 +140,7 @@ func TestPasskeysNeedAFreshProof(t *testing.T) {
 		t.Errorf("remove: %d %s", got.status, got.body)
 	}
 	other := b.p.browser("198.51.100.9")
-	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))); got.status != 422 || other.secret() != "" {
+	if got := other.post(t, signInPasskey, laptop.Answer(t, passkeytest.Site, other.asked(t, signInPasskey))); got.status != 422 || other.Session() != "" {
 		t.Errorf("sign in by a removed passkey: %d", got.status)
 	}
 }
@@ -153,12 +153,12 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		"again": func() (*browser, page) {
 			first := visitor()
 			form := laptop.Answer(t, passkeytest.Site, first.asked(t, signInPasskey))
-			ticket := *first.cookies["__Host-weir-challenge"]
+			ticket := *first.Cookies["__Host-weir-challenge"]
 			if got := first.post(t, signInPasskey, form); got.status != 303 {
 				t.Fatalf("the first time: %d", got.status)
 			}
 			again := visitor()
-			again.cookies[ticket.Name] = &ticket
+			again.Cookies[ticket.Name] = &ticket
 			return again, again.post(t, signInPasskey, form)
 		},
 		"too late": func() (*browser, page) {
@@ -179,7 +179,7 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		},
 		"to be confirmed, for a sign-in": func() (*browser, page) {
 			form, other := laptop.Answer(t, passkeytest.Site, b.asked(t, confirmPasskey)), visitor()
-			other.cookies["__Host-weir-challenge"] = b.cookies["__Host-weir-challenge"]
+			other.Cookies["__Host-weir-challenge"] = b.Cookies["__Host-weir-challenge"]
 			return other, other.post(t, signInPasskey, form)
 		},
 		"for another site": func() (*browser, page) {
@@ -209,15 +209,15 @@ func TestPasskeyAnswersAreForOneQuestion(t *testing.T) {
 		},
 	} {
 		in, got := act()
-		if got.status != 422 || in.secret() != "" || !strings.Contains(got.body, `role="alert"`) {
-			t.Errorf("an answer %s: %d, a session: %t", name, got.status, in.secret() != "")
+		if got.status != 422 || in.Session() != "" || !strings.Contains(got.body, `role="alert"`) {
+			t.Errorf("an answer %s: %d, a session: %t", name, got.status, in.Session() != "")
 		}
 		clock.pass(time.Minute)
 	}
 	if got := b.post(t, confirmPasskey, laptop.Answer(t, passkeytest.Site, visitor().asked(t, signInPasskey))); got.status != 422 {
 		t.Errorf("confirm by an answer for a sign-in: %d", got.status)
 	}
-	n.awaitLookup(t, b.secret(), nil)
+	n.awaitLookup(t, b.Session(), nil)
 }
 
 // A count of uses that does not grow suggests a copy: the
@@ -230,7 +230,7 @@ func testCopiesOfPasskeysAreFound(t *testing.T, p *process) {
 		t.Fatalf("sign in: %d", got.status)
 	}
 	thief := p.browser("203.0.113.9")
-	if got := thief.post(t, signInPasskey, copied.Answer(t, passkeytest.Site, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.secret() != "" {
+	if got := thief.post(t, signInPasskey, copied.Answer(t, passkeytest.Site, thief.asked(t, signInPasskey))); got.status != 422 || !strings.Contains(got.body, "may be a copy") || thief.Session() != "" {
 		t.Errorf("sign in by a copy: %d %s", got.status, got.body)
 	}
 	again := p.browser("198.51.100.9")
@@ -260,7 +260,7 @@ func testPasskeysAreUnique(t *testing.T, p *process) {
 	if got := b.post(t, passkeysPage, form); got.status != 422 {
 		t.Errorf("the same one again: %d %s", got.status, got.body)
 	}
-	n.awaitLookup(t, b.secret(), nil)
+	n.awaitLookup(t, b.Session(), nil)
 }
 
 // Nobody removes others' passkeys, and the
@@ -280,7 +280,7 @@ func testPasskeysAreOnesOwn(t *testing.T, p *process) {
 	if err := json.Unmarshal([]byte(got.body), &options); err != nil || options.PublicKey.RPID != passkeytest.Site.ID {
 		t.Errorf("asked for %+v, %v", options, err)
 	}
-	if _, known := viewer.cookies[identity.SessionCookie]; !known {
+	if _, known := viewer.Cookies[identity.SessionCookie]; !known {
 		t.Error("the viewer was signed out")
 	}
 }

@@ -108,7 +108,7 @@ func testCodesLetInWherePasswordsAreOff(t *testing.T, p *process) {
 	if got := p.browser("192.0.2.65").signIn(t, "eve@links.example", ""); got.status != 422 {
 		t.Errorf("no password: %d", got.status)
 	}
-	n.awaitLookup(t, b.secret(), nil)
+	n.awaitLookup(t, b.Session(), nil)
 }
 
 // Only owners switch passwords, even over the API. A request
@@ -140,7 +140,7 @@ func testWhoSwitchesPasswords(t *testing.T, p *process) {
 	if got := p.browser("192.0.2.66").signIn(t, ownerOf(acme), password); got.status != 303 {
 		t.Errorf("after the command: %d %s", got.status, got.body)
 	}
-	if got := owner.cookies[identity.SessionCookie]; got == nil {
+	if got := owner.Cookies[identity.SessionCookie]; got == nil {
 		t.Error("the session of before has ended")
 	}
 }

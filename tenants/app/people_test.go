@@ -57,11 +57,11 @@ func testInviteAndJoin(t *testing.T, p *process) {
 	} {
 		values := registration(test.code, test.email)
 		values["password"] = test.password
-		if got := bob.post(t, "/console/join", values); got.status != 422 || !strings.Contains(got.body, `id="fault-`+test.field+`"`) || bob.secret() != "" {
+		if got := bob.post(t, "/console/join", values); got.status != 422 || !strings.Contains(got.body, `id="fault-`+test.field+`"`) || bob.Session() != "" {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	if got := bob.post(t, "/console/join", registration(" "+code+"\n", "BOB@joins.example")); got.status != 303 || bob.secret() == "" {
+	if got := bob.post(t, "/console/join", registration(" "+code+"\n", "BOB@joins.example")); got.status != 303 || bob.Session() == "" {
 		t.Fatalf("join: %d %s", got.status, got.body)
 	}
 	if got := bob.post(t, projectsPage, map[string]string{"name": "by Bob"}); got.status != 303 {
@@ -168,7 +168,7 @@ func TestFirstOwner(t *testing.T) {
 		strings.Count(got.body, `class="fault"`) != 4 || strings.Contains(got.body, `id="fault-code"`) {
 		t.Errorf("nothing but the code: %d %s", got.status, got.body)
 	}
-	if got := b.post(t, "/console/welcome", registration(code, "Ada@Example.com")); got.status != 303 || b.secret() == "" {
+	if got := b.post(t, "/console/welcome", registration(code, "Ada@Example.com")); got.status != 303 || b.Session() == "" {
 		t.Fatalf("welcome: %d %s", got.status, got.body)
 	}
 	if got := b.get(t, membersPage); got.status != 200 || !strings.Contains(got.body, "ada@example.com") || !strings.Contains(got.body, ">owner<") {
@@ -227,7 +227,7 @@ func testPasswordReset(t *testing.T, p *process) {
 	if got := reset(code, other); got.status != 303 || got.header.Get("Location") != "/console/sign-in" {
 		t.Fatalf("reset: %d %s", got.status, got.body)
 	}
-	n.awaitLookup(t, bob.secret(), identity.ErrRevoked)
+	n.awaitLookup(t, bob.Session(), identity.ErrRevoked)
 	if got := reset(code, other); got.status != 422 {
 		t.Errorf("reset again: %d", got.status)
 	}

@@ -55,20 +55,20 @@ func signedInLater(t *testing.T) (*browser, *watch, *neighbour) {
 // each time, and ends a week after the sign-in.
 func TestSessionLastsAsLongAsItIsUsed(t *testing.T) {
 	b, clock, n := signedInLater(t)
-	first, secrets := b.secret(), map[string]bool{}
+	first, secrets := b.Session(), map[string]bool{}
 	for used := time.Duration(0); used < tenants.SessionLifetime-tenants.SessionIdleTimeout; used += 2 * tenants.RenewAfter {
-		before := b.secret()
+		before := b.Session()
 		clock.pass(tenants.RenewAfter - time.Minute)
-		if b.visit(t, projectsPage); b.secret() != before {
+		if b.visit(t, projectsPage); b.Session() != before {
 			t.Fatalf("after %s: renewed before it was due", used)
 		}
 		clock.pass(tenants.RenewAfter + time.Minute)
-		if got, at := b.visit(t, projectsPage+"?x=1"); got.status != 200 || at != projectsPage+"?x=1" || b.secret() == before {
-			t.Fatalf("after %s: %d at %s, another secret: %t", used, got.status, at, b.secret() != before)
+		if got, at := b.visit(t, projectsPage+"?x=1"); got.status != 200 || at != projectsPage+"?x=1" || b.Session() == before {
+			t.Fatalf("after %s: %d at %s, another secret: %t", used, got.status, at, b.Session() != before)
 		}
-		secrets[b.secret()] = true
+		secrets[b.Session()] = true
 	}
-	if n.awaitLookup(t, b.secret(), nil); secrets[first] || len(secrets) != 26 {
+	if n.awaitLookup(t, b.Session(), nil); secrets[first] || len(secrets) != 26 {
 		t.Errorf("%d secrets", len(secrets))
 	}
 	clock.pass(tenants.SessionIdleTimeout)

@@ -19,15 +19,15 @@ func testSignInAndOut(t *testing.T, p *process) {
 	acme := p.tenant(t, "Acme")
 	b := p.signedIn(t, acme, "developer")
 
-	cookie := b.cookies[identity.SessionCookie]
+	cookie := b.Cookies[identity.SessionCookie]
 	if cookie.Name != "__Host-weir-session" || !cookie.Secure || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
 		cookie.Path != "/" || cookie.Domain != "" || cookie.MaxAge < 12*60*60-60 || cookie.MaxAge > 12*60*60 {
 		t.Errorf("the cookie is %+v", cookie)
 	}
-	if !regexp.MustCompile(`^weirses_[0-9a-f]{48}$`).MatchString(b.secret()) {
-		t.Errorf("the secret is %q", b.secret())
+	if !regexp.MustCompile(`^weirses_[0-9a-f]{48}$`).MatchString(b.Session()) {
+		t.Errorf("the secret is %q", b.Session())
 	}
-	holder := n.awaitLookup(t, b.secret(), nil)
+	holder := n.awaitLookup(t, b.Session(), nil)
 	if holder.Kind != contract.CredentialSession || holder.Organization != acme.organization || holder.Role() != "developer" ||
 		!strings.HasPrefix(holder.Member, "mem_") || !strings.HasPrefix(holder.ID, "ses_") {
 		t.Errorf("others know the session as %+v", holder)
@@ -39,12 +39,12 @@ func testSignInAndOut(t *testing.T, p *process) {
 		t.Errorf("signing in again: %d %v", got.status, got.header)
 	}
 
-	secret := b.secret()
-	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.header.Get("Location") != "/console/sign-in" || b.secret() != "" {
-		t.Errorf("signing out: %d %v, cookie %q", got.status, got.header, b.secret())
+	secret := b.Session()
+	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.header.Get("Location") != "/console/sign-in" || b.Session() != "" {
+		t.Errorf("signing out: %d %v, cookie %q", got.status, got.header, b.Session())
 	}
 	n.awaitLookup(t, secret, identity.ErrRevoked)
-	b.cookies[identity.SessionCookie] = cookie
+	b.Cookies[identity.SessionCookie] = cookie
 	if got := b.get(t, projectsPage); got.status != 303 {
 		t.Errorf("the old cookie still opens the settings: %d", got.status)
 	}
@@ -65,9 +65,9 @@ func testSessionExpires(t *testing.T, p *process) {
 	n := p.world.follow(t)
 	before := time.Now()
 	b := p.signedIn(t, p.tenant(t, "Acme"), "viewer")
-	n.awaitLookup(t, b.secret(), nil)
+	n.awaitLookup(t, b.Session(), nil)
 	for _, record := range n.kept() {
-		if string(record.Key) != contract.CredentialKey(b.secret()) {
+		if string(record.Key) != contract.CredentialKey(b.Session()) {
 			continue
 		}
 		var published contract.Credential

@@ -124,11 +124,7 @@ func (r room) pages(router chi.Router) {
 // token, or the installation's, to the API.
 func (r room) call(t *testing.T, organization, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
-	got := tenantstest.Call(t, r.api, tenantstest.Token(organization), method, path, body, nil)
-	if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil {
-		t.Fatalf("%s %s: %s: %v", method, path, got.Body, err)
-	}
-	return got.Code, answer
+	return tenantstest.CallAPI(t, r.api, organization, method, path, body)
 }
 
 // page sends a request of a member of org_a to the pages.

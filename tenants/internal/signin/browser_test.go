@@ -132,15 +132,15 @@ func (s *site) publish(t *testing.T) {
 	}
 }
 
-// A browser keeps cookies and marks its forms as sent from the console itself.
+// A browser marks its forms as sent from the console itself.
 type browser struct {
-	s       *site
-	address string
-	cookies map[string]*http.Cookie
+	*tenantstest.Browser
+
+	s *site
 }
 
 func (s *site) browser(address string) *browser {
-	return &browser{s: s, address: address, cookies: map[string]*http.Cookie{}}
+	return &browser{Browser: tenantstest.NewBrowser(address), s: s}
 }
 
 // A page is a response as the browser got it.
@@ -168,17 +168,7 @@ func (b *browser) send(t *testing.T, method, path string, form map[string]string
 	if method == "POST" {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	request.RemoteAddr = b.address + ":40000"
-	for _, cookie := range b.cookies {
-		request.AddCookie(cookie)
-	}
-	recorder := httptest.NewRecorder()
-	b.s.handler.ServeHTTP(recorder, request)
-	for _, cookie := range recorder.Result().Cookies() {
-		if b.cookies[cookie.Name] = cookie; cookie.MaxAge < 0 {
-			delete(b.cookies, cookie.Name)
-		}
-	}
+	recorder := b.Send(b.s.handler, request)
 	b.s.publish(t)
 	return page{recorder.Code, recorder.Header(), recorder.Body.String()}
 }
@@ -218,16 +208,8 @@ func (b *browser) confirm(t *testing.T, password string) page {
 func (s *site) signedIn(t *testing.T, name string) *browser {
 	t.Helper()
 	b := s.browser("192.0.2.7")
-	if got := b.signIn(t, name+"@example.com", secret); got.status != 303 || b.secret() == "" {
+	if got := b.signIn(t, name+"@example.com", secret); got.status != 303 || b.Session() == "" {
 		t.Fatalf("sign in: %d %s", got.status, got.body)
 	}
 	return b
-}
-
-// secret is that of the browser's session, "" if it has none.
-func (b *browser) secret() string {
-	if cookie, ok := b.cookies[identity.SessionCookie]; ok {
-		return cookie.Value
-	}
-	return ""
 }

@@ -16,24 +16,24 @@ import (
 func TestConfirmation(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
-	first := b.secret()
+	first := b.Session()
 	s.pass(10 * time.Minute)
 	asked, at := b.visit(t, passwordPage)
 	if at != confirmPage+"?to="+url.QueryEscape(passwordPage) || !strings.Contains(asked.body, "Confirm that it is you") {
 		t.Fatalf("after ten minutes: %s %s", at, asked.body)
 	}
 	form := map[string]string{"to": passwordPage, "password": wrong}
-	if got := b.post(t, confirmPage, form); got.status != 422 || !strings.Contains(got.body, `value="`+passwordPage+`"`) || b.secret() != first {
+	if got := b.post(t, confirmPage, form); got.status != 422 || !strings.Contains(got.body, `value="`+passwordPage+`"`) || b.Session() != first {
 		t.Errorf("a wrong password: %d %s", got.status, got.body)
 	}
 	form["password"] = secret
-	if got := b.post(t, confirmPage, form); got.status != 303 || got.at() != passwordPage || b.secret() == first {
+	if got := b.post(t, confirmPage, form); got.status != 303 || got.at() != passwordPage || b.Session() == first {
 		t.Fatalf("the password: %d to %q", got.status, got.at())
 	}
 	if got, at := b.visit(t, passwordPage); got.status != 200 || at != passwordPage {
 		t.Errorf("after that: %d %s", got.status, at)
 	}
-	if held, err := s.credentials.Lookup(b.secret()); err != nil || !held.AuthenticatedAt.Equal(s.now()) {
+	if held, err := s.credentials.Lookup(b.Session()); err != nil || !held.AuthenticatedAt.Equal(s.now()) {
 		t.Errorf("published is a proof at %s, %v", held.AuthenticatedAt, err)
 	}
 	if held, err := s.credentials.Lookup(first); err != nil || !held.AuthenticatedAt.IsZero() {

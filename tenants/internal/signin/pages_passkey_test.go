@@ -53,12 +53,12 @@ func TestSignInByPasskey(t *testing.T) {
 	if got := visitor.post(t, signInPasskey, form); got.status != 303 || got.at() != accountPage {
 		t.Fatalf("signed in: %d to %q", got.status, got.at())
 	}
-	if who, err := s.credentials.Lookup(visitor.secret()); err != nil || who.Member != "mem_ada" {
+	if who, err := s.credentials.Lookup(visitor.Session()); err != nil || who.Member != "mem_ada" {
 		t.Errorf("signed in as %+v, %v", who, err)
 	}
 	again := s.browser("198.51.100.9")
 	again.asked(t, signInPasskey)
-	if got := again.post(t, signInPasskey, form); got.status != 422 || again.secret() != "" {
+	if got := again.post(t, signInPasskey, form); got.status != 422 || again.Session() != "" {
 		t.Errorf("the answer again: %d %s", got.status, got.body)
 	}
 }
@@ -90,7 +90,7 @@ func TestConfirmByPasskey(t *testing.T) {
 		t.Errorf("removed: %d %s", got.status, got.body)
 	}
 	visitor := s.browser("198.51.100.9")
-	if got := visitor.post(t, signInPasskey, phone.Answer(t, passkeytest.Site, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.secret() != "" {
+	if got := visitor.post(t, signInPasskey, phone.Answer(t, passkeytest.Site, visitor.asked(t, signInPasskey))); got.status != 422 || visitor.Session() != "" {
 		t.Errorf("signed in by a removed one: %d %s", got.status, got.body)
 	}
 }

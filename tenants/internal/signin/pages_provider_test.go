@@ -66,7 +66,7 @@ func TestFirstSignInByProvider(t *testing.T) {
 		if shown := b.get(t, accountPage).text(); strings.Contains(shown, "if you did not set it yourself") != (want == accountPage) {
 			t.Errorf("the account: %s", shown)
 		}
-		b.cookies = map[string]*http.Cookie{}
+		b.Cookies = map[string]*http.Cookie{}
 	}
 }
 
@@ -86,7 +86,7 @@ func TestProviderLetsOnlyMembersIn(t *testing.T) {
 	} {
 		b := s.browser("192.0.2.1")
 		got := b.get(t, b.atProvider(t, provider, c.email, c.verified))
-		if got.status != 422 || b.secret() != "" || !strings.Contains(got.text(), c.shown) || !strings.Contains(got.body, `name="password"`) {
+		if got.status != 422 || b.Session() != "" || !strings.Contains(got.text(), c.shown) || !strings.Contains(got.body, `name="password"`) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
@@ -98,7 +98,7 @@ func TestProviderAnswersAreForOneBrowser(t *testing.T) {
 	s, provider := openSiteWithProvider(t)
 	for name, forge := range map[string]func(b *browser, back string) string{
 		"in another browser": func(b *browser, back string) string {
-			b.cookies = map[string]*http.Cookie{}
+			b.Cookies = map[string]*http.Cookie{}
 			return back
 		},
 		"in a browser that went there too": func(b *browser, back string) string {
@@ -115,18 +115,18 @@ func TestProviderAnswersAreForOneBrowser(t *testing.T) {
 			return replaceIn(back, "code", code.Query().Get("code"))
 		},
 		"twice": func(b *browser, back string) string {
-			ticket := *b.cookies["__Host-weir-challenge"]
+			ticket := *b.Cookies["__Host-weir-challenge"]
 			if got := b.get(t, back); got.status != 303 {
 				t.Fatalf("the first time: %d %s", got.status, got.body)
 			}
-			b.cookies = map[string]*http.Cookie{ticket.Name: &ticket}
+			b.Cookies = map[string]*http.Cookie{ticket.Name: &ticket}
 			return back
 		},
 	} {
 		b := s.browser("192.0.2.1")
 		back := forge(b, b.atProvider(t, provider, "ada@example.com", true))
-		if got := b.get(t, back); got.status != 422 || b.secret() != "" {
-			t.Errorf("%s: %d, a session: %t", name, got.status, b.secret() != "")
+		if got := b.get(t, back); got.status != 422 || b.Session() != "" {
+			t.Errorf("%s: %d, a session: %t", name, got.status, b.Session() != "")
 		}
 	}
 }

@@ -27,14 +27,14 @@ func TestSignInAndOut(t *testing.T) {
 	if got := b.get(t, accountPage); got.status != 200 {
 		t.Errorf("the account: %d", got.status)
 	}
-	cookie := b.cookies[identity.SessionCookie]
-	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.at() != signInPage || b.secret() != "" {
-		t.Errorf("signing out: %d to %q, cookie %q", got.status, got.at(), b.secret())
+	cookie := b.Cookies[identity.SessionCookie]
+	if got := b.post(t, "/console/sign-out", nil); got.status != 303 || got.at() != signInPage || b.Session() != "" {
+		t.Errorf("signing out: %d to %q, cookie %q", got.status, got.at(), b.Session())
 	}
 	if shown := b.get(t, signInPage); !strings.Contains(shown.body, "You have signed out") {
 		t.Errorf("after that: %s", shown.body)
 	}
-	b.cookies[identity.SessionCookie] = cookie
+	b.Cookies[identity.SessionCookie] = cookie
 	if _, at := b.visit(t, accountPage); !strings.HasPrefix(at, signInPage) {
 		t.Errorf("the old cookie still opens %s", at)
 	}
@@ -44,22 +44,22 @@ func TestSignInAndOut(t *testing.T) {
 // after it, and the previous session has ended.
 func TestSignInStartsANewSession(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
-	planted := s.signedIn(t, "bob").cookies[identity.SessionCookie]
+	planted := s.signedIn(t, "bob").Cookies[identity.SessionCookie]
 	victim := s.browser("192.0.2.8")
-	victim.cookies[identity.SessionCookie] = planted
-	if got := victim.signIn(t, "ada@example.com", secret); got.status != 303 || victim.secret() == planted.Value {
-		t.Fatalf("sign in: %d, secret as before: %t", got.status, victim.secret() == planted.Value)
+	victim.Cookies[identity.SessionCookie] = planted
+	if got := victim.signIn(t, "ada@example.com", secret); got.status != 303 || victim.Session() == planted.Value {
+		t.Fatalf("sign in: %d, secret as before: %t", got.status, victim.Session() == planted.Value)
 	}
 	if _, err := s.credentials.Lookup(planted.Value); !errors.Is(err, identity.ErrRevoked) {
 		t.Errorf("the planted session: %v", err)
 	}
-	if got, err := s.credentials.Lookup(victim.secret()); err != nil || got.Member != "mem_ada" {
+	if got, err := s.credentials.Lookup(victim.Session()); err != nil || got.Member != "mem_ada" {
 		t.Errorf("the new session is %+v, %v", got, err)
 	}
-	first := victim.secret()
-	victim.cookies = map[string]*http.Cookie{}
+	first := victim.Session()
+	victim.Cookies = map[string]*http.Cookie{}
 	victim.signIn(t, "ada@example.com", secret)
-	if victim.secret() == first || victim.secret() == "" {
+	if victim.Session() == first || victim.Session() == "" {
 		t.Errorf("signing in twice gives %q twice", first)
 	}
 }
@@ -168,28 +168,28 @@ func TestIdleSessionEnds(t *testing.T) {
 func TestRenewalsAreTheSameForAllTabs(t *testing.T) {
 	s := openSite(t, password.ForTests(), nil)
 	b := s.signedIn(t, "ada")
-	old := b.cookies[identity.SessionCookie]
-	if b.visit(t, accountPage); b.secret() != old.Value {
+	old := b.Cookies[identity.SessionCookie]
+	if b.visit(t, accountPage); b.Session() != old.Value {
 		t.Fatal("the session was renewed before it was due")
 	}
 	s.pass(tenants.RenewAfter)
-	if got, at := b.visit(t, accountPage+"?x=1"); got.status != 200 || at != accountPage+"?x=1" || b.secret() == old.Value {
-		t.Fatalf("renewed: %d at %s, the same secret: %t", got.status, at, b.secret() == old.Value)
+	if got, at := b.visit(t, accountPage+"?x=1"); got.status != 200 || at != accountPage+"?x=1" || b.Session() == old.Value {
+		t.Fatalf("renewed: %d at %s, the same secret: %t", got.status, at, b.Session() == old.Value)
 	}
 	other := s.browser("192.0.2.8")
-	other.cookies[identity.SessionCookie] = old
-	if got, _ := other.visit(t, accountPage); got.status != 200 || other.secret() != b.secret() {
-		t.Errorf("another tab: %d, the same secret: %t", got.status, other.secret() == b.secret())
+	other.Cookies[identity.SessionCookie] = old
+	if got, _ := other.visit(t, accountPage); got.status != 200 || other.Session() != b.Session() {
+		t.Errorf("another tab: %d, the same secret: %t", got.status, other.Session() == b.Session())
 	}
 	s.pass(tenants.SecretOverlap)
-	other.cookies[identity.SessionCookie] = old
+	other.Cookies[identity.SessionCookie] = old
 	if _, at := other.visit(t, accountPage); !strings.HasPrefix(at, signInPage) {
 		t.Errorf("the old secret still opens %s", at)
 	}
-	replaced := b.secret()
+	replaced := b.Session()
 	s.pass(tenants.RenewAfter)
 	b.visit(t, accountPage)
-	newest := b.secret()
+	newest := b.Session()
 	b.post(t, "/console/sign-out", nil)
 	for _, each := range []string{replaced, newest} {
 		if _, err := s.credentials.Lookup(each); !errors.Is(err, identity.ErrRevoked) {

@@ -3,6 +3,7 @@ package tenantstest
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -80,6 +81,17 @@ func SignedIn(name string, role tenants.Role) identity.Principal {
 		Kind: contract.CredentialSession, ID: "ses_" + name, Organization: "org_" + name, Member: "mem_" + name,
 		Scopes: []string{identity.RoleScope(string(role))}, AuthenticatedAt: Now(),
 	}
+}
+
+// CallAPI sends a request of an organization's token, or
+// the installation's, to an API, which answers in JSON.
+func CallAPI(t *testing.T, mount func(chi.Router), organization, method, path, body string) (status int, answer map[string]any) {
+	t.Helper()
+	got := Call(t, mount, Token(organization), method, path, body, nil)
+	if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s %s: %s: %v", method, path, got.Body, err)
+	}
+	return got.Code, answer
 }
 
 // Call sends a principal's request to the routes
