@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ type Gate struct {
 }
 
 type organization struct {
+	known chan struct{} // closed once the account is
+
 	mu       sync.Mutex
 	rate     int // requests per minute; 0 while the account is unknown
 	bucket   rate.Bucket
@@ -48,9 +51,22 @@ func (g *Gate) Apply(name string, requestsPerMinute int, account ingest.Account)
 	o, marker := g.organization(name), g.Marker()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.quota.Apply(account) {
-		o.budgets.Apply(account, marker)
-		o.rate = max(requestsPerMinute, 1)
+	if !o.quota.Apply(account) {
+		return
+	}
+	if o.rate == 0 {
+		close(o.known)
+	}
+	o.budgets.Apply(account, marker)
+	o.rate = max(requestsPerMinute, 1)
+}
+
+// Await waits until an organization has an account, or ctx ends: a new one's
+// key is in force a little earlier.
+func (g *Gate) Await(ctx context.Context, name string) {
+	select {
+	case <-g.organization(name).known:
+	case <-ctx.Done():
 	}
 }
 
@@ -319,7 +335,7 @@ func (g *Gate) organization(name string) *organization {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o = g.organizations[name]; o == nil {
-		o = &organization{}
+		o = &organization{known: make(chan struct{})}
 		o.quota.Mark(g.marker)
 		g.organizations[name] = o
 	}

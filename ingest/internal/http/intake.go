@@ -165,7 +165,7 @@ func (q *request) network() netip.Prefix {
 
 // admit takes the request's tokens and refuses it by rate, waste or quota.
 func (q *request) admit() error {
-	q.admission = q.Admit(q.caller.Principal)
+	q.admission = q.Admit(q.r.Context(), q.caller.Principal)
 	if q.admission.Verdict == ingest.Unknown {
 		return refusal(intake.Refusal{Verdict: ingest.Unknown, Quota: q.admission.Quota, At: q.admission.Time})
 	}

@@ -149,6 +149,25 @@ func TestRefusalsDoNotRead(t *testing.T) {
 	}
 }
 
+// The first request of a new organization waits for its account, which
+// is a moment behind its key, but not for long.
+func TestPostAwaitsTheAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := newIntake(t, &memoryLog{}, plenty)
+		in.Gate.Forget("org_1")
+		begun := time.Now()
+		if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != 500 || w.Header().Get("Retry-After") == "" || time.Since(begun) != time.Second {
+			t.Errorf("without an account: %d %s after %s", w.Code, w.Body, time.Since(begun))
+		}
+		time.AfterFunc(300*time.Millisecond, func() {
+			in.Gate.Apply("org_1", 60, ingest.Account{Limit: 1 << 20, NextLimit: 1 << 20, Period: calendar.PeriodAt(start, 1), AnchorDay: 1})
+		})
+		if w := serve(in, newPost(bytes.NewReader(body(1)))); w.Code != 200 || w.Header().Get("X-RateLimit-Limit") != "60" {
+			t.Errorf("once it has come: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // The event has the sender, the trace and the hash of the idempotency
 // key; a malformed trace is left out.
 func TestPostDescribesTheRequest(t *testing.T) {
