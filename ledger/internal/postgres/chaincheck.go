@@ -67,35 +67,44 @@ type logPosition struct {
 
 func readHours(ctx context.Context, tx pgx.Tx) (logHours, error) {
 	hours := logHours{cuts: map[int][]cutAt{}, replays: map[logPosition]time.Time{}}
+	if err := hours.readCuts(ctx, tx); err != nil {
+		return hours, err
+	}
+	return hours, hours.readReplays(ctx, tx)
+}
+
+// readCuts reads those of hours that are sealed with a root.
+func (h *logHours) readCuts(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `SELECT partition, hour, next_offset FROM cuts WHERE hour <= (SELECT max(hour) FROM seals WHERE root IS NOT NULL)
 		ORDER BY partition, hour`)
 	if err != nil {
-		return hours, err
+		return err
 	}
 	var partition int
 	var c cutAt
 	_, err = pgx.ForEachRow(rows, []any{&partition, &c.hour, &c.next}, func() error {
 		c.hour = c.hour.UTC()
-		if hours.first.IsZero() || c.hour.Before(hours.first) {
-			hours.first = c.hour
+		if h.first.IsZero() || c.hour.Before(h.first) {
+			h.first = c.hour
 		}
-		hours.cuts[partition] = append(hours.cuts[partition], c)
+		h.cuts[partition] = append(h.cuts[partition], c)
 		return nil
 	})
+	return err
+}
+
+func (h *logHours) readReplays(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT partition, "offset", coalesce(hour, 'epoch') FROM replays`)
 	if err != nil {
-		return hours, err
-	}
-	rows, err = tx.Query(ctx, `SELECT partition, "offset", coalesce(hour, 'epoch') FROM replays`)
-	if err != nil {
-		return hours, err
+		return err
 	}
 	var place logPosition
 	var hour time.Time
 	_, err = pgx.ForEachRow(rows, []any{&place.partition, &place.offset, &hour}, func() error {
-		hours.replays[place] = hour.UTC()
+		h.replays[place] = hour.UTC()
 		return nil
 	})
-	return hours, err
+	return err
 }
 
 // of returns the hour of an offset; ok is false where it is not cut or
