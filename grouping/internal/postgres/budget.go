@@ -153,8 +153,8 @@ func budgetColumns(keys []budgetKey) (organizations, projects []string, hours []
 	return organizations, projects, hours
 }
 
-// charge adds the created groups to their locked budgets, and deletes old
-// budgets of the same projects and organizations unless they are in use.
+// charge adds the created groups to their locked budgets, and
+// deletes old budgets of the same projects and organizations.
 func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]string) error {
 	spent := map[budgetKey]int{}
 	for key := range created {
@@ -171,15 +171,25 @@ func (a allotment) charge(ctx context.Context, tx pgx.Tx, created map[hashKey]st
 	for key, n := range spent {
 		keys, counts = append(keys, key), append(counts, n)
 	}
+	if err := addFounded(ctx, tx, keys, counts); err != nil {
+		return err
+	}
+	return deleteOldBudgets(ctx, tx, keys)
+}
+
+func addFounded(ctx context.Context, tx pgx.Tx, keys []budgetKey, counts []int) error {
 	organizations, projects, hours := budgetColumns(keys)
 	_, err := tx.Exec(ctx, `
 		UPDATE group_budgets b SET founded = b.founded + k.founded
 		  FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::int[]) AS k (organization, project, hour, founded)
 		 WHERE (b.organization, b.project, b.hour) = (k.organization, k.project, k.hour)`, organizations, projects, hours, counts)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
+	return err
+}
+
+// deleteOldBudgets leaves those that are in use.
+func deleteOldBudgets(ctx context.Context, tx pgx.Tx, keys []budgetKey) error {
+	organizations, projects, hours := budgetColumns(keys)
+	_, err := tx.Exec(ctx, `
 		DELETE FROM group_budgets WHERE (organization, project, hour) IN (
 			SELECT b.organization, b.project, b.hour
 			  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (organization, project, hour)
