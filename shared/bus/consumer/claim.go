@@ -13,6 +13,7 @@ import (
 	"github.com/weirlog/weir/shared/bus/internal/broker"
 	"github.com/weirlog/weir/shared/bus/internal/clock"
 	"github.com/weirlog/weir/shared/bus/internal/follow"
+	"github.com/weirlog/weir/shared/bus/internal/wire"
 	"github.com/weirlog/weir/shared/lifecycle"
 )
 
@@ -57,12 +58,8 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		}
 		log, known := logs.Bounds[p]
 		if claim.Topic != logs.ID {
-			replaced, err := a.consumer.cluster.Replaced(ctx, a.consumer.cfg.Topic, claim.Topic)
-			if err != nil {
+			if err := a.consumer.checkReplaced(ctx, claim.Topic); err != nil {
 				return err
-			}
-			if !replaced {
-				return fmt.Errorf("brokers do not agree which topic %q is", a.consumer.cfg.Topic)
 			}
 			log.Replaced = true
 		}
@@ -76,6 +73,15 @@ func (a *assignment) check(ctx context.Context, partitions []int, logs broker.To
 		a.goals.Add(p)
 	}
 	return nil
+}
+
+// checkReplaced fails unless the topic of an id was deleted for another one.
+func (c *Consumer) checkReplaced(ctx context.Context, id wire.TopicID) error {
+	replaced, err := c.cluster.Replaced(ctx, c.cfg.Topic, id)
+	if err == nil && !replaced {
+		err = fmt.Errorf("brokers do not agree which topic %q is", c.cfg.Topic)
+	}
+	return err
 }
 
 // takeOver waits for the rows until ctx ends: a stalled member may hold

@@ -81,26 +81,31 @@ func (r *Reader) Read(ctx context.Context, partition int, from, to int64, each f
 	if start >= to {
 		return start, nil
 	}
+	f := &follow.Follower{
+		Cluster: c, Logger: slog.New(slog.DiscardHandler), Topic: r.Topic, ID: logs.ID, Positions: map[int]int64{partition: start},
+		Wait: fetchWait, MaxBytes: fetchBytes(to - start), Lends: true,
+	}
+	if err := run(ctx, f, to, each); !errors.Is(err, errComplete) {
+		return 0, fmt.Errorf("cannot read partition %d of %s from %d to %d: %w", partition, r.Topic, from, to, err)
+	}
+	return start, nil
+}
+
+// run follows the log up to an offset, where it returns errComplete.
+func run(ctx context.Context, f *follow.Follower, to int64, each func(bus.Record)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(longestSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	deliver := func(_ context.Context, chunk follow.Chunk) error {
+	f.Deliver = func(_ context.Context, chunk follow.Chunk) error {
 		silence.Reset(longestSilence)
 		return pass(chunk, to, each)
 	}
-	f := &follow.Follower{
-		Cluster: c, Logger: slog.New(slog.DiscardHandler), Topic: r.Topic, ID: logs.ID, Positions: map[int]int64{partition: start},
-		Wait: fetchWait, MaxBytes: fetchBytes(to - start), Lends: true, Deliver: deliver,
-		Outside: func(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
-			cancel(fmt.Errorf("%w: partition %d at %d, log from %d to %d", bus.ErrOutsideLog, partition, position, log.Start, log.End))
-			return 0, false
-		},
+	f.Outside = func(_ context.Context, partition int, position int64, log broker.LogBounds) (int64, bool) {
+		cancel(fmt.Errorf("%w: partition %d at %d, log from %d to %d", bus.ErrOutsideLog, partition, position, log.Start, log.End))
+		return 0, false
 	}
-	if err := f.Run(ctx); !errors.Is(err, errComplete) {
-		return 0, fmt.Errorf("cannot read partition %d of %s from %d to %d: %w", partition, r.Topic, from, to, err)
-	}
-	return start, nil
+	return f.Run(ctx)
 }
 
 // pass passes on the records of a chunk before an offset.
