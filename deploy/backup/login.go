@@ -28,24 +28,12 @@ func loginOf(database httpapi.Secret) (l login, err error) {
 	if err != nil {
 		return l, errors.New("cannot read the address of the database")
 	}
-	password, _ := parsed.User.Password()
+	query := parsed.Query()
+	if err := l.takeSecrets(parsed.User, query); err != nil {
+		return l, err
+	}
 	if parsed.User != nil {
 		parsed.User = url.User(parsed.User.Username())
-	}
-	query := parsed.Query()
-	if query.Has("password") {
-		password = query.Get("password")
-	}
-	if password != "" {
-		l.env = append(l.env, "PGPASSWORD="+password)
-	}
-	if query.Has("sslpassword") {
-		if query.Has("service") || os.Getenv("PGSERVICE") != "" {
-			return l, errors.New("the address of the database has sslpassword, and a service beside it: name one of them")
-		}
-		if err := l.keep("sslpassword", query.Get("sslpassword")); err != nil {
-			return l, err
-		}
 	}
 	// libpq takes options from the address if it has any, and else
 	// from the environment.
@@ -55,6 +43,24 @@ func loginOf(database httpapi.Secret) (l login, err error) {
 	parsed.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq does not decode a plus
 	l.address = parsed.String()
 	return l, nil
+}
+
+// takeSecrets keeps what the address must not show.
+func (l *login) takeSecrets(user *url.Userinfo, query url.Values) error {
+	password, _ := user.Password()
+	if query.Has("password") {
+		password = query.Get("password")
+	}
+	if password != "" {
+		l.env = append(l.env, "PGPASSWORD="+password)
+	}
+	if !query.Has("sslpassword") {
+		return nil
+	}
+	if query.Has("service") || os.Getenv("PGSERVICE") != "" {
+		return errors.New("the address of the database has sslpassword, and a service beside it: name one of them")
+	}
+	return l.keep("sslpassword", query.Get("sslpassword"))
 }
 
 // removeOurs removes secrets, and options that only our own driver understands.

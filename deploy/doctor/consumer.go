@@ -28,23 +28,29 @@ type followed struct{ group, topic string }
 
 // consumers compares positions with the ends of topics.
 func (e *examination) consumers(ctx context.Context, o opened) {
-	var positions []position
-	ok := e.look(ctx, "consumer", o.name, "Look at the role's rights.", func(ctx context.Context) error {
-		rows, err := o.pool.Query(ctx, `SELECT group_name, topic, partition, next, coalesce(halted, ''), topic_id FROM bus_positions ORDER BY 1, 2, 3`)
-		if err != nil {
-			return err
-		}
-		positions, err = pgx.CollectRows(rows, pgx.RowToStructByPos[position])
-		return err
-	})
+	positions, ok := readRows[position](ctx, e, o, "consumer",
+		`SELECT group_name, topic, partition, next, coalesce(halted, ''), topic_id FROM bus_positions ORDER BY 1, 2, 3`)
 	if !ok {
 		return
 	}
 	if len(positions) == 0 {
 		e.report.add(Warn, "consumer", o.name, "it has never applied anything", "Start the service; its log says what keeps it from the brokers.")
 	}
-	var order []followed
-	byTopic := map[followed]map[int]position{}
+	if !e.lookAgain(ctx, o, positions) {
+		return
+	}
+	order, byTopic := byFollowed(positions)
+	for _, f := range order {
+		if topic, seen := e.seen.Topics[f.topic]; seen && topic.Err == nil {
+			e.follow(ctx, f, topic, byTopic[f])
+		}
+	}
+	e.deferred(ctx, o)
+}
+
+// byFollowed groups positions, in their order.
+func byFollowed(positions []position) (order []followed, byTopic map[followed]map[int]position) {
+	byTopic = map[followed]map[int]position{}
 	for _, p := range positions {
 		f := followed{p.Group, p.Topic}
 		if byTopic[f] == nil {
@@ -52,15 +58,7 @@ func (e *examination) consumers(ctx context.Context, o opened) {
 		}
 		byTopic[f][p.Partition] = p
 	}
-	if !e.lookAgain(ctx, o, positions) {
-		return
-	}
-	for _, f := range order {
-		if topic, seen := e.seen.Topics[f.topic]; seen && topic.Err == nil {
-			e.follow(ctx, f, topic, byTopic[f])
-		}
-	}
-	e.deferred(ctx, o)
+	return order, byTopic
 }
 
 // lookAgain reads again the ends of topics that seem to be before

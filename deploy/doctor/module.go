@@ -51,9 +51,9 @@ type opened struct {
 	pool *pgxpool.Pool
 }
 
-// readRows reads rows of PostgreSQL's catalogue.
+// readRows reads rows of a module's database.
 func readRows[T any](ctx context.Context, e *examination, o opened, check, query string, arguments ...any) (found []T, ok bool) {
-	ok = e.look(ctx, check, o.name, "Let the role read the catalogue.", func(ctx context.Context) error {
+	ok = e.look(ctx, check, o.name, "Look at the role's rights.", func(ctx context.Context) error {
 		rows, err := o.pool.Query(ctx, query, arguments...)
 		if err != nil {
 			return err

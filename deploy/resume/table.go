@@ -51,35 +51,50 @@ func consumers(steps []Step) (all []*consumer) {
 // logs go on.
 func explain(out io.Writer, steps []Step) error {
 	var text strings.Builder
-	changed, lost, anew := false, false, map[string]bool{}
+	changed := false
 	for _, step := range steps {
-		changed = changed || step.Changed()
-		if step.Move {
-			with := "with what it has now"
-			if step.Drop {
-				with = "without what it has now, which everybody has applied"
-			}
-			fmt.Fprintf(&text, "moves: partition %d of %s: its log [%d, %d) begins at %d from then on, %s\n",
-				step.Partition, step.Topic, step.Log.Start, step.Log.End, step.To, with)
-		}
-		for _, o := range step.Outcomes {
-			if o.Lost > 0 {
-				lost = true
-				fmt.Fprintf(&text, "lost: %s never applied %d records of partition %d of %s, from offset %d on: no log has them\n",
-					o.Group, o.Lost, step.Partition, step.Topic, o.Next)
-			}
-			if isOther(o.Position, step.ID) && !step.Compacted {
-				anew[step.Topic] = true
-			}
-		}
+		changed = changed || step.Changed() || slices.ContainsFunc(step.Outcomes, func(o Outcome) bool { return o.Lost > 0 })
+		step.explain(&text)
 	}
-	if len(anew) > 0 {
+	if anew := madeAnew(steps); len(anew) > 0 {
 		fmt.Fprintf(&text, "made anew: %s. What their old logs had, and no consumer of these databases has applied, is lost as well, and nobody can count it.\n",
-			strings.Join(slices.Sorted(maps.Keys(anew)), ", "))
+			strings.Join(anew, ", "))
 	}
-	if !changed && !lost {
+	if !changed {
 		text.WriteString("Every position is in its log: consumers go on where they were, and read again what they lack. Each record still takes effect once.\n")
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// explain says where the log of one partition goes on, and what it lacks.
+func (s Step) explain(text io.Writer) {
+	if s.Move {
+		with := "with what it has now"
+		if s.Drop {
+			with = "without what it has now, which everybody has applied"
+		}
+		fmt.Fprintf(text, "moves: partition %d of %s: its log [%d, %d) begins at %d from then on, %s\n",
+			s.Partition, s.Topic, s.Log.Start, s.Log.End, s.To, with)
+	}
+	for _, o := range s.Outcomes {
+		if o.Lost > 0 {
+			fmt.Fprintf(text, "lost: %s never applied %d records of partition %d of %s, from offset %d on: no log has them\n",
+				o.Group, o.Lost, s.Partition, s.Topic, o.Next)
+		}
+	}
+}
+
+// madeAnew are the topics that are others than those that were applied, sorted.
+// What is compacted is published again.
+func madeAnew(steps []Step) []string {
+	topics := map[string]bool{}
+	for _, step := range steps {
+		for _, o := range step.Outcomes {
+			if isOther(o.Position, step.ID) && !step.Compacted {
+				topics[step.Topic] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(topics))
 }
