@@ -62,7 +62,7 @@ func newOperator(t *testing.T, brokers string) *operator {
 func (o *operator) startPostgres() {
 	o.t.Helper()
 	var err error
-	o.postgres, err = postgrestest.Start(o.t.Context())
+	o.postgres, err = postgrestest.StartDurable(o.t.Context())
 	must(o.t, err)
 	o.t.Cleanup(func() { must(o.t, o.postgres.Kill()) })
 	at, err := url.Parse(o.postgres.AdminURL())

@@ -33,6 +33,9 @@ type Config struct {
 	// operating system has them.
 	Killable bool
 
+	// Durable keeps a Throwaway server's commits as all other servers do.
+	Durable bool
+
 	// CountStatements makes the extension pg_stat_statements measure
 	// each statement, if the server's binaries include it.
 	CountStatements bool
@@ -216,11 +219,13 @@ func settings(cfg Config) map[string]string {
 		"jit":             "off", // compiling costs more than the short queries of a service
 	}
 	if cfg.Throwaway {
-		s["fsync"], s["full_page_writes"] = "off", "off"
 		s["max_connections"] = "500" // many packages test on one server
 		s["max_wal_size"] = "1GB"    // it may be in memory
 	}
-	if cfg.Throwaway && !cfg.Killable {
+	if cfg.Throwaway && !cfg.Durable {
+		s["fsync"], s["full_page_writes"] = "off", "off"
+	}
+	if cfg.Throwaway && !cfg.Durable && !cfg.Killable {
 		s["synchronous_commit"] = "off"
 	}
 	return s

@@ -123,22 +123,23 @@ var localServer = sync.OnceValues(func() (*postgres.Server, error) {
 
 // Start starts a throwaway server on this machine. It
 // ends with this process, or by Stop.
-func Start(ctx context.Context) (*postgres.Server, error) { return start(ctx, false) }
+func Start(ctx context.Context) (*postgres.Server, error) { return start(ctx, postgres.Config{}) }
 
-func start(ctx context.Context, killable bool) (*postgres.Server, error) {
+// StartDurable is Start of a server that keeps its commits as one in production does.
+func StartDurable(ctx context.Context) (*postgres.Server, error) {
+	return start(ctx, postgres.Config{Durable: true})
+}
+
+func start(ctx context.Context, config postgres.Config) (*postgres.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, backend.StartTime)
 	defer cancel()
 	dir, err := testenv.Scratch("weir-test-postgres-")
 	if err != nil {
 		return nil, err
 	}
-	server, err := postgres.Start(ctx, postgres.Config{
-		Dir:       dir,
-		Cache:     filepath.Join(os.TempDir(), "weir-postgres-binaries"),
-		Throwaway: true,
-		Killable:  killable,
-		Logger:    slog.New(slog.DiscardHandler),
-	})
+	config.Dir, config.Cache, config.Throwaway = dir, filepath.Join(os.TempDir(), "weir-postgres-binaries"), true
+	config.Logger = slog.New(slog.DiscardHandler)
+	server, err := postgres.Start(ctx, config)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err

@@ -39,7 +39,9 @@ func Faulty(t testing.TB) *Database {
 
 // faultyServer is this package's second server: what happens to it
 // must not happen to tests without faults.
-var faultyServer = sync.OnceValues(func() (*postgres.Server, error) { return start(context.Background(), true) })
+var faultyServer = sync.OnceValues(func() (*postgres.Server, error) {
+	return start(context.Background(), postgres.Config{Killable: true})
+})
 
 // serverForFaults returns the URL of a superuser on a server for faults.
 func serverForFaults(t testing.TB) (admin string, process fault.Process, where string, err error) {
